@@ -1,0 +1,1 @@
+"""Runtime extensions for AI agents."""
