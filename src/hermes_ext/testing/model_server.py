@@ -149,7 +149,7 @@ class ScriptedModel:
         self,
         script: Script = (),
         *,
-        auxiliary: Reply | Callable[[ModelRequest], Reply] = Reply("ok title"),  # noqa: B008
+        auxiliary: Reply | Callable[[ModelRequest], Reply] = Reply("ok title"),
         is_main: Callable[[ModelRequest], bool] | None = None,
     ) -> None:
         self._script = script
@@ -216,7 +216,7 @@ class ScriptedModel:
 
     @property
     def other_paths(self) -> list[str]:
-        """"METHOD path" of every request that asked for no completion."""
+        """`METHOD path` of every request that asked for no completion."""
         with self._changed:
             return list(self._other_paths)
 
@@ -269,7 +269,7 @@ class ScriptedModel:
     def _call(self, source: Callable[[ModelRequest], Reply], request: ModelRequest) -> Reply:
         try:
             return source(request)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (a test's own code; __exit__ re-raises it)
             with self._changed:
                 self._script_errors.append(error)
             return Reply(status=400, error=f"script raised {error!r}")
@@ -528,7 +528,7 @@ def _anthropic_events(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[str]:
         yield from _block_events(index, {"type": "text", "text": ""}, deltas)
         index += 1
     for at, call in enumerate(calls, start=index):
-        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        block: Json = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
         deltas = [
             {"type": "input_json_delta", "partial_json": piece} for piece in _pieces(call.args_text)
         ]
@@ -604,7 +604,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send_json(400, _error_body(form, Reply(status=400, error="body is no object")))
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         """Silent: the requests are recorded."""
 
     def _complete(self, path: str, form: Form, body: Json) -> None:

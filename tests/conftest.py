@@ -1,0 +1,39 @@
+"""Fixtures for tests that run the real Hermes Agent against a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.harness.home import HermesHome
+
+from hermes_ext.testing.model_server import Script, ScriptedModel
+
+ModelFactory = Callable[..., ScriptedModel]
+HomeFactory = Callable[..., HermesHome]
+
+
+@pytest.fixture
+def model_factory() -> Iterator[ModelFactory]:
+    """Starts `ScriptedModel(script, **options)` servers that end with the test."""
+    with ExitStack() as running:
+
+        def start(script: Script = (), **options: Any) -> ScriptedModel:
+            return running.enter_context(ScriptedModel(script, **options))
+
+        yield start
+
+
+@pytest.fixture
+def hermes(tmp_path: Path) -> HomeFactory:
+    """Builds `HermesHome(model, **options)` installations, each in its own folder."""
+    built: list[HermesHome] = []
+
+    def build(model: ScriptedModel | None = None, **options: Any) -> HermesHome:
+        built.append(HermesHome(tmp_path / f"hermes{len(built)}", model, **options))
+        return built[-1]
+
+    return build

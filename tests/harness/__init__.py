@@ -1,0 +1,1 @@
+"""What the tests use to run the real Hermes Agent offline."""

@@ -1,0 +1,153 @@
+"""The harness itself, proved with Hermes as it is: no plugin of ours enabled."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import pytest
+from tests.harness.home import HermesHome
+
+from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel, ToolUse
+
+ModelFactory = Callable[..., ScriptedModel]
+HomeFactory = Callable[..., HermesHome]
+
+
+def write(name: str, content: str) -> ToolUse:
+    return ToolUse("write_file", {"path": name, "content": content})
+
+
+@pytest.mark.hermes
+@pytest.mark.parametrize("api_mode", ["chat_completions", "anthropic_messages"])
+def test_tool_call_and_answer(
+    model_factory: ModelFactory, hermes: HomeFactory, api_mode: str
+) -> None:
+    """A `-z` run writes the file that the script asks for and prints the final text."""
+    if api_mode == "anthropic_messages":
+        pytest.importorskip("anthropic")
+    model = model_factory([Reply("Writing.", (write("a.txt", "héllo"),)), Reply("All done. ✓")])
+    home = hermes(model, plugins=(), api_mode=api_mode)
+    run = home.oneshot("please write")
+    assert run.returncode == 0, run
+    assert run.stdout == "All done. ✓\n", run
+    assert (home.project / "a.txt").read_text(encoding="utf-8") == "héllo"
+    first, second = model.main_requests
+    assert first.form == ("chat" if api_mode == "chat_completions" else "anthropic")
+    assert first.stream
+    assert "please write" in first.last_user
+    assert "write_file" in first.tool_names
+    assert "Hermes" in first.system
+    [(call_id, result)] = second.tool_results
+    assert call_id == "call_1"
+    assert "a.txt" in result
+    assert model.exhausted == 0
+
+
+@pytest.mark.hermes
+def test_parallel_tool_calls(model_factory: ModelFactory, hermes: HomeFactory) -> None:
+    """Several calls of one reply all run, and their results go back in order."""
+    calls = tuple(write(f"{n}.txt", f"text {n}") for n in range(3))
+    model = model_factory([Reply(tool_calls=calls), Reply("Three files.")])
+    home = hermes(model, plugins=(), git=True)
+    run = home.oneshot("three files")
+    assert run.stdout == "Three files.\n", run
+    texts = [(home.project / f"{n}.txt").read_text(encoding="utf-8") for n in range(3)]
+    assert texts == ["text 0", "text 1", "text 2"]
+    assert [i for i, _ in model.main_requests[1].tool_results] == ["call_1", "call_2", "call_3"]
+
+
+@pytest.mark.hermes
+def test_server_error_is_retried(model_factory: ModelFactory, hermes: HomeFactory) -> None:
+    """A 500 consumes a step, and Hermes asks again."""
+    model = model_factory([Reply(status=500, error="overloaded"), Reply("Second try.")])
+    run = hermes(model, plugins=()).oneshot("hello")
+    assert run.stdout == "Second try.\n", run
+    assert len(model.main_requests) == 2
+
+
+@pytest.mark.hermes
+def test_chat_is_saved_and_resumed(model_factory: ModelFactory, hermes: HomeFactory) -> None:
+    """`chat -q` saves the session, and `--continue` sends it along."""
+    model = model_factory([Reply("I heard zebra."), Reply("Still zebra.")])
+    home = hermes(model, plugins=())
+    assert "I heard zebra." in home.chat("say zebra").check().stdout
+    assert "Still zebra." in home.chat("again", "--continue").check().stdout
+    assert len(home.session_ids()) == 1
+    assert [role for role, _ in home.session_rows()] == ["user", "assistant"] * 2
+    second = model.main_requests[1]
+    assert [m["role"] for m in second.messages] == ["user", "assistant", "user"]
+    assert home.home / "state.db" in home.occurrences("say zebra")
+    assert home.occurrences("say giraffe") == []
+
+
+@pytest.mark.hermes
+def test_gateway(model_factory: ModelFactory, hermes: HomeFactory) -> None:
+    """The API server answers, streams, and continues a session by its id."""
+    pytest.importorskip("aiohttp")
+
+    def reply(request: ModelRequest) -> Reply:
+        users = [m for m in request.messages if m["role"] == "user"]
+        return Reply(f"{len(users)}: {request.last_user}")
+
+    model = model_factory(reply)
+    with hermes(model, plugins=()).gateway() as gateway:
+        assert gateway.ask("one", session="s1").text == "1: one", gateway.output
+        again = gateway.ask("two", session="s1", stream=True)
+        other = gateway.ask("three", session="s2")
+    assert (again.status, again.text, again.session_id) == (200, "2: two", "s1")
+    assert other.text == "1: three"
+
+
+def test_driver(hermes: HomeFactory) -> None:
+    """A Python driver runs with the home's environment and nothing else."""
+    home = hermes(plugins=())
+    run = home.python("import os; print(os.environ['HERMES_HOME'], os.getcwd())").check()
+    assert run.stdout.split() == [str(home.home), str(home.project)]
+
+
+def test_late_child_is_killed(hermes: HomeFactory) -> None:
+    """A child that is late is killed, and what it printed is told."""
+    with pytest.raises(TimeoutError, match="so far"):
+        hermes(plugins=()).python(
+            "import threading; print('so far', flush=True); threading.Event().wait()", timeout=1
+        )
+
+
+def test_script_errors_surface() -> None:
+    """What a script callable raises comes out of the context, not only as a status."""
+
+    def broken(request: ModelRequest) -> Reply:
+        raise LookupError("no such step")
+
+    model = ScriptedModel(broken)
+    with pytest.raises(LookupError, match="no such step"), model:
+        assert complete(model, "x") == 400
+
+
+def test_wait_for_sees_requests_of_other_threads() -> None:
+    """`wait_for` returns when the request has come, though its answer is held back."""
+    gate = threading.Event()
+    with ScriptedModel([Reply("late", delay_event=gate)]) as model:
+        asking = threading.Thread(target=complete, args=(model, "slow one"))
+        asking.start()
+        model.wait_for(lambda seen: any(r.last_user == "slow one" for r in seen), 5)
+        assert asking.is_alive()
+        gate.set()
+        asking.join(5)
+        assert not asking.is_alive()
+        with pytest.raises(TimeoutError):
+            model.wait_for(lambda seen: len(seen) > 1, 0.01)
+
+
+def complete(model: ScriptedModel, text: str) -> int:
+    """The status of one main request to the server."""
+    body = {"messages": [{"role": "user", "content": text}], "tools": [{"type": "function"}]}
+    address = urlsplit(model.base_url)
+    with closing(http.client.HTTPConnection("127.0.0.1", address.port, timeout=10)) as link:
+        link.request("POST", "/v1/chat/completions", json.dumps(body))
+        return link.getresponse().status
