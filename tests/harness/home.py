@@ -26,6 +26,8 @@ PLUGIN = "hermes-ext"
 
 # What slows a run down, waits for a network, or asks the model on its own.
 _QUIET: Mapping[str, Any] = {
+    # The model is not asked to approve, and a prompt that nobody can answer does not last a minute.
+    "approvals": {"mode": "manual", "timeout": 3},
     "agent": {"environment_probe": False},  # asks pip in a child process: 1.5 s per run
     "auxiliary": {"title_generation": {"enabled": False}},
     "compression": {"enabled": False},
@@ -172,7 +174,7 @@ class HermesHome:
         return self.cli("-z", prompt, *args, timeout=timeout)
 
     def chat(self, prompt: str, *args: str, timeout: float = 120) -> Run:
-        """`hermes chat -q PROMPT`; resume with `--continue` or `--resume ID` in args."""
+        """`hermes chat -q PROMPT`; `--continue` or `--resume ID` in args resume a session."""
         return self.cli("chat", "-q", prompt, *args, timeout=timeout)
 
     def cli(
@@ -250,15 +252,16 @@ class HermesHome:
             return database.execute(sql, tuple(parameters)).fetchall()
 
     def saved_text(self) -> dict[Path, str]:
-        """The text of every file in the home, databases both raw and as a dump of their tables.
+        """The text of every file in the home, databases (and their -wal) raw and as a dump too.
 
         Bytes that are no UTF-8 become replacement characters.
         """
         return {path: _file_text(path) for path in sorted(self.home.rglob("*")) if path.is_file()}
 
     def occurrences(self, needle: str) -> list[Path]:
-        """The files of the home that hold the text as it stands or in JSON's escapes."""
-        forms = {needle, json.dumps(needle)[1:-1], json.dumps(needle, ensure_ascii=False)[1:-1]}
+        """The files of the home that hold the text as it stands or escaped (JSON, repr)."""
+        escaped = (json.dumps(needle), json.dumps(needle, ensure_ascii=False), repr(needle))
+        forms = {needle, *(form[1:-1] for form in escaped)}
         texts = self.saved_text().items()
         return [path for path, text in texts if any(form in text for form in forms)]
 
@@ -440,7 +443,10 @@ def _text(path: Path) -> str:
 
 
 def _file_text(path: Path) -> str:
-    raw = path.read_bytes()
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:  # a running Hermes removes its temporary files
+        return ""
     text = raw.decode("utf-8", "replace")
     return f"{text}\n{_dump(path)}" if raw.startswith(b"SQLite format 3\0") else text
 

@@ -103,6 +103,34 @@ def test_gateway(model_factory: ModelFactory, hermes: HomeFactory) -> None:
     assert other.text == "1: three"
 
 
+@pytest.mark.hermes
+def test_background_review_takes_no_step(model_factory: ModelFactory, hermes: HomeFactory) -> None:
+    """The review agent offers tools like the main loop, and yet leaves the script alone."""
+    pytest.importorskip("aiohttp")
+    model = model_factory([Reply("first"), Reply("second")])
+    home = hermes(model, plugins=(), config={"memory": {"nudge_interval": 1}})
+    with home.gateway() as gateway:
+        assert gateway.ask("I like zebras", session="s1").text == "first"
+        model.wait_for(lambda seen: any(not request.is_main for request in seen))
+        assert gateway.ask("and again", session="s1").text == "second"
+    review = next(request for request in model.requests if not request.is_main)
+    assert review.tools
+
+
+@pytest.mark.hermes
+@pytest.mark.parametrize("api_mode", ["chat_completions", "anthropic_messages"])
+def test_iteration_summary_takes_a_step(
+    model_factory: ModelFactory, hermes: HomeFactory, api_mode: str
+) -> None:
+    """The summary at the iteration limit offers no tools and belongs to the main loop."""
+    if api_mode == "anthropic_messages":
+        pytest.importorskip("anthropic")
+    model = model_factory([Reply(tool_calls=(ToolUse("todo"),)), Reply("The summary.")])
+    home = hermes(model, plugins=(), api_mode=api_mode)
+    assert "The summary." in home.chat("go", "--max-turns", "1").stdout
+    assert [bool(request.tools) for request in model.main_requests] == [True, False]
+
+
 def test_driver(hermes: HomeFactory) -> None:
     """A Python driver runs with the home's environment and nothing else."""
     home = hermes(plugins=())

@@ -297,9 +297,7 @@ def is_main_request(request: ModelRequest) -> bool:
     if _SUMMARY_MARK in last:
         return True
     is_review = last.startswith(_REVIEW_MARK) or _REVIEW_MARK_TAIL in last
-    if is_review or _any_user(request, _REVIEW_MARK_TAIL):
-        return False
-    return bool(request.tools)
+    return bool(request.tools) and not is_review
 
 
 def text_of(content: object) -> str:
@@ -310,11 +308,6 @@ def text_of(content: object) -> str:
         return ""
     parts = [part.get("text", "") if isinstance(part, dict) else part for part in content]
     return "\n".join(part for part in parts if isinstance(part, str) and part)
-
-
-def _any_user(request: ModelRequest, mark: str) -> bool:
-    users = (m for m in request.messages if m.get("role") == "user")
-    return any(mark in text_of(m.get("content")) for m in users)
 
 
 def _strings(value: object) -> Iterator[str]:
