@@ -54,6 +54,10 @@ class Change:
     added: tuple[str, ...]
     removed: tuple[str, ...]
 
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON values with the same keys."""
+        return {"key": self.key, "added": list(self.added), "removed": list(self.removed)}
+
 
 @frozen
 class Edited:
