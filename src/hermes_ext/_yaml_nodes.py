@@ -16,6 +16,7 @@ from hermes_ext._records import Problem
 
 # libyaml parses a long configuration about ten times as fast, and this runs at each start.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEPTH = 100  # settings need a handful of levels, and Python's stack ends at some hundreds
 _TAG = "tag:yaml.org,2002:"
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-32 begins with the same bytes
 
@@ -154,8 +155,11 @@ def _plain(node: Node | None, above: tuple[int, ...]) -> Any:
     if node is None or isinstance(node, ScalarNode):
         scalar = yaml.constructor.SafeConstructor()
         return None if node is None else scalar.construct_object(node)  # type: ignore[no-untyped-call]
-    if id(node) in above:
-        raise Unreadable("contains itself", line_of(node))
+    if id(node) in above or len(above) > _DEPTH:
+        told = "contains itself" if id(node) in above else "is nested too deeply"
+        raise Unreadable(told, line_of(node))
+    if kind_of(node) not in {"map", "seq"}:
+        raise Unreadable(f"the tag {kind_of(node)} is not supported", line_of(node))
     below = (*above, id(node))
     if isinstance(node, SequenceNode):
         return [_plain(item, below) for item in node.value]
@@ -185,18 +189,18 @@ def _child(node: Node | None, step: str | int) -> Node | None:
 
 def repeated_keys(node: Node | None, path: str) -> Iterator[tuple[str, int | None, int | None]]:
     """(dotted key, line, line of the first one) for every key given twice, at any depth."""
-    yield from _repeated(node, path, set())
+    yield from _repeated(node, path, set(), _DEPTH)
 
 
 def _repeated(
-    node: Node | None, path: str, seen: set[int]
+    node: Node | None, path: str, seen: set[int], depth: int
 ) -> Iterator[tuple[str, int | None, int | None]]:
-    if node is None or id(node) in seen:
+    if node is None or id(node) in seen or not depth:
         return
     seen.add(id(node))
     if isinstance(node, SequenceNode):
         for index, item in enumerate(node.value):
-            yield from _repeated(item, f"{path}[{index}]", seen)
+            yield from _repeated(item, f"{path}[{index}]", seen, depth - 1)
     if isinstance(node, MappingNode):
         first: dict[str, Node] = {}
         for key, value in node.value:
@@ -205,4 +209,4 @@ def _repeated(
             if name in first and kind_of(key) != "merge":
                 yield below, line_of(key), line_of(first[name])
             first.setdefault(name, key)
-            yield from _repeated(value, below, seen)
+            yield from _repeated(value, below, seen, depth - 1)
