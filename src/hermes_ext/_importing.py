@@ -63,13 +63,18 @@ class Imported:
     seconds: float
 
 
-def import_file(name: str, file: Path) -> Imported:
-    """Import `__init__.py` as a package, or a single file. Raises whatever its code raises.
+def private_name(name: str) -> str:
+    """A module name that nothing has yet, for an extension of this name."""
+    slug = re.sub(r"\W", "_", name)
+    return f"{PREFIX}.{slug}_{next(_numbers)}"
 
-    After a failure none of its modules is left in `sys.modules`.
+
+def import_file(package: str, file: Path) -> Imported:
+    """Import `__init__.py` as a package, or a single file, under a name from `private_name`.
+
+    Raises whatever its code raises; none of its modules is then left in `sys.modules`.
     """
     _install_finder()
-    package = f"{PREFIX}.{_slug(name)}_{next(_numbers)}"
     places = [str(file.parent)] if file.name == "__init__.py" else []
     loader = _SourceLoader(package, str(file))
     spec = spec_from_file_location(package, file, loader=loader, submodule_search_locations=places)
@@ -211,10 +216,6 @@ def _install_finder() -> None:
         parent = ModuleType(PREFIX, "Holds the extensions that are loaded.")
         parent.__path__ = []
         sys.modules[PREFIX] = parent
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"\W", "_", name)
 
 
 def _inside_import() -> bool:
