@@ -118,12 +118,14 @@ def examine(
     *,
     seams: Mapping[str, str] | None = None,
     needed_seams: Iterable[str] = (),
+    seams_failure: str | None = None,
 ) -> tuple[Finding, ...]:
     """Everything found, errors first.
 
     loaded: what loading showed; without it the records of the last load are judged. seams: the
     status of each function of the host that is wrapped, `attached`, `waiting` or `missing`; None
     where that was not looked at. needed_seams: those without which guards do not hold.
+    seams_failure: why the host could not be looked at, None if it could.
     """
     seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
     refusal = None if loaded is None else loaded.refusal
@@ -134,7 +136,7 @@ def examine(
         *(finding for record in seen.records for finding in _record_findings(record)),
         *_tool_name_findings(seen.config, seen.records),
         *_host_findings(home),
-        *_seam_findings(seams or {}, frozenset(needed_seams)),
+        *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
     ]
     return in_order(findings)
 
@@ -222,8 +224,8 @@ def _record_findings(record: ExtensionRecord) -> Iterator[Finding]:
             record,
             Severity.ERROR,
             "registers-nothing",
-            "; ".join(record.warnings) or "it registers no handler, so it can never do anything",
-            "Decorate its functions with @register_hook(...)",
+            "; ".join(record.warnings)
+            or "it registers no handler, so nothing of it is ever called",
         )
     else:
         for warning in record.warnings:
@@ -367,7 +369,18 @@ def _host_findings(home: Path) -> Iterator[Finding]:
     )
 
 
-def _seam_findings(seams: Mapping[str, str], needed: frozenset[str]) -> Iterator[Finding]:
+def _seam_findings(
+    seams: Mapping[str, str], needed: frozenset[str], failure: str | None
+) -> Iterator[Finding]:
+    if failure:
+        yield Finding(
+            Severity.WARNING,
+            "host-unseen",
+            None,
+            None,
+            f"what the package attaches to in Hermes could not be looked at: {failure}",
+            "See whether `hermes --version` works",
+        )
     for name, status in seams.items():
         if status == "missing":
             yield Finding(

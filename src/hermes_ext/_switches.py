@@ -72,7 +72,7 @@ def enable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None) 
     found = inventory(home, cwd)
     records = _named(found, name)
     if not any(record.source for record in records) and not _is_written(found, name):
-        raise _unknown(found, name)
+        raise unknown_extension(found, name)
     spelled = records[0].name if records else name
     if hook:
         edits = [ListEdit("extensions", "disabled", remove=(f"{spelled}:{hook}",))]
@@ -88,7 +88,7 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
     found = inventory(home, cwd)
     records = _named(found, name)
     if not records and not _is_written(found, name):
-        raise _unknown(found, name)
+        raise unknown_extension(found, name)
     spelled = records[0].name if records else name
     sources = _sources(records)
     if hook:
@@ -116,7 +116,8 @@ def _is_written(found: Inventory, name: str) -> bool:
     return config.is_on(name) or config.is_disabled(name) or bool(config.hooks_off(name))
 
 
-def _unknown(found: Inventory, name: str) -> UnknownExtensionError:
+def unknown_extension(found: Inventory, name: str) -> UnknownExtensionError:
+    """The error for a name that nothing has, with what was probably meant."""
     known = [record.name for record in found.records if record.source is not None]
     listed = f"Installed: {', '.join(sorted(known))}" if known else "None is installed"
     return UnknownExtensionError(
@@ -149,10 +150,12 @@ def _notes_on_enabling(after: Inventory, name: str, hook: str | None) -> list[st
         if record.status not in {Status.ENABLED, Status.SHADOWED}
     ]
     if hook and after.config.is_disabled(name):
-        notes.append(f"the whole extension is off as well: enable {name}")
+        notes.append(
+            f"the whole extension is off as well; turn it on with: hermes-ext enable {name}"
+        )
     if not hook and after.config.hooks_off(name):
         still = ", ".join(sorted(after.config.hooks_off(name)))
-        notes.append(f"still off: {still}. Turn on with: enable {name} --hook HOOK")
+        notes.append(f"still off: {still}. To turn one on: hermes-ext enable {name} --hook HOOK")
     return notes
 
 

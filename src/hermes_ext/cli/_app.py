@@ -1,0 +1,231 @@
+"""Arguments in, exit code out: parsing, the two forms of output, and what may go wrong."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hermes_ext.__about__ import __version__
+from hermes_ext._config import hermes_home
+from hermes_ext._records import HOOKS, did_you_mean, printable
+from hermes_ext._switches import UnknownExtensionError
+from hermes_ext.cli._commands import COMMANDS, Request, Result
+from hermes_ext.cli._loading import LOAD_SECONDS
+from hermes_ext.cli._pages import Page, show
+from hermes_ext.exceptions import HermesExtError
+
+PROG = "hermes-ext"
+_READ_ONLY = ("list", "info")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs `hermes-ext` with these arguments (default: the process's) and returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog=PROG, description="Runtime extensions: rules of your own in the agent's loop."
+    )
+    parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
+    add_commands(parser)
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 2
+    return run(args, prog=PROG)
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Fills a parser with the commands; `run` takes the namespace that it parses.
+
+    Every name it leaves in the namespace begins with `ext_`, so that it meets none of a host's.
+    """
+    parser.set_defaults(ext_help=parser.format_help)
+    commands = parser.add_subparsers(dest="ext_command", metavar="COMMAND", title="commands")
+    common = _common()
+
+    command = commands.add_parser(
+        "list", parents=[common], help="what is installed, and whether it is on"
+    )
+    command.add_argument(
+        "--load", action="store_true", dest="ext_load",
+        help="load everything in a child process and show what comes of it",
+    )  # fmt: skip
+    command.add_argument(
+        "--order", metavar="HOOK", type=_hook, dest="ext_order",
+        help="the handlers of a hook in the order in which they run, and why (implies --load)",
+    )  # fmt: skip
+    _add_deadline(command)
+
+    for name, verb in (("enable", "on"), ("disable", "off")):
+        command = commands.add_parser(
+            name, parents=[common], help=f"turn an extension {verb} in config.yaml"
+        )
+        command.add_argument("ext_name", metavar="NAME")
+        command.add_argument(
+            "--hook", metavar="HOOK", type=_hook, dest="ext_hook", help="only this hook of it"
+        )
+
+    command = commands.add_parser(
+        "info", parents=[common], help="one extension: what it needs, registers and is set to"
+    )
+    command.add_argument("ext_name", metavar="NAME")
+
+    command = commands.add_parser(
+        "doctor", parents=[common], help="load everything in a child process and check it"
+    )
+    _add_deadline(command)
+
+    commands.add_parser(
+        "install", parents=[common], help="put the plugin into a Hermes home's plugins.enabled"
+    )
+    commands.add_parser(
+        "uninstall", parents=[common], help="take the plugin out; extensions stay where they are"
+    )
+
+
+def run(args: argparse.Namespace, *, prog: str = PROG) -> int:
+    """Runs the command in `args` and returns the exit code; prints to stdout, errors to stderr.
+
+    `prog` is how the user calls these commands, for what is printed about the next step.
+    """
+    _never_fail_to_encode()
+    command = getattr(args, "ext_command", None)
+    if command is None:
+        sys.stdout.write(args.ext_help())
+        return 2
+    as_json = args.ext_json
+    try:
+        result = COMMANDS[command](_request(args, prog))
+    except HermesExtError as error:
+        code = 2 if isinstance(error, UnknownExtensionError) else 1
+        result = Result(code, _error_payload(error))
+    except KeyboardInterrupt:
+        return 130
+    try:
+        _put_out(command, result, prog=prog, as_json=as_json)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; the interpreter must not fail on it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return result.exit_code
+
+
+def slash(raw_args: str, *, home: Path | None = None, cwd: Path | None = None) -> str:
+    """What `/extensions …` answers in a chat: plain text, and nothing is ever changed.
+
+    home: default `hermes_home()`. cwd: the session's directory, None where it has none.
+    """
+    try:
+        words = shlex.split(raw_args or "")
+    except ValueError as error:
+        return f"That cannot be read: {error}."
+    command, *rest = words or ["list"]
+    if command not in _READ_ONLY:
+        asked = printable(" ".join(words))
+        return (
+            f"/extensions {printable(command)} is not available in a chat, which can only look:"
+            f" /extensions list, /extensions info NAME. In a terminal: hermes extensions {asked}"
+        )
+    if len(rest) != (command == "info"):
+        usage = " NAME" if command == "info" else ""
+        return f"Usage: /extensions {command}{usage}"
+    request = Request(
+        home=home or hermes_home(), cwd=cwd, prog="hermes extensions", name="".join(rest)
+    )
+    try:
+        result = COMMANDS[command](request)
+    except HermesExtError as error:
+        return _one_line(error)
+    page = Page(io.StringIO(), prog=request.prog, width=80)
+    show(command, result.payload, page)
+    return page.text.strip()
+
+
+def _common() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--json", action="store_true", dest="ext_json", help="print one JSON value, nothing else"
+    )
+    common.add_argument(
+        "--home", metavar="PATH", type=Path, dest="ext_home",
+        help="the Hermes home (default: $HERMES_HOME, else ~/.hermes)",
+    )  # fmt: skip
+    return common
+
+
+def _add_deadline(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--deadline", metavar="SECONDS", type=_seconds, default=LOAD_SECONDS, dest="ext_deadline",
+        help="how long loading may take (default: %(default)g)",
+    )  # fmt: skip
+
+
+def _hook(text: str) -> str:
+    name = text.strip().replace("-", "_")
+    if name not in HOOKS:
+        hint = did_you_mean(text, HOOKS) or f"Hooks: {', '.join(HOOKS)}"
+        raise argparse.ArgumentTypeError(f'no hook is called "{printable(text)}". {hint}')
+    return name
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f'"{printable(text)}" is no number of seconds above 0')
+    return seconds
+
+
+def _request(args: argparse.Namespace, prog: str) -> Request:
+    home = args.ext_home.expanduser().absolute() if args.ext_home else hermes_home()
+    try:
+        cwd = Path.cwd()
+    except OSError:  # the directory was removed under us
+        cwd = None
+    return Request(
+        home=home,
+        cwd=cwd,
+        prog=prog,
+        name=getattr(args, "ext_name", ""),
+        hook=getattr(args, "ext_hook", None),
+        order=getattr(args, "ext_order", None),
+        load=getattr(args, "ext_load", False),
+        deadline=getattr(args, "ext_deadline", LOAD_SECONDS),
+    )
+
+
+def _put_out(command: str, result: Result, *, prog: str, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(result.payload, indent=2, default=str) + "\n")
+    elif "error" in result.payload:
+        sys.stderr.write(f"error: {result.payload['error']}\n")
+    else:
+        show(command, result.payload, Page(sys.stdout, prog=prog))
+    sys.stdout.flush()
+
+
+def _error_payload(error: HermesExtError) -> dict[str, Any]:
+    return {
+        "error": _one_line(error),
+        "file": None if error.path is None else printable(error.path),
+        "line": error.line,
+        "key": error.key,
+        "hint": error.hint,
+    }
+
+
+def _one_line(error: HermesExtError) -> str:
+    return printable(str(error))
+
+
+def _never_fail_to_encode() -> None:
+    """Paths and texts may hold what the terminal's encoding lacks; it is then written out."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,113 @@
+"""The child process of `list --load` and `doctor`: loads, examines, writes the result to a file.
+
+Its request is JSON on stdin. Its stdout is the parent's stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict
+
+from hermes_ext._config import read_config
+from hermes_ext._discovery import discover
+from hermes_ext._doctor import examine, is_broken
+from hermes_ext._loader import load
+from hermes_ext._records import HOOKS, Status, printable
+from hermes_ext.cli._loading import Host
+from hermes_ext.exceptions import HermesExtError
+
+
+def main() -> None:
+    """Runs the part that the first argument names, then leaves without waiting for anything."""
+    request = json.load(sys.stdin)
+    data = {"load": _load, "host": _host}[sys.argv[1]](request)
+    Path(request["result"]).write_text(json.dumps(data, default=str), encoding="ascii")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads that an extension or the host left behind must not keep the process alive.
+    os._exit(0)
+
+
+def _load(request: dict[str, Any]) -> dict[str, Any]:
+    home = Path(request["home"])
+    cwd = None if request["cwd"] is None else Path(request["cwd"])
+    trail = Path(request["trail"])
+    _leave_trail(home, cwd, trail)
+    loaded = load(home, cwd, everything=True, import_seconds=request["import_seconds"])
+    trail.unlink(missing_ok=True)
+    host = Host(**(request["host"] or {}))
+    findings = examine(
+        home,
+        cwd,
+        loaded,
+        seams=host.statuses,
+        needed_seams=host.needed,
+        seams_failure=host.failure,
+    )
+    return {
+        "extensions": [record.to_json() for record in loaded.records],
+        "problems": [problem.to_json() for problem in loaded.problems],
+        "refusal": loaded.refusal,
+        "broken": [record.name for record in loaded.records if is_broken(record)],
+        "checked": sum(record.status is not Status.MISSING for record in loaded.records),
+        "orders": _orders(loaded.handlers),
+        "findings": [finding.to_json() for finding in findings],
+    }
+
+
+def _orders(handlers: Any) -> dict[str, Any]:
+    from hermes_ext._manager import HookManager
+
+    manager = HookManager(handlers)
+    orders: dict[str, Any] = {}
+    for hook in HOOKS:
+        try:
+            orders[hook] = [asdict(row) for row in manager.order(hook)]
+        except HermesExtError as error:
+            orders[hook] = [{"error": str(error)}]
+    return orders
+
+
+def _leave_trail(home: Path, cwd: Path | None, trail: Path) -> None:
+    """Writes down which extension's file is about to run, for when the process does not survive."""
+    found = discover(read_config(home), home=home, cwd=cwd).found
+    roots = {str(each.path): each.name for each in found if each.path is not None}
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "exec" or not hasattr(arguments[0], "co_filename"):
+            return
+        file = arguments[0].co_filename
+        for root, name in roots.items():
+            if file == root or file.startswith(root + os.sep):
+                last = {"extension": name, "file": printable(file)}
+                trail.write_text(json.dumps(last), encoding="ascii")
+
+    sys.addaudithook(watch)
+
+
+def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        from hermes_ext.hosts.hermes.seams import SEAMS, attach, seam_report
+    except ImportError as error:
+        return {"statuses": None, "needed": [], "failure": str(error)}
+    failure = None
+    try:
+        # `run_agent` first, as Hermes itself does: other orders meet its circular imports.
+        for module in dict.fromkeys(["run_agent", *(seam.module for seam in SEAMS)]):
+            import_module(module)
+        attach()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the host's own code
+        failure = f"importing hermes-agent failed: {type(error).__name__}: {error}"
+    needed = [str(seam) for seam in SEAMS if seam.needed]
+    return {"statuses": dict(seam_report()), "needed": needed, "failure": failure}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Loading in a child process: what an extension prints, hangs or ends cannot reach the command."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from attrs import Factory, frozen
+
+from hermes_ext._importing import IMPORT_SECONDS
+from hermes_ext._install import hermes_agent_version
+
+# One import may take 20 s before the loader gives it up; a few of those and their start-up fit in.
+LOAD_SECONDS = 90.0
+HOST_SECONDS = 60.0
+
+
+@frozen
+class Loading:
+    """What loading in a child came to.
+
+    data: what the child wrote, {} if it did not get that far. failure: why it did not, in one
+    line. culprit: the extension whose code ran last before that, None if none is known.
+    """
+
+    data: dict[str, Any] = Factory(dict)
+    failure: str | None = None
+    culprit: str | None = None
+
+
+@frozen
+class Host:
+    """statuses: of each function of the host that is wrapped, None where there is no host here."""
+
+    statuses: dict[str, str] | None = None
+    needed: tuple[str, ...] = ()
+    failure: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What `Host(**…)` takes."""
+        return {"statuses": self.statuses, "needed": [*self.needed], "failure": self.failure}
+
+
+def load_in_child(
+    home: Path, cwd: Path | None, seconds: float, *, host: Host | None = None
+) -> Loading:
+    """Loads the extensions of `home` and `cwd`. Never raises because of what they do."""
+    with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
+        result, trail = Path(folder, "result.json"), Path(folder, "trail.json")
+        request = {
+            "home": str(home),
+            "cwd": None if cwd is None else str(cwd),
+            "result": str(result),
+            "trail": str(trail),
+            # What never ends is given up by the loader, which can go on with the others.
+            "import_seconds": min(IMPORT_SECONDS, seconds / 2),
+            "host": None if host is None else host.to_json(),
+        }
+        ended = _run("load", request, home, seconds)
+        data = _read(result)
+        if data is not None:
+            return Loading(data)
+        last = _read(trail) or {}
+        while_running = f" while running {last['file']}" if last else ""
+        return Loading({}, f"loading {ended}{while_running}", last.get("extension"))
+
+
+def look_at_host(home: Path) -> Host:
+    """Imports Hermes Agent in a child and asks which functions the package can attach to."""
+    if hermes_agent_version() is None:
+        return Host()
+    with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
+        result = Path(folder, "result.json")
+        ended = _run("host", {"result": str(result)}, home, HOST_SECONDS)
+        data = _read(result)
+        if data is None:
+            return Host(failure=f"importing hermes-agent {ended}")
+        return Host(data["statuses"], tuple(data["needed"]), data["failure"])
+
+
+def _run(what: str, request: dict[str, Any], home: Path, seconds: float) -> str:
+    """Runs the child and says how it ended. Its stdout is our stderr."""
+    process = subprocess.Popen(
+        # -P: a folder of the project that has a module's name is not to be imported for it.
+        [sys.executable, "-P", "-m", "hermes_ext.cli._child", what],
+        stdin=subprocess.PIPE,
+        stdout=2,
+        env={**os.environ, "HERMES_HOME": str(home)},
+        start_new_session=True,
+    )
+    try:
+        process.communicate(json.dumps(request).encode(), timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return f"was stopped after {seconds:g} s"
+    finally:
+        _end(process)
+    code = process.returncode
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"ended the process with exit code {code}"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the child and what it started."""
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return None
