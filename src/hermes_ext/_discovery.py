@@ -279,7 +279,7 @@ def _resolved(candidates: Iterable[Found]) -> Iterator[Found]:
     winners: dict[str, Found] = {}
     losers: list[Found] = []
     places: dict[str, str] = {}
-    for each in sorted(candidates, key=lambda found: -found.source.rank):
+    for each in sorted(candidates, key=_precedence):
         if each.status is Status.SKIPPED:  # no extension at all, it takes nobody's name
             losers.append(each)
             continue
@@ -293,6 +293,11 @@ def _resolved(candidates: Iterable[Found]) -> Iterator[Found]:
         losers.append(evolve(each, status=Status.SHADOWED, reason=_why_not(each, chosen, place)))
         winners[winner] = _with_other_place(chosen, each)
     yield from (*winners.values(), *losers)
+
+
+def _precedence(found: Found) -> tuple[int, bool]:
+    is_file = found.module_file is not None and not found.is_package
+    return -found.source.rank, is_file
 
 
 def _why_not(loser: Found, winner: Found, place: str) -> str:
