@@ -1,0 +1,238 @@
+"""What keeps handlers apart: copies of JSON-like values, and message lists that copy when read."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, SupportsIndex, overload
+
+__all__ = ["Messages", "identical", "own_copy", "own_messages"]
+
+_ATOMS = frozenset({str, int, float, bool, type(None), bytes, complex})
+
+
+def own_copy(value: Any) -> Any:
+    """A copy that shares nothing that can be changed; subclasses of JSON types become plain.
+
+    Never raises: what cannot be copied (a lock, an open file) is shared.
+    """
+    try:
+        return _copied(value)
+    except RecursionError:
+        return _copied_iteratively(value)
+
+
+def _copied(value: Any) -> Any:
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if kind is dict:
+        return {
+            _plain_key(key): item if type(item) is str else _copied(item)
+            for key, item in value.items()
+        }
+    if kind is list:
+        return [item if type(item) is str else _copied(item) for item in value]
+    return _copied_other(value)
+
+
+def _plain_key(key: Any) -> Any:
+    return str.__str__(key) if isinstance(key, str) else key
+
+
+def _copied_other(value: Any) -> Any:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, dict):
+        return {_plain_key(key): _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    if type(value) is tuple:
+        return tuple(_copied(item) for item in value)
+    try:
+        return copy.deepcopy(value)
+    except RecursionError:
+        raise
+    except Exception:  # noqa: BLE001 - foreign __deepcopy__; sharing is the documented fallback
+        return value
+
+
+def _copied_iteratively(value: Any) -> Any:
+    """As `_copied`, for nesting deeper than the stack allows (a model can send such arguments)."""
+    holder: list[Any] = [None]
+    todo: list[tuple[Any, Callable[[Any], None]]] = [(value, lambda made: _put(holder, 0, made))]
+    while todo:
+        item, place = todo.pop()
+        if isinstance(item, dict):
+            fresh: dict[Any, Any] = dict.fromkeys(_plain_key(key) for key in item)
+            place(fresh)
+            todo.extend((inner, _putter(fresh, _plain_key(key))) for key, inner in item.items())
+        elif isinstance(item, list):
+            row: list[Any] = [None] * len(item)
+            place(row)
+            todo.extend((inner, _putter(row, index)) for index, inner in enumerate(item))
+        else:
+            place(item)
+    return holder[0]
+
+
+def _put(container: Any, key: Any, made: Any) -> None:
+    container[key] = made
+
+
+def _putter(container: Any, key: Any) -> Callable[[Any], None]:
+    return lambda made: _put(container, key, made)
+
+
+def identical(one: Any, other: Any) -> bool:
+    """Whether two JSON-like values are the same, `1`, `1.0` and `True` being different."""
+    try:
+        return _identical(one, other)
+    except RecursionError:
+        return False
+
+
+def _identical(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return len(one) == len(other) and all(
+            key in other and _identical(item, other[key]) for key, item in one.items()
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(
+            map(_identical, list.__iter__(one), list.__iter__(other))
+        )
+    return type(one) is type(other) and _equal(one, other)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # noqa: BLE001 - a foreign __eq__; "differs" is the safe answer
+        return False
+
+
+class Messages(list[Any]):
+    """A handler's own list of messages, which copies a message when it is first looked at.
+
+    To its handler it is a list of dicts of its own. The messages that nobody looked at are the
+    host's, so a megabyte of them costs as much as a kilobyte. The list's own storage always holds
+    real messages, so that C code which reads it directly (a JSON encoder) sees them too.
+    """
+
+    __slots__ = ("_own",)
+
+    def __init__(self, messages: Iterable[Any] = ()) -> None:
+        # list.__iter__: a Messages handed in must not copy everything on the way.
+        super().__init__(list.__iter__(messages) if isinstance(messages, list) else messages)
+        self._own: set[int] = set()
+
+    def _mine(self, index: int) -> Any:
+        item = list.__getitem__(self, index)
+        if type(item) in _ATOMS or id(item) in self._own:
+            return item
+        made = own_copy(item)
+        self._own.add(id(made))
+        list.__setitem__(self, index, made)
+        return made
+
+    def _all_mine(self) -> None:
+        for index in range(len(self)):
+            self._mine(index)
+
+    def _adopt(self, items: Iterable[Any]) -> list[Any]:
+        adopted = list(items)
+        self._own.update(map(id, adopted))
+        return adopted
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        if isinstance(index, slice):
+            return [self._mine(place) for place in range(*index.indices(len(self)))]
+        return self._mine(index.__index__())
+
+    def __iter__(self) -> Iterator[Any]:
+        index = 0
+        while index < len(self):
+            yield self._mine(index)
+            index += 1
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(self[::-1])
+
+    def __add__(self, other: list[Any]) -> list[Any]:
+        return [*self, *other]
+
+    def __radd__(self, other: list[Any]) -> list[Any]:
+        return [*other, *self]
+
+    def __mul__(self, times: SupportsIndex) -> list[Any]:
+        return list(self) * times
+
+    __rmul__ = __mul__
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(index, self._adopt(value) if isinstance(index, slice) else value)
+        if not isinstance(index, slice):
+            self._own.add(id(value))
+
+    def __iadd__(self, other: Iterable[Any]) -> Messages:
+        self.extend(other)
+        return self
+
+    def append(self, item: Any) -> None:
+        """As for a list."""
+        self._own.add(id(item))
+        super().append(item)
+
+    def insert(self, index: SupportsIndex, item: Any) -> None:
+        """As for a list."""
+        self._own.add(id(item))
+        super().insert(index, item)
+
+    def extend(self, items: Iterable[Any]) -> None:
+        """As for a list."""
+        super().extend(self._adopt(items))
+
+    def pop(self, index: SupportsIndex = -1) -> Any:
+        """As for a list."""
+        if len(self):
+            self._mine(index.__index__())
+        return super().pop(index)
+
+    def copy(self) -> list[Any]:
+        """A plain list of the same messages."""
+        return list(self)
+
+    def sort(self, **options: Any) -> None:
+        """As for a list."""
+        self._all_mine()
+        super().sort(**options)
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        copied: list[Any] = own_copy(list(self))
+        return copied
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+def own_messages(messages: list[Any], known: list[Any]) -> list[Any]:
+    """A handler's rewritten messages, made ours: those of `known` that it left alone are shared.
+
+    Args:
+        messages: what the handler returned; it may keep it and change it later.
+        known: the messages that it was given.
+    """
+    ours = set(map(id, list.__iter__(known)))
+    return [
+        item if id(item) in ours or type(item) is str else own_copy(item)
+        for item in list.__iter__(messages)
+    ]

@@ -1,0 +1,127 @@
+"""Every error that hermes_ext raises. All of them derive from `HermesExtError`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+__all__ = [
+    "ConfigError",
+    "HandlerError",
+    "HermesExtError",
+    "LoadError",
+    "ManifestError",
+    "OrderCycleError",
+    "RegistrationError",
+    "ResultError",
+    "SkipExtension",
+    "StateError",
+    "TurnEndedError",
+]
+
+FailureKind = Literal["exception", "timeout", "cancelled", "invalid-result"]
+
+
+class HermesExtError(Exception):
+    """Base of all errors of this package.
+
+    `extension` and `hook` name who is concerned, `path` and `line` (1-based) where to look,
+    `key` the dotted configuration key, `hint` what to do next. Each is None where it does
+    not apply. `str(error)` is one line that holds all of them.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        extension: str | None = None,
+        hook: str | None = None,
+        path: Path | None = None,
+        line: int | None = None,
+        key: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.extension = extension
+        self.hook = hook
+        self.path = path
+        self.line = line
+        self.key = key
+        self.hint = hint
+
+    def __str__(self) -> str:
+        who = ", ".join(part for part in (self.extension, self.hook, self.key) if part)
+        where = _place(self.path, self.line)
+        text = f"{who}: {self.message}" if who else self.message
+        text = f"{text} ({where})" if where else text
+        return f"{text}. {self.hint}" if self.hint else text
+
+
+def _place(path: Path | None, line: int | None) -> str:
+    if path is None:
+        return ""
+    return str(path) if line is None else f"{path}:{line}"
+
+
+class ResultError(HermesExtError, ValueError):
+    """A `HookResult` that cannot be right; raised where it is made."""
+
+
+class RegistrationError(HermesExtError):
+    """A handler that cannot be registered: unknown hook, argument or option, or a bad value."""
+
+
+class OrderCycleError(RegistrationError):
+    """`before=`/`after=` contradict each other; `members` names the extensions of the cycle."""
+
+    def __init__(
+        self, message: str, *, members: tuple[str, ...] = (), hook: str | None = None
+    ) -> None:
+        super().__init__(message, hook=hook, hint="Remove one of the before=/after= named above")
+        self.members = members
+
+
+class HandlerError(HermesExtError):
+    """A handler that failed in a chain. `cause` is what it raised, if it raised."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: FailureKind = "exception",
+        cause: BaseException | None = None,
+        extension: str | None = None,
+        hook: str | None = None,
+        path: Path | None = None,
+        line: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, extension=extension, hook=hook, path=path, line=line, hint=hint)
+        self.kind: FailureKind = kind
+        self.cause = cause
+        self.__cause__ = cause
+
+
+class ConfigError(HermesExtError):
+    """The user's or a project's configuration is wrong."""
+
+
+class ManifestError(HermesExtError):
+    """An `extension.yaml` is wrong."""
+
+
+class LoadError(HermesExtError):
+    """An extension could not be loaded."""
+
+
+class TurnEndedError(HermesExtError):
+    """Something was asked of a turn that is over."""
+
+
+class StateError(HermesExtError):
+    """The state of a turn or of a conversation could not be used."""
+
+
+class SkipExtension(Exception):  # noqa: N818 - it is a request, like pytest's Skipped
+    """Raised by an extension while it loads: "not here", with the reason. Not an error."""
