@@ -1,1 +1,97 @@
-"""Runtime extensions for AI agents."""
+"""Runtime extensions for AI agents: rules of your own in the agent's loop.
+
+The smallest extension, `~/.hermes/extensions/no-force-push/__init__.py`:
+
+    from hermes_ext import CallVerdict, HookResult, register_hook
+
+    @register_hook("intercept_tool_call", guard=True, tools=["terminal"])
+    def no_force_push(tool_args) -> CallVerdict:
+        if "push --force" in str(tool_args.get("command", "")):
+            return HookResult.block("Force pushes are not allowed here.")
+        return None
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_ext.__about__ import __version__
+from hermes_ext._registration import hookimpl, register_hook
+from hermes_ext._results import (
+    Action,
+    CallResult,
+    CallVerdict,
+    HookResult,
+    InputResult,
+    InputVerdict,
+    RequestResult,
+    RequestVerdict,
+    ToolOutputResult,
+    ToolOutputVerdict,
+)
+from hermes_ext._turn import get_session_state, get_turn_state
+from hermes_ext.exceptions import SkipExtension
+
+if TYPE_CHECKING:
+    from hermes_ext._approval import Approval, ApprovalRequest
+    from hermes_ext._chain import ChainOutcome, Step
+    from hermes_ext._payloads import LLMRequest, ToolCall, ToolResult, UserInput
+    from hermes_ext.runtime import Runtime, Turn
+
+# What a host needs, and what most extensions only name in annotations, is imported when asked for.
+_LATER = {
+    "Approval": "hermes_ext._approval",
+    "ApprovalRequest": "hermes_ext._approval",
+    "ChainOutcome": "hermes_ext._chain",
+    "LLMRequest": "hermes_ext._payloads",
+    "Runtime": "hermes_ext.runtime",
+    "Step": "hermes_ext._chain",
+    "ToolCall": "hermes_ext._payloads",
+    "ToolResult": "hermes_ext._payloads",
+    "Turn": "hermes_ext.runtime",
+    "UserInput": "hermes_ext._payloads",
+}
+
+__all__ = [
+    "Action",
+    "Approval",
+    "ApprovalRequest",
+    "CallResult",
+    "CallVerdict",
+    "ChainOutcome",
+    "HookResult",
+    "InputResult",
+    "InputVerdict",
+    "LLMRequest",
+    "RequestResult",
+    "RequestVerdict",
+    "Runtime",
+    "SkipExtension",
+    "Step",
+    "ToolCall",
+    "ToolOutputResult",
+    "ToolOutputVerdict",
+    "ToolResult",
+    "Turn",
+    "UserInput",
+    "__version__",
+    "get_session_state",
+    "get_turn_state",
+    "hookimpl",
+    "register_hook",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

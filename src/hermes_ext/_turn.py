@@ -1,0 +1,354 @@
+"""The turn: one user message up to the final answer, its ids and its state.
+
+State belongs to the turn and to nothing that bears its `session_id`: sessions overlap (a background
+review runs beside the next user turn with the same id) and ids change in mid-turn (compression), so
+only the turn object itself is the key. Ids are merely ways to find it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FrameType
+from typing import Any, Final
+
+from hermes_ext.exceptions import StateError
+
+logger = logging.getLogger("hermes_ext")
+
+_current: ContextVar[TurnCore | None] = ContextVar("hermes_ext_turn", default=None)
+_rejudging: ContextVar[bool] = ContextVar("hermes_ext_rejudging", default=False)
+
+
+def rejudging() -> bool:
+    """Whether the running handler looks at a call that it has judged before."""
+    return _rejudging.get()
+
+
+@contextmanager
+def judging_again() -> Iterator[None]:
+    """While open, counters stand still: a call that is judged twice is counted once."""
+    token = _rejudging.set(True)
+    try:
+        yield
+    finally:
+        _rejudging.reset(token)
+
+
+class TurnState(dict[str, Any]):
+    """The dict that all extensions of one turn share, safe to use from parallel tool calls.
+
+    Plain reads and writes never raise because of another thread: iterating walks a snapshot.
+    A read-modify-write of several steps needs `with state.lock:`; counting has `count`.
+
+    Attributes:
+        lock: a re-entrant lock for what must happen as one step.
+    """
+
+    __slots__ = ("lock",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lock = threading.RLock()
+
+    def count(self, key: str, by: int = 1) -> int:
+        """Add `by` to the number under `key` (0 where there is none) and return the sum.
+
+        Atomic over threads. While a call is judged a second time (another plugin changed its
+        arguments) the number is returned as it stands, so that one call counts once.
+        """
+        with self.lock:
+            total = int(dict.get(self, key, 0))
+            if not rejudging():
+                total += by
+                dict.__setitem__(self, key, total)
+            return total
+
+    def _snapshot(self) -> dict[str, Any]:
+        with self.lock:
+            return dict(dict.items(self))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._snapshot())
+
+    def keys(self) -> Any:
+        return self._snapshot().keys()
+
+    def values(self) -> Any:
+        return self._snapshot().values()
+
+    def items(self) -> Any:
+        return self._snapshot().items()
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        with self.lock:
+            super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        with self.lock:
+            super().__delitem__(key)
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        with self.lock:
+            return super().setdefault(key, default)
+
+    def pop(self, *args: Any) -> Any:
+        with self.lock:
+            return super().pop(*args)
+
+    def popitem(self) -> tuple[str, Any]:
+        with self.lock:
+            return super().popitem()
+
+    def clear(self) -> None:
+        with self.lock:
+            super().clear()
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        with self.lock:
+            super().update(*args, **kwargs)
+
+    def copy(self) -> dict[str, Any]:
+        return self._snapshot()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A lock cannot be pickled or deep-copied; a copy of the state gets one of its own.
+        return (TurnState, (self._snapshot(),))
+
+
+_serial = itertools.count(1)
+_KINDS: Final = ("turn", "task", "session")
+
+
+class TurnCore:
+    """One open turn: its ids, its state, and whether it is over.
+
+    Args:
+        session_id: the session it began in.
+        turn_id: the host's id of the turn; made here (`turn-<n>`) where it has none.
+        task_id: the host's id of the task, or None.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_call_serial",
+        "_ids",
+        "closed",
+        "lock",
+        "session_id",
+        "state",
+        "task_id",
+        "turn_id",
+    )
+
+    def __init__(self, session_id: str, turn_id: str | None = None, task_id: str | None = None):
+        self.session_id = session_id
+        self.turn_id = turn_id or f"turn-{next(_serial)}"
+        self.task_id = task_id
+        self.state = TurnState()
+        self.closed = False
+        self.lock = threading.RLock()
+        self._ids: set[tuple[str, str]] = set()
+        self._call_serial = 0
+
+    def session_state_of_module(self, module: str) -> MutableMapping[str, Any] | None:
+        """The session state of the extension that a module belongs to; None for other modules."""
+        return None
+
+    def new_call_id(self) -> str:
+        """A tool call id for a call that the host gave none, unique in this turn."""
+        with self.lock:
+            self._call_serial += 1
+            return f"ext-call-{self._call_serial}"
+
+    def bind(
+        self,
+        *,
+        session_id: str | None = None,
+        turn_id: str | None = None,
+        task_id: str | None = None,
+    ) -> None:
+        """Make the turn findable by ids that became known, or changed, after it began."""
+        if session_id:
+            self.session_id = session_id
+        if turn_id:
+            self.turn_id = turn_id
+        if task_id:
+            self.task_id = task_id
+        _open_turns.index(
+            self, (("session", session_id), ("turn", turn_id), ("task", task_id))
+        )
+
+
+class _OpenTurns:
+    """All turns that are open in this process, found by turn, task or session id."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_id: dict[tuple[str, str], dict[TurnCore, None]] = {}
+
+    def index(self, turn: TurnCore, ids: Iterable[tuple[str, str | None]]) -> None:
+        with self._lock:
+            if turn.closed:
+                return
+            for kind, value in ids:
+                if value:
+                    turn._ids.add((kind, value))
+                    self._by_id.setdefault((kind, value), {})[turn] = None
+
+    def remove(self, turn: TurnCore) -> None:
+        with self._lock:
+            for key in turn._ids:
+                holders = self._by_id.get(key)
+                if holders is not None:
+                    holders.pop(turn, None)
+                    if not holders:
+                        del self._by_id[key]
+            turn._ids.clear()
+
+    def only(self, kind: str, value: str | None) -> TurnCore | None:
+        """The one open turn with this id; None where there is none, or more than one."""
+        if not value:
+            return None
+        with self._lock:
+            holders = self._by_id.get((kind, value))
+            return next(iter(holders)) if holders and len(holders) == 1 else None
+
+    def all(self) -> set[TurnCore]:
+        with self._lock:
+            return {turn for holders in self._by_id.values() for turn in holders}
+
+
+_open_turns: Final = _OpenTurns()
+
+
+def open_turn_count() -> int:
+    """How many turns are open in this process; 0 when all are over."""
+    return len(_open_turns.all())
+
+
+def find_open(matches: Callable[[TurnCore], bool]) -> TurnCore | None:
+    """An open turn that `matches`; None where there is none."""
+    return next(filter(matches, _open_turns.all()), None)
+
+
+def begin(turn: TurnCore) -> None:
+    """Make a turn findable by its ids."""
+    _open_turns.index(
+        turn,
+        (("turn", turn.turn_id), ("session", turn.session_id), ("task", turn.task_id)),
+    )
+
+
+def end(turn: TurnCore) -> None:
+    """End a turn: it can no longer be found, and its state is empty. Ending twice is harmless."""
+    with turn.lock:
+        turn.closed = True
+    _open_turns.remove(turn)
+    turn.state.clear()
+
+
+@contextmanager
+def entered(turn: TurnCore) -> Iterator[None]:
+    """While open, `turn` is the current turn of this context (thread or task)."""
+    if _current.get() is turn:
+        yield
+        return
+    token = _current.set(turn)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_turn() -> TurnCore | None:
+    """The turn of this context, also when it is over; None outside of any turn."""
+    return _current.get()
+
+
+def set_current(turn: TurnCore | None) -> Any:
+    """Set the current turn of this context; returns the token for `reset_current`."""
+    return _current.set(turn)
+
+
+def reset_current(token: Any) -> None:
+    """Undo `set_current`, in the context it was called in."""
+    _current.reset(token)
+
+
+def find_turn(
+    *,
+    turn_id: str | None = None,
+    task_id: str | None = None,
+    session_id: str | None = None,
+) -> TurnCore | None:
+    """The open turn that these ids, or this context, belong to.
+
+    The host's own turn id is exact and comes first; then the context variable, the task id, and
+    the session id if exactly one turn of that session is open. What belongs to a turn that is over
+    (a turn id that is not open, a context whose turn has ended) finds none: it must not slip into
+    the session's next turn.
+    """
+    found = _open_turns.only("turn", turn_id)
+    if found is not None:
+        return found
+    here = _current.get()
+    if here is not None:
+        return None if here.closed else here
+    if turn_id:
+        return None
+    return _open_turns.only("task", task_id) or _open_turns.only("session", session_id)
+
+
+def get_turn_state(session_id: str | None = None) -> TurnState:
+    """The state of the turn that the caller runs in: a dict shared by all extensions.
+
+    Seen by the threads of parallel tool calls, gone when the turn ends.
+
+    Args:
+        session_id: helps to find the turn where the caller's thread knows of none (a raw thread
+            that an extension started itself). Inside a handler it is not needed, and the
+            handler's own turn wins over it. A turn or task id is understood too.
+
+    Returns:
+        The turn's state. Where no turn can be told, or several of one session are open, an
+        empty state that belongs to nothing; a warning on the logger `hermes_ext` says so.
+    """
+    turn = _current.get()
+    if turn is None or turn.closed:
+        turn = next(filter(None, (_open_turns.only(kind, session_id) for kind in _KINDS)), None)
+    if turn is not None:
+        return turn.state
+    logger.warning(
+        "get_turn_state(%r): no open turn can be told from this thread and id; the state is empty. "
+        "Use the handler's `state` argument, or hand the state to your thread.",
+        session_id,
+    )
+    return TurnState()
+
+
+def get_session_state() -> MutableMapping[str, Any]:
+    """What the calling extension keeps for this conversation: the handler's `session_state`.
+
+    JSON values under string keys, private to the extension; kept over turns, resume and restart,
+    with the same atomic `count` as the turn's state. Whose code calls tells whose state it is.
+
+    Raises:
+        StateError: called outside of a turn, or by code that belongs to no extension.
+    """
+    turn = _current.get()
+    frame: FrameType | None = sys._getframe(1)
+    while turn is not None and frame is not None:
+        state = turn.session_state_of_module(str(frame.f_globals.get("__name__", "")))
+        if state is not None:
+            return state
+        frame = frame.f_back
+    raise StateError(
+        "get_session_state() was called outside of a handler",
+        hint="Call it in a handler, or name `session_state` among the handler's arguments",
+    )

@@ -1,0 +1,16 @@
+"""The Hermes Agent as a host: the only code here that knows Hermes.
+
+    run_conversation ──► turns     opens the turn; transform_user_input on what was typed
+      │                  inputs    what was typed, and how a rewrite goes back
+      ├─ _build_api_kwargs ─► requests  before_llm_call once per request, injections put in
+      ├─ llm execution ────► requests   what was injected is still there; answers without the model
+      │                      forms      the shapes of the providers' requests and answers
+      ├─ tool request ─────► tools      intercept_tool_call once per call: the verdict
+      ├─ pre_tool_call ────► tools      a block becomes the result that observers see
+      │                      approvals  a question becomes Hermes's own approval
+      ├─ tool execution ───► tools      the last gate: only what was judged runs; the result's hook
+      └─ registry.dispatch ► tools      the same gate for calls that come another way
+
+`seams` lists what is wrapped and wraps it; `after_import` waits for the modules; `host` has the
+process's runtime; `plugin` is the entry point that Hermes calls.
+"""

@@ -1,0 +1,118 @@
+"""Acting on a module once it is completely imported, whoever imports it and whenever.
+
+The plugin is registered while Hermes is still importing itself: `import run_agent` discovers plugins
+half-way through its own body. Importing `run_agent` from there would be circular, importing it
+earlier changes how one-shot mode approves. So we wait: a module's spec says through
+`_initializing` when its import has ended, and that is watched, for modules that are not
+imported yet as well as for those whose import is on the stack below us.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
+
+logger = logging.getLogger("hermes_ext")
+
+Action = Callable[[ModuleType], None]
+
+_lock: Final = threading.RLock()
+_pending: Final[dict[str, list[Action]]] = {}
+
+
+class _WatchedSpec(ModuleSpec):
+    """A spec that tells when its module is ready. Only its class is exchanged, and only for that."""
+
+    @property
+    def _initializing(self) -> bool:
+        return bool(self.__dict__.get("_initializing", False))
+
+    @_initializing.setter
+    def _initializing(self, value: bool) -> None:
+        was = self.__dict__.get("_initializing", False)
+        self.__dict__["_initializing"] = value
+        if was and not value:
+            self.__class__ = ModuleSpec  # type: ignore[assignment]
+            module = sys.modules.get(self.name)
+            # An import that failed has left sys.modules: whoever tries again is watched again.
+            if module is not None and getattr(module, "__spec__", None) is self:
+                _run(self.name, module)
+
+
+class _Finder:
+    """Finds nothing itself: has the others find, and puts the spec under watch."""
+
+    def __init__(self) -> None:
+        self._busy = threading.local()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> ModuleSpec | None:
+        if fullname not in _pending or getattr(self._busy, "name", None) == fullname:
+            return None
+        self._busy.name = fullname
+        try:
+            spec = _found_by_others(self, fullname, path, target)
+        finally:
+            self._busy.name = None
+        if spec is not None:
+            _watch(spec)
+        return spec
+
+
+_finder: Final = _Finder()
+
+
+def _found_by_others(
+    me: object, fullname: str, path: Sequence[str] | None, target: Any
+) -> ModuleSpec | None:
+    for finder in list(sys.meta_path):
+        find = getattr(finder, "find_spec", None)
+        if finder is me or find is None:
+            continue
+        spec = find(fullname, path, target)
+        if isinstance(spec, ModuleSpec):
+            return spec
+    return None
+
+
+def _watch(spec: ModuleSpec) -> None:
+    if type(spec) is ModuleSpec:
+        spec.__class__ = _WatchedSpec
+
+
+def _run(name: str, module: ModuleType) -> None:
+    with _lock:
+        actions = _pending.pop(name, [])
+    for action in actions:
+        try:
+            action(module)
+        except Exception:  # the host's import must not fail because of us
+            logger.exception("hermes-ext could not attach to %s", name)
+
+
+def when_imported(name: str, action: Action) -> None:
+    """Call `action(module)` once `name` is completely imported: now, if it is.
+
+    Args:
+        name: full name of the module. It is never imported by this call.
+        action: called once, in the thread that finishes the import. What it raises is logged.
+    """
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    ready = module is not None and not getattr(spec, "_initializing", False)
+    with _lock:
+        _pending.setdefault(name, []).append(action)
+        if _finder not in sys.meta_path:
+            sys.meta_path.insert(0, _finder)
+    if ready and module is not None:
+        _run(name, module)
+    elif module is not None and isinstance(spec, ModuleSpec):
+        _watch(spec)
+        if not getattr(spec, "_initializing", False):  # it ended while we looked
+            _run(name, module)

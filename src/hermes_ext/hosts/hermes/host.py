@@ -1,0 +1,255 @@
+"""The process's side of Hermes: its runtime, and the turn that an agent or a tool call is in."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from hermes_ext import _turn
+from hermes_ext._hookspecs import HookName
+from hermes_ext.hosts.hermes.approvals import approver
+from hermes_ext.runtime import Runtime, Turn
+
+logger = logging.getLogger("hermes_ext")
+
+
+class TurnData:
+    """What the adapter keeps for one turn: on `Turn.host`, gone with it.
+
+    Attributes:
+        agent: weakly, the agent that runs the turn.
+        verdicts: of the tool calls that were judged and have not run yet.
+        call_ids: Hermes's ids of the calls that were judged.
+        request: what was decided on the newest request to the model.
+        stopped: the answer that a blocked request gives to every later one of the turn.
+        summary: whether the request under way is the one after the iteration limit.
+    """
+
+    __slots__ = ("__weakref__", "agent", "call_ids", "request", "stopped", "summary", "verdicts")
+
+    def __init__(self, agent: Any) -> None:
+        self.agent = weakref.ref(agent) if agent is not None else lambda: None
+        self.verdicts: list[Any] = []
+        self.call_ids: set[str] = set()
+        self.request: Any = None
+        self.stopped: Any = None
+        self.summary = False
+
+
+class Host:
+    """One per process: loads the runtime at the first turn, and tells turns apart."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runtimes: dict[Path, Runtime] = {}
+        self._told: set[str] = set()
+
+    def runtime(self) -> Runtime:
+        """The runtime of the Hermes home that this context works for, loaded once."""
+        from hermes_constants import get_hermes_home
+
+        home = Path(get_hermes_home())
+        runtime = self._runtimes.get(home)
+        if runtime is None:
+            with self._lock:
+                runtime = self._runtimes.get(home)
+                if runtime is None:
+                    runtime = self._load(home)
+                    self._runtimes[home] = runtime
+        return runtime
+
+    def _load(self, home: Path) -> Runtime:
+        try:
+            runtime = Runtime.from_config(
+                cwd=working_directory(), home=home, tool_schemas=_schema_of
+            )
+        except Exception as error:
+            # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
+            logger.exception("hermes-ext could not load its runtime")
+            runtime = Runtime()
+            runtime.refusal = (
+                f"the extensions could not be loaded ({type(error).__name__}: {error}); "
+                "no tool runs until this is mended (hermes extensions doctor)"
+            )
+        runtime.approver = approver(runtime.approve_without_human)
+        for problem in runtime.problems:
+            self.say(str(problem))
+        for record in runtime.records:
+            if record.status in ("load-error", "config-error", "incompatible", "missing"):
+                self.say(f"extension {record.name}: {record.status}: {record.reason}")
+        if runtime.refusal is not None:
+            self.say(runtime.refusal)
+        return runtime
+
+    def say(self, text: str) -> None:
+        """One line for the person, once per process, past the host's redirected streams."""
+        if text in self._told:
+            return
+        self._told.add(text)
+        logger.warning("%s", text)
+        stream = sys.__stderr__
+        if stream is not None:
+            try:
+                print(f"hermes-ext: {text}", file=stream, flush=True)
+            except (OSError, ValueError):
+                logger.debug("standard error is closed")
+
+    def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
+        """A turn for one `run_conversation` of an agent."""
+        session_id = str(getattr(agent, "session_id", "") or "")
+        turn = self.runtime().turn(
+            session_id=session_id,
+            conversation_id=_conversation_of(agent) or session_id,
+            turn_number=1 + _user_messages(history),
+            task_id=task_id,
+            platform=getattr(agent, "platform", None) or None,
+            origin=origin_of(agent),
+            interactive=_interactive(),
+            model=getattr(agent, "model", None) or None,
+            cwd=working_directory(),
+            project_root=_repository_of(working_directory()),
+            is_subagent=_is_subagent(agent),
+            parent_session_id=getattr(agent, "_parent_session_id", None) or None,
+            sender_id=getattr(agent, "_user_id", None) or None,
+            chat_id=getattr(agent, "_chat_id", None) or None,
+        )
+        turn.host = TurnData(agent)
+        return turn
+
+    @contextmanager
+    def stray_turn(self, session_id: str, task_id: str | None) -> Iterator[Turn]:
+        """A turn for one tool call that came from outside of any turn (a plugin's own dispatch)."""
+        turn = self.runtime().turn(
+            session_id=session_id,
+            task_id=task_id or None,
+            origin="extension",
+            interactive=_interactive(),
+            cwd=working_directory(),
+            project_root=_repository_of(working_directory()),
+        )
+        turn.host = TurnData(None)
+        with turn:
+            yield turn
+
+    def find_turn(self, context: dict[str, Any]) -> Turn | None:
+        """The open turn of a tool call or request, by the ids that Hermes gives with it."""
+        turn = _turn.find_turn(
+            turn_id=_text(context.get("turn_id")),
+            task_id=_text(context.get("task_id")),
+            session_id=_text(context.get("session_id")),
+        )
+        return turn if isinstance(turn, Turn) and isinstance(turn.host, TurnData) else None
+
+    def turn_of_agent(self, agent: Any) -> Turn | None:
+        """The turn that an agent is in, asked from any thread."""
+        turn = _turn.find_open(lambda one: isinstance(one, Turn) and _runs(one, agent))
+        return turn if isinstance(turn, Turn) else None
+
+    def turn_is_over(self, context: dict[str, Any]) -> bool:
+        """Whether a call belongs to a turn that has ended (or was never seen to begin)."""
+        here = _turn.current_turn()
+        return bool(context.get("turn_id")) or (here is not None and here.closed)
+
+
+def _runs(turn: Turn, agent: Any) -> bool:
+    return isinstance(turn.host, TurnData) and turn.host.agent() is agent
+
+
+def current_agent_turn(agent: Any) -> Turn | None:
+    """The turn that `agent` runs in this context."""
+    turn = _turn.current_turn()
+    return turn if isinstance(turn, Turn) and not turn.closed and _runs(turn, agent) else None
+
+
+def working_directory() -> Path:
+    """Where the session works: Hermes's own override, else the process's directory."""
+    override = os.environ.get("TERMINAL_CWD", "")
+    if override and os.path.isdir(override):
+        return Path(override)
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # somebody removed the directory that we stand in
+        return Path("/")
+
+
+def origin_of(agent: Any) -> str:
+    """Where an agent's input comes from, in the words of the contract."""
+    if getattr(agent, "_memory_write_origin", "") == "background_review" or getattr(
+        agent, "_persist_disabled", False
+    ):
+        return "background"
+    if _is_subagent(agent):
+        return "subagent"
+    platform = str(getattr(agent, "platform", "") or "")
+    if platform == "cron" or os.environ.get("HERMES_CRON_SESSION"):
+        return "cron"
+    return {"api_server": "api", "api": "api", "batch": "batch"}.get(platform, "user")
+
+
+def _is_subagent(agent: Any) -> bool:
+    return int(getattr(agent, "_delegate_depth", 0) or 0) > 0
+
+
+def _interactive() -> bool | None:
+    approval = sys.modules.get("tools.approval")
+    if approval is None:
+        return None
+    try:
+        return bool(approval._is_interactive_cli() or approval._is_gateway_approval_context())
+    except Exception:  # names of another Hermes; the argument is then unknown
+        return None
+
+
+def _conversation_of(agent: Any) -> str | None:
+    """The id that stays the same over compression and is shared by subagents."""
+    root = getattr(agent, "_conversation_root_id", None)
+    if callable(root):
+        found = root()
+        return str(found) if found else None
+    start = getattr(agent, "_parent_session_id", None) or getattr(agent, "session_id", None)
+    database = getattr(agent, "_session_db", None)
+    for _ in range(64):  # a chain of compressions; a loop in the data must not hang the turn
+        row = database.get_session(start) if database is not None and start else None
+        parent = row.get("parent_session_id") if isinstance(row, dict) else None
+        if not parent:
+            break
+        start = parent
+    return str(start) if start else None
+
+
+def _user_messages(history: Any) -> int:
+    return sum(1 for m in history or () if isinstance(m, dict) and m.get("role") == "user")
+
+
+def _repository_of(directory: Path) -> Path | None:
+    for folder in (directory, *directory.parents):
+        if (folder / ".git").exists():
+            return folder
+    return None
+
+
+def _schema_of(tool_name: str) -> Any:
+    registry = sys.modules.get("tools.registry")
+    if registry is None:
+        return None
+    schema = registry.registry.get_schema(tool_name)
+    return schema.get("parameters") if isinstance(schema, dict) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def hook_is_on(turn: Turn, hook: HookName) -> bool:
+    """Whether any handler waits for the hook in this turn's runtime."""
+    return turn.runtime.manager.has(hook)
+
+
+the_host: Final = Host()

@@ -1,0 +1,63 @@
+"""The plugin that Hermes loads: entry point `hermes-ext` of the group `hermes_agent.plugins`.
+
+Hermes calls `register` while it discovers plugins, which happens half-way through its own imports
+and again with `force=True` in mid-session. So nothing of the agent is imported here, no extension
+is loaded (the first turn does that), and everything may be done twice.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from hermes_ext import _import_name
+
+if TYPE_CHECKING:
+    import argparse
+
+OFF_SWITCH = "HERMES_EXT_OFF"
+
+
+def register(ctx: Any) -> None:
+    """Attach to this Hermes, and add `hermes extensions` and `/extensions`.
+
+    Args:
+        ctx: Hermes's plugin context.
+    """
+    ctx.register_cli_command(
+        name="extensions",
+        help="List, enable, disable and check runtime extensions",
+        setup_fn=_setup,
+        handler_fn=_run,
+        description="Runtime extensions: rules of your own in the agent's loop.",
+    )
+    ctx.register_command(
+        "extensions",
+        handler=_slash,
+        description="Show runtime extensions",
+        args_hint="list | info NAME",
+    )
+    if os.environ.get(OFF_SWITCH, "") not in ("", "0"):
+        return
+    _import_name.install()
+    from hermes_ext.hosts.hermes.seams import attach
+
+    attach()
+
+
+def _setup(parser: argparse.ArgumentParser) -> None:
+    from hermes_ext.cli import add_commands
+
+    add_commands(parser)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from hermes_ext.cli import run
+
+    return run(args, prog="hermes extensions")
+
+
+def _slash(raw_args: str) -> str:
+    from hermes_ext.cli import slash
+
+    return slash(raw_args)

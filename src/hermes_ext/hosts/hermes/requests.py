@@ -1,0 +1,221 @@
+"""Requests to the model: `before_llm_call`, injections, and answers without the model.
+
+Every provider form starts as one list of chat-completions messages with the system prompt in
+front, given to `AIAgent._build_api_kwargs`. There the chain runs, once per request: a retry of the
+same messages re-applies what was decided. The execution step then makes sure that what was injected
+is still in the request, because other plugins may have rebuilt it in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import frozen
+
+from hermes_ext._hookspecs import HookName
+from hermes_ext._requests import Kept, Message, compose, split_system, text_of
+from hermes_ext._turn import current_turn
+from hermes_ext.hosts.hermes import forms
+from hermes_ext.hosts.hermes.host import current_agent_turn, hook_is_on, the_host
+from hermes_ext.runtime import Turn
+
+logger = logging.getLogger("hermes_ext")
+
+
+@frozen
+class Decided:
+    """What the chain decided on one request.
+
+    Attributes:
+        request_id: Hermes's id of the request; a retry keeps it.
+        digest: of the messages and the model it was decided for.
+        reply: text that answers the request without the model, or None.
+        system: texts for the end of the system prompt.
+        user: texts for the end of the request.
+        kept: injections of earlier requests that stay in this turn.
+        body: the messages as handlers rewrote them, or None for as they were.
+    """
+
+    request_id: str
+    digest: str
+    reply: str | None = None
+    system: tuple[str, ...] = ()
+    user: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    body: list[Message] | None = None
+
+    def put_into(self, messages: list[Message]) -> list[Message]:
+        """The messages with everything that was decided."""
+        if self.body is not None:
+            head, _ = split_system(messages)
+            messages = [head, *self.body] if head is not None else self.body
+        return compose(messages, system=self.system, user=self.user, kept=self.kept)
+
+    def texts(self) -> list[str]:
+        """Everything that must stand in the request."""
+        return [*(one.text for one in self.kept), *self.system, *self.user]
+
+
+class SummaryAnswered(BaseException):
+    """Carries an answer out of Hermes's summary request, past its `except Exception`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def build_api_kwargs(original: Callable[..., Any], agent: Any, api_messages: list[Message]) -> Any:
+    """Wraps `AIAgent._build_api_kwargs`."""
+    turn = current_agent_turn(agent)
+    if turn is None:
+        return original(agent, api_messages)
+    turn.bind(
+        session_id=getattr(agent, "session_id", None) or None,
+        turn_id=getattr(agent, "_current_turn_id", None) or None,
+        task_id=getattr(agent, "_current_task_id", None) or None,
+    )
+    if turn.host.summary or not _concerned(turn):
+        return original(agent, api_messages)
+    return original(agent, _decide(turn, agent, api_messages).put_into(api_messages))
+
+
+def _concerned(turn: Turn) -> bool:
+    return hook_is_on(turn, HookName.BEFORE_LLM_CALL) or turn.host.stopped is not None
+
+
+def _decide(turn: Turn, agent: Any, api_messages: list[Message]) -> Decided:
+    data = turn.host
+    request_id = str(getattr(agent, "_current_api_request_id", "") or "")
+    digest = _digest(api_messages, str(getattr(agent, "model", "")))
+    known = data.request
+    if known is not None and (known.request_id, known.digest) == (request_id, digest):
+        return known  # type: ignore[no-any-return]
+    if data.stopped is not None:
+        data.request = Decided(request_id, digest, reply=data.stopped)
+    else:
+        data.request = _ask_the_chain(turn, agent, api_messages, request_id, digest)
+    return data.request  # type: ignore[no-any-return]
+
+
+def _ask_the_chain(
+    turn: Turn, agent: Any, api_messages: list[Message], request_id: str, digest: str
+) -> Decided:
+    head, body = split_system(api_messages)
+    kept = turn.kept
+    outcome = turn.before_llm_call(
+        body,
+        text_of(head.get("content")) if head is not None else "",
+        api_call_count=getattr(agent, "_api_call_count", None),
+        request_id=request_id,
+        model=getattr(agent, "model", None),
+    )
+    if outcome.blocked:
+        turn.host.stopped = f"[{outcome.blocked_by}] {outcome.message}"
+        return Decided(request_id, digest, reply=turn.host.stopped)
+    if outcome.answered:
+        return Decided(request_id, digest, reply=str(outcome.value))
+    rewritten = outcome.final(None)
+    return Decided(
+        request_id,
+        digest,
+        system=turn.new_texts(outcome, "system", kept),
+        user=turn.new_texts(outcome, "user", kept),
+        kept=kept,
+        body=agent._sanitize_api_messages(rewritten) if rewritten is not None else None,
+    )
+
+
+def _digest(messages: list[Message], model: str) -> str:
+    text = json.dumps([model, messages], ensure_ascii=False, default=repr, check_circular=False)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def run_llm_execution(
+    original: Callable[..., Any],
+    request: Any,
+    next_call: Callable[[Any], Any],
+    **context: Any,
+) -> Any:
+    """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
+    turn = the_host.find_turn(context)
+    decided = turn.host.request if turn is not None else None
+    if decided is None or decided.request_id != context.get("api_request_id"):
+        return original(request, next_call, **context)
+    form = forms.form_of(context.get("api_mode"))
+    model = str(context.get("model") or "")
+    if decided.reply is not None:
+        return form.answer(decided.reply, model)
+
+    def checked(final: Any) -> Any:
+        complete = _complete(final, decided, form)
+        if complete is None:
+            lost = "what an extension put into this request was taken out by another plugin"
+            return form.answer(f"[hermes-ext] The request was not sent: {lost}.", model)
+        return next_call(complete)
+
+    return original(request, checked, **context)
+
+
+def _complete(request: Any, decided: Decided, form: forms.Form) -> Any:
+    """The request if all injected text is in it; else with it put back; else None."""
+    lost = set(forms.missing(request, decided.texts()))
+    if not lost:
+        return request
+    kept_system = [one.text for one in decided.kept if one.kind == "system"]
+    kept_user = [one.text for one in decided.kept if one.kind == "user"]
+    restored = form.restore(
+        request,
+        [text for text in (*kept_system, *decided.system) if text in lost],
+        [text for text in (*kept_user, *decided.user) if text in lost],
+    )
+    if restored is None or forms.missing(restored, decided.texts()):
+        return None
+    return restored
+
+
+@contextmanager
+def _in_summary(turn: Turn) -> Iterator[None]:
+    turn.host.summary = True
+    try:
+        yield
+    finally:
+        turn.host.summary = False
+
+
+def handle_max_iterations(
+    original: Callable[..., Any], agent: Any, messages: list[Message], *args: Any, **kwargs: Any
+) -> Any:
+    """Wraps `AIAgent._handle_max_iterations`: its request goes past every middleware."""
+    turn = current_agent_turn(agent)
+    if turn is None or not _concerned(turn):
+        return original(agent, messages, *args, **kwargs)
+    try:
+        with _in_summary(turn):
+            return original(agent, messages, *args, **kwargs)
+    except SummaryAnswered as answer:
+        messages.append({"role": "assistant", "content": answer.text})
+        return answer.text
+
+
+def last_look_at_messages(
+    original: Callable[..., Any], messages: list[Message], *args: Any, **kwargs: Any
+) -> Any:
+    """Wraps `AIAgent._drop_thinking_only_and_merge_users`, a static method.
+
+    It is the last step that the summary request's messages go through, whatever the provider form.
+    """
+    final = original(messages, *args, **kwargs)
+    turn = current_turn()
+    if not isinstance(turn, Turn) or turn.host is None or not turn.host.summary:
+        return final
+    agent = turn.host.agent()
+    agent._current_api_request_id = f"{getattr(agent, '_current_turn_id', '')}:summary"
+    decided = _decide(turn, agent, final)
+    if decided.reply is not None:
+        raise SummaryAnswered(decided.reply)
+    return decided.put_into(final)

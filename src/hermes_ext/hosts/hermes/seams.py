@@ -1,0 +1,149 @@
+"""What of Hermes is wrapped: each function once, after its module's own import.
+
+A wrap of the function itself survives `discover_plugins(force=True)`, which forgets every plugin's
+hooks in mid-session, and it works the same for all call sites. Each wrap passes straight through
+while no extension is on.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final, Literal
+
+from attrs import frozen
+
+from hermes_ext.hosts.hermes import requests, titles, tools, turns
+from hermes_ext.hosts.hermes.after_import import when_imported
+
+logger = logging.getLogger("hermes_ext")
+
+_MARK: Final = "__hermes_ext_seam__"
+
+SeamStatus = Literal["attached", "waiting", "missing"]
+
+
+@frozen
+class Seam:
+    """One function of the host that we wrap.
+
+    Attributes:
+        module: where it is.
+        name: the function, or `Class.method`.
+        wrapper: called as `wrapper(original, *args, **kwargs)`.
+        needed: whether guards cannot be held without it.
+        instead_of: a name in the same module that another Hermes has instead.
+    """
+
+    module: str
+    name: str
+    wrapper: Callable[..., Any]
+    needed: bool = True
+    instead_of: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+SEAMS: Final = (
+    Seam("run_agent", "AIAgent.run_conversation", turns.run_conversation),
+    Seam("run_agent", "AIAgent.steer", turns.steer, needed=False),
+    Seam("run_agent", "AIAgent._build_api_kwargs", requests.build_api_kwargs),
+    Seam("run_agent", "AIAgent._handle_max_iterations", requests.handle_max_iterations),
+    Seam(
+        "run_agent",
+        "AIAgent._drop_thinking_only_and_merge_users",
+        requests.last_look_at_messages,
+    ),
+    Seam("run_agent", "AIAgent._invoke_tool", tools.invoke_tool),
+    Seam("hermes_cli.middleware", "run_llm_execution_middleware", requests.run_llm_execution),
+    Seam("hermes_cli.middleware", "apply_tool_request_middleware", tools.apply_tool_request),
+    Seam("hermes_cli.middleware", "run_tool_execution_middleware", tools.run_tool_execution),
+    Seam("hermes_cli.plugins", "resolve_pre_tool_block", tools.pre_tool_block),
+    Seam(
+        "hermes_cli.plugins",
+        "get_pre_tool_call_block_message",
+        tools.pre_tool_block,
+        instead_of="resolve_pre_tool_block",
+    ),
+    Seam("tools.registry", "ToolRegistry.dispatch", tools.dispatch),
+    Seam("agent.title_generator", "maybe_auto_title", titles.maybe_auto_title, needed=False),
+)
+
+
+def attach() -> None:
+    """Wrap everything, now or when its module has been imported. Doing it again changes nothing."""
+    for module in dict.fromkeys(seam.module for seam in SEAMS):
+        when_imported(module, _attach_module)
+
+
+def _attach_module(module: ModuleType) -> None:
+    for seam in SEAMS:
+        if seam.module == module.__name__:
+            _wrap(module, seam)
+
+
+def _wrap(module: ModuleType, seam: Seam) -> None:
+    if seam.instead_of is not None and hasattr(module, seam.instead_of):
+        return
+    owner, name = _owner(module, seam)
+    raw = vars(owner).get(name) if owner is not None else None
+    if owner is None or raw is None:
+        logger.log(
+            logging.WARNING if seam.needed else logging.INFO,
+            "this Hermes has no %s, so hermes-ext cannot attach there",
+            seam,
+        )
+        return
+    static = isinstance(raw, staticmethod)
+    original = raw.__func__ if static else raw
+    if getattr(original, _MARK, None) == seam.name:
+        return
+    wrapped = _wrapped(original, seam)
+    setattr(owner, name, staticmethod(wrapped) if static else wrapped)
+
+
+def _owner(module: ModuleType, seam: Seam) -> tuple[Any, str]:
+    owner_name, _, name = seam.name.rpartition(".")
+    return (getattr(module, owner_name, None) if owner_name else module), name
+
+
+def _wrapped(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
+    wrapper = seam.wrapper
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return wrapper(original, *args, **kwargs)
+
+    setattr(call, _MARK, seam.name)
+    return call
+
+
+def seam_report() -> dict[str, SeamStatus]:
+    """Each seam's status in this process, by its full name.
+
+    `attached`; `waiting` for its module to be imported; `missing` from a module that is there
+    (the other of two names for the same thing is left out).
+    """
+    report: dict[str, SeamStatus] = {}
+    for seam in SEAMS:
+        module = sys.modules.get(seam.module)
+        if module is None:
+            report[str(seam)] = "waiting"
+            continue
+        if seam.instead_of is not None and hasattr(module, seam.instead_of):
+            continue
+        report[str(seam)] = _status(module, seam)
+    return report
+
+
+def _status(module: ModuleType, seam: Seam) -> SeamStatus:
+    owner, name = _owner(module, seam)
+    found = getattr(owner, name, None)
+    # Another plugin may have wrapped what we wrapped: follow its `__wrapped__`.
+    while found is not None and getattr(found, _MARK, None) != seam.name:
+        found = getattr(found, "__wrapped__", None)
+    return "missing" if found is None else "attached"

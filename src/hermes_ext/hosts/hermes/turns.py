@@ -1,0 +1,188 @@
+"""The turn: `AIAgent.run_conversation` opens one, whatever surface called it."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from hermes_ext._hookspecs import HookName
+from hermes_ext.hosts.hermes import titles
+from hermes_ext.hosts.hermes.host import hook_is_on, the_host
+from hermes_ext.hosts.hermes.inputs import Typed, put_back, take_apart
+from hermes_ext.runtime import Turn
+
+logger = logging.getLogger("hermes_ext")
+
+_OUT_OF_SIGHT: Final = (
+    "This session runs in {mode}, where tools run outside of Hermes and cannot be judged. "
+    "Because {who} must be able to refuse tool calls, the turn was not started. "
+    "Choose another api_mode, or disable {who}."
+)
+
+
+def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
+    """Wraps `AIAgent.run_conversation`."""
+    runtime = the_host.runtime()
+    call = _Call(original, agent, args, kwargs)
+    turn = the_host.open_turn(agent, call.get("conversation_history"), call.get("task_id"))
+    with turn:
+        if runtime.idle:
+            return original(agent, *args, **kwargs)
+        refusal = _out_of_sight(turn, agent)
+        if refusal is not None:
+            return call.finish_without_model(refusal, turn, blocked_by="hermes-ext", stored=None)
+        return _with_input(turn, call)
+
+
+class _Call:
+    """One call of `run_conversation`, whichever way its arguments were passed."""
+
+    def __init__(
+        self,
+        original: Callable[..., Any],
+        agent: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self.original = original
+        self.agent = agent
+        self.bound = inspect.signature(original).bind(agent, *args, **kwargs)
+
+    def get(self, name: str) -> Any:
+        return self.bound.arguments.get(name)
+
+    def set(self, name: str, value: Any) -> None:
+        self.bound.arguments[name] = value
+
+    def run(self) -> Any:
+        return self.original(*self.bound.args, **self.bound.kwargs)
+
+    def restage(self, content: Any) -> None:
+        """Change the message that the CLI has already put into its history."""
+        staged = getattr(self.agent, "_pending_cli_user_message", None)
+        if isinstance(staged, dict):
+            staged["content"] = content
+
+    def finish_without_model(
+        self, reply: str, turn: Turn, *, blocked_by: str | None, stored: Any
+    ) -> dict[str, Any]:
+        """End the turn with `reply`: stored, shown, and no request made.
+
+        Args:
+            stored: what is kept as the user's message; None keeps what was typed.
+        """
+        agent = self.agent
+        typed = take_apart(self.get("user_message"), self.get("persist_user_message"))
+        content = (typed.message if typed.clean is None else typed.clean) if stored is None else stored
+        self.restage(content)
+        history = list(self.get("conversation_history") or [])
+        staged = getattr(agent, "_pending_cli_user_message", None)
+        asked = staged if isinstance(staged, dict) else {"role": "user", "content": content}
+        messages = [*history, asked, {"role": "assistant", "content": reply}]
+        self._store(messages, history)
+        self._show(reply)
+        result = {
+            "final_response": reply,
+            "last_reasoning": None,
+            "messages": messages,
+            "api_calls": 0,
+            "completed": True,
+            "failed": False,
+            "partial": False,
+            "interrupted": False,
+            "response_previewed": False,
+            "turn_exit_reason": "extension_blocked" if blocked_by else "extension_answered",
+            "model": getattr(agent, "model", None),
+            "provider": getattr(agent, "provider", None),
+            "base_url": getattr(agent, "base_url", None),
+            "session_id": turn.session_id,
+            "blocked": blocked_by is not None,
+        }
+        if blocked_by is not None:
+            result["blocked_by"] = blocked_by
+        return result
+
+    def _store(self, messages: list[Any], history: list[Any]) -> None:
+        agent = self.agent
+        # What an earlier turn left behind must not be applied to this message.
+        agent._persist_user_message_idx = None
+        agent._persist_user_message_override = None
+        agent._persist_user_message_timestamp = None
+        try:
+            if getattr(agent, "_cached_system_prompt", None) is None:
+                from agent.conversation_loop import _restore_or_build_system_prompt
+
+                _restore_or_build_system_prompt(agent, self.get("system_message"), history)
+            agent._ensure_db_session()
+            agent._persist_session(messages, history)
+        except Exception:  # the answer must reach the person all the same
+            logger.exception("hermes-ext could not store a turn that it ended")
+        finally:
+            agent._pending_cli_user_message = None
+
+    def _show(self, reply: str) -> None:
+        """Hand the reply to whoever shows text as it streams in."""
+        callback = self.get("stream_callback")
+        for show in (callback, getattr(self.agent, "stream_delta_callback", None)):
+            if callable(show):
+                try:
+                    show(reply)
+                except Exception:
+                    logger.debug("a stream consumer failed", exc_info=True)
+
+
+def _with_input(turn: Turn, call: _Call) -> Any:
+    if not hook_is_on(turn, HookName.TRANSFORM_USER_INPUT):
+        return call.run()
+    typed = take_apart(call.get("user_message"), call.get("persist_user_message"))
+    outcome = turn.transform_user_input(typed.value, text=typed.text, command=typed.command)
+    if outcome.blocked:
+        withheld = f"[withheld by {outcome.blocked_by}]"
+        titles.replace(turn.session_id, withheld)
+        return call.finish_without_model(
+            outcome.message or "", turn, blocked_by=outcome.blocked_by, stored=withheld
+        )
+    if outcome.changed:
+        _rewrite(turn, call, typed, outcome.final(typed.value))
+    if outcome.answered:
+        return call.finish_without_model(
+            str(outcome.value), turn, blocked_by=None, stored=None
+        )
+    return call.run()
+
+
+def _rewrite(turn: Turn, call: _Call, typed: Typed, value: Any) -> None:
+    message, clean = put_back(typed, value, task_id=call.get("task_id"))
+    call.set("user_message", message)
+    if "persist_user_message" in call.bound.signature.parameters:
+        call.set("persist_user_message", clean)
+    stored = message if clean is None else clean
+    call.restage(stored)
+    titles.replace(turn.session_id, stored)
+
+
+def _out_of_sight(turn: Turn, agent: Any) -> str | None:
+    """Why a turn cannot be held to the rules, or None."""
+    mode = str(getattr(agent, "api_mode", "") or "")
+    if mode != "codex_app_server":
+        return None
+    who = turn.runtime.who_must_see_tools()
+    return _OUT_OF_SIGHT.format(mode=mode, who=", ".join(who)) if who else None
+
+
+def steer(original: Callable[..., Any], agent: Any, text: Any) -> Any:
+    """Wraps `AIAgent.steer`: text for a running turn is input too."""
+    turn = the_host.turn_of_agent(agent)
+    if turn is None or not isinstance(text, str) or not text.strip():
+        return original(agent, text)
+    if not hook_is_on(turn, HookName.TRANSFORM_USER_INPUT):
+        return original(agent, text)
+    outcome = turn.transform_user_input(text, origin="steer")
+    if outcome.blocked or outcome.answered:
+        reply = outcome.message if outcome.blocked else str(outcome.value)
+        agent._emit_status(f"[{outcome.blocked_by or 'extension'}] {reply}")
+        return True  # taken: it is dealt with, and must not come back as the next message
+    value = outcome.final(text)
+    return original(agent, value if isinstance(value, str) else text)
