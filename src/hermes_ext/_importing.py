@@ -75,10 +75,11 @@ def import_file(package: str, file: Path) -> Imported:
     Raises whatever its code raises; none of its modules is then left in `sys.modules`.
     """
     _install_finder()
-    places = [str(file.parent)] if file.name == "__init__.py" else []
     loader = _SourceLoader(package, str(file))
-    spec = spec_from_file_location(package, file, loader=loader, submodule_search_locations=places)
+    spec = spec_from_file_location(package, file, loader=loader, submodule_search_locations=[])
     assert spec is not None
+    if file.name != "__init__.py":  # a package without places, or its neighbours would be in it
+        spec.submodule_search_locations = []
     begun = time.perf_counter()
     module = module_from_spec(spec)
     sys.modules[package] = module
