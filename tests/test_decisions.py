@@ -222,7 +222,7 @@ class TestLine:
         }
 
     def test_a_block_says_who_and_why(self) -> None:
-        """A block has extension, message and the place that the metadata names; nothing came out."""
+        """A block has extension, message, and the place that the metadata names; no digest out."""
         line = build_line(event_of(outcome=BLOCKED), LogLevel.DECISIONS)
         assert line["action"] == "block"
         assert line["blocked_by"] == "workflow-guard"

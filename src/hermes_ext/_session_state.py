@@ -481,6 +481,8 @@ class SQLiteStore:
         notices: what the person should know, in order, each text once.
     """
 
+    _connection: sqlite3.Connection | None = None
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -495,7 +497,6 @@ class SQLiteStore:
         self._notify = notify
         self._clock = clock
         self._guard = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._pending: dict[Slot, _Change] = {}
         self._failed_at: float | None = None
@@ -560,6 +561,10 @@ class SQLiteStore:
                 with suppress(*_disk_errors()):
                     self._flush(self._pending)
             self._disconnect()
+
+    def __del__(self) -> None:
+        # Python 3.13 warns about a connection that nobody closed.
+        self._disconnect()
 
     # -- reading and writing ----------------------------------------------------------------
 
@@ -644,6 +649,7 @@ class SQLiteStore:
 
     def _failed(self, error: BaseException) -> None:
         self._failed_at = self._clock()
+        self._disconnect()
         self._say(
             f"{self.path}: session state cannot be stored ({error}). It is kept in memory until it "
             "can be, and lost if the process ends before. Make the file writable, or free space."
@@ -670,9 +676,23 @@ class SQLiteStore:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         self._identity = _identity(self.path)
-        # "rw": a file that went away just now is not made again with another mode.
+        self._connection = self._open()
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            # "rw": a file that went away just now is not made again with another mode.
+            return self._prepared("mode=rw")
+        except _sqlite().OperationalError:
+            # To read a WAL database SQLite writes beside it. In a read-only home it can be
+            # read as it stands: without a WAL nobody is writing it.
+            if os.access(self.path.parent, os.W_OK) or os.path.exists(f"{self.path}-wal"):
+                raise
+            return self._prepared("mode=ro&immutable=1")
+
+    def _prepared(self, options: str) -> sqlite3.Connection:
         connection: sqlite3.Connection = _sqlite().connect(
-            f"{self.path.as_uri()}?mode=rw",
+            f"{self.path.as_uri()}?{options}",
             uri=True,
             timeout=self._busy_timeout,
             isolation_level=None,
@@ -683,7 +703,6 @@ class SQLiteStore:
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
