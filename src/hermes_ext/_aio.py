@@ -6,15 +6,14 @@ import asyncio
 import inspect
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, Final
 
-from hermes_ext._handler import Handler
-from hermes_ext._timeouts import Ended, TimedOut, workers
+from hermes_ext._timeouts import Ended, Limited, TimedOut, workers
 
-__all__ = ["awaited", "call_async"]
+__all__ = ["awaited", "call_async", "wait_for"]
 
 _GRACE: Final = 0.25
 
@@ -27,7 +26,7 @@ async def _result_of(function: Callable[..., Any], args: Any, named: Any) -> Any
 # -- in the caller's loop -------------------------------------------------------------------------
 
 
-async def awaited(handler: Handler, function: Callable[..., Any], args: Any, named: Any) -> Ended:
+async def awaited(handler: Limited, function: Callable[..., Any], args: Any, named: Any) -> Ended:
     """Await a handler in the running loop, within its limit.
 
     Returns:
@@ -41,7 +40,7 @@ async def awaited(handler: Handler, function: Callable[..., Any], args: Any, nam
     return await _ended_of(asyncio.ensure_future(_result_of(function, args, named)), handler)
 
 
-async def _ended_of(task: asyncio.Task[Any], handler: Handler) -> Ended:
+async def _ended_of(task: asyncio.Task[Any], handler: Limited) -> Ended:
     # asyncio.wait, not asyncio.timeout: a handler that swallows its cancellation must not hold the
     # caller, and a handler's CancelledError must not be taken for the caller's.
     try:
@@ -70,7 +69,7 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
 
 
 async def _from_worker(
-    handler: Handler, function: Callable[..., Any], args: Any, named: Any
+    handler: Limited, function: Callable[..., Any], args: Any, named: Any
 ) -> Ended:
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
@@ -126,7 +125,7 @@ class _Loop:
         self.loop.call_soon_threadsafe(alive.set)
         return alive.wait(_GRACE)
 
-    def call(self, handler: Handler, function: Callable[..., Any], args: Any, named: Any) -> Ended:
+    def call(self, handler: Limited, function: Callable[..., Any], args: Any, named: Any) -> Ended:
         """Await a handler here, while the calling thread waits."""
         ended: list[Ended] = []
         done = threading.Event()
@@ -139,12 +138,11 @@ class _Loop:
             finally:
                 done.set()
 
-        def begin() -> None:
-            running.append(self.loop.create_task(supervise()))
-
-        running: list[asyncio.Task[None]] = []
-        self.loop.call_soon_threadsafe(begin)
+        # The future keeps the task alive: a loop itself only holds weak references.
+        running = asyncio.run_coroutine_threadsafe(supervise(), self.loop)
         in_time = done.wait(None if handler.timeout is None else handler.timeout + _GRACE)
+        if not in_time:
+            running.cancel()
         return ended[0] if in_time and ended else (None, TimedOut())
 
 
@@ -175,7 +173,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_background.forget)
 
 
-def call_async(handler: Handler, function: Callable[..., Any], args: Any, named: Any) -> Ended:
+def call_async(handler: Limited, function: Callable[..., Any], args: Any, named: Any) -> Ended:
     """Await a handler in the background loop, within its limit; any thread may call this.
 
     Returns:
@@ -186,3 +184,20 @@ def call_async(handler: Handler, function: Callable[..., Any], args: Any, named:
     if isinstance(ended[1], TimedOut) and not loop.answers():
         _background.replace(loop)
     return ended
+
+
+def wait_for(awaitable: Awaitable[Any]) -> Any:
+    """Await something in the background loop, without a limit; any thread may call this.
+
+    Raises:
+        BaseException: what it raised.
+    """
+    returned, error = call_async(_Unlimited(), lambda: awaitable, (), {})
+    if error is not None:
+        raise error
+    return returned
+
+
+class _Unlimited:
+    timeout: float | None = None
+    is_async = True

@@ -133,7 +133,7 @@ def examine(
         *_off_findings(seen.config),
         *_refusal_findings(refusal),
         *_problem_findings(seen.problems, seen.records, seen.config),
-        *(finding for record in seen.records for finding in _record_findings(record)),
+        *(finding for record in seen.records for finding in _record_findings(record, seen.config)),
         *_tool_name_findings(seen.config, seen.records),
         *_host_findings(home),
         *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
@@ -146,11 +146,16 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(dict.fromkeys(findings), key=lambda finding: finding.severity.rank))
 
 
-def is_broken(record: ExtensionRecord) -> bool:
+def is_broken(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
     """Whether loading it went wrong, or ended with nothing that could ever be called."""
     wrong = {Status.LOAD_ERROR, Status.CONFIG_ERROR, Status.INCOMPATIBLE, Status.MISSING}
     off = record.status is Status.MISSING and not record.configured_on
-    return (record.status in wrong and not off) or (record.loaded and not record.hooks)
+    return (record.status in wrong and not off) or _is_idle(record, config)
+
+
+def _is_idle(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
+    """Whether it registers nothing by itself, and not because its hooks were turned off."""
+    return record.loaded and not record.hooks and not config.hooks_off(record.name)
 
 
 # -- the configuration ----------------------------------------------------------------------------
@@ -217,9 +222,9 @@ def _problem_findings(
 # -- one extension --------------------------------------------------------------------------------
 
 
-def _record_findings(record: ExtensionRecord) -> Iterator[Finding]:
+def _record_findings(record: ExtensionRecord, config: ExtensionsConfig) -> Iterator[Finding]:
     yield from _status_findings(record)
-    if record.loaded and not record.hooks:
+    if _is_idle(record, config):
         yield _about(
             record,
             Severity.ERROR,

@@ -29,14 +29,19 @@ class OrderRow:
 
     Attributes:
         position: 1-based, over both phases.
-        handler: the handler.
-        phase: `transformers` or `guards`.
+        extension, handler: who.
+        guard: whether it is in the second phase.
+        priority: lower runs earlier.
+        source: where its extension comes from.
         why: e.g. `priority 10; before plan-tools`.
     """
 
     position: int
-    handler: Handler
-    phase: str
+    extension: str
+    handler: str
+    guard: bool
+    priority: int
+    source: str
     why: str
 
 
@@ -107,8 +112,11 @@ class HookManager:
         return tuple(
             OrderRow(
                 place + 1,
-                handler,
-                "guards" if handler.guard else "transformers",
+                handler.extension,
+                handler.name,
+                handler.guard,
+                handler.priority,
+                handler.source.value,
                 _why(handler, ordered),
             )
             for place, handler in enumerate(ordered)

@@ -42,6 +42,8 @@ class Limited(Protocol):
 
     @property
     def timeout(self) -> float | None: ...
+    @property
+    def is_async(self) -> bool: ...
 
 
 class _Job:

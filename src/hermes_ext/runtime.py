@@ -114,13 +114,18 @@ class Runtime:
 
         home = home or hermes_home()
         loaded = load(home, cwd or Path.cwd())
+        store = _store_in(home)
+        store.sweep(loaded.config.state_days)
+        log = DecisionLog(
+            home / "logs" / "extensions.jsonl", loaded.config.log, notify=logger.warning
+        )
         runtime = cls.__new__(cls)
         runtime._setup(
             loaded.handlers,
             approver=approver,
             tool_schemas=tool_schemas,
-            store=_store_in(home),
-            log=DecisionLog(home / "logs" / "extensions.jsonl", loaded.config.log),
+            store=store,
+            log=log,
             approve_without_human=loaded.config.ask_without_human == "approve",
         )
         runtime._owners |= {package: name for name, package in loaded.packages.items()}
@@ -253,7 +258,9 @@ def _known(value: Any) -> Any:
 def _store_in(home: Path | None) -> SessionStore:
     from hermes_ext._session_state import MemoryStore, SQLiteStore
 
-    return MemoryStore() if home is None else SQLiteStore(home / "extensions-state.db")
+    if home is None:
+        return MemoryStore()
+    return SQLiteStore(home / "extensions-state.db", notify=logger.warning)
 
 
 def _handlers_from(things: Iterable[Any], config: Any) -> tuple[Handler, ...]:
@@ -462,6 +469,7 @@ class Turn(_turn.TurnCore):
             model: the model asked, if it is not the turn's.
         """
         event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
+        # A list of its own for the log, which reads it after the host has gone on.
         outcome = self._sync(HookName.BEFORE_LLM_CALL, event, scope, list(messages))
         self._keep(outcome, len(messages))
         return outcome
@@ -798,7 +806,11 @@ def _injector(text: Injection) -> str:
 
 def _logged(outcome: ChainOutcome) -> dict[str, Any]:
     """An outcome as the decision log wants it; the log keeps a digest of the value."""
-    return {**outcome.to_json(), "value": outcome.final(outcome.value)}
+    return {
+        **outcome.to_json(),
+        "value": outcome.final(outcome.value),
+        "metadata": outcome.metadata,
+    }
 
 
 def _approver_failed(request: ApprovalRequest) -> Approval:

@@ -40,7 +40,7 @@ class TestInput:
         run = home.oneshot("fix zebra").check()
         assert run.stdout == "Done.\n"
         assert model.main_requests[0].last_user == "PLAN FIRST: arbez xif"
-        saved = [row["content"] for row in home.session_rows()]
+        saved = [content for _, content in home.session_rows()]
         assert saved == ["PLAN FIRST: arbez xif", "Done."]
         assert home.occurrences("fix zebra") == []
 
@@ -58,7 +58,7 @@ class TestInput:
         run = home.oneshot("ping").check()
         assert run.stdout == "pong\n"
         assert model.main_requests == []
-        saved = [(row["role"], row["content"]) for row in home.session_rows()]
+        saved = home.session_rows()
         assert saved == [("user", "ping"), ("assistant", "pong")]
 
     def test_block(self, model_factory: ModelFactory, hermes: HomeFactory) -> None:
@@ -75,7 +75,7 @@ class TestInput:
         run = home.oneshot("my password is hunter2-xyzzy").check()
         assert run.stdout == "That looks like a password.\n"
         assert model.main_requests == []
-        saved = [(row["role"], row["content"]) for row in home.session_rows()]
+        saved = home.session_rows()
         assert saved == [
             ("user", "[withheld by no-secrets]"),
             ("assistant", "That looks like a password."),
@@ -144,7 +144,7 @@ class TestRequest:
         )
         home.oneshot("my number is 4711").check()
         assert model.main_requests[0].last_user == "my number is ****"
-        assert home.session_rows()[0]["content"] == "my number is 4711"
+        assert home.session_rows()[0][1] == "my number is 4711"
 
     @pytest.mark.parametrize("api_mode", ["chat_completions", "anthropic_messages"])
     def test_answer(self, model_factory: ModelFactory, hermes: HomeFactory, api_mode: str) -> None:
@@ -160,7 +160,7 @@ class TestRequest:
         run = home.oneshot("what is it").check()
         assert run.stdout == "From the cache.\n"
         assert model.main_requests == []
-        assert [row["content"] for row in home.session_rows()] == ["what is it", "From the cache."]
+        assert [content for _, content in home.session_rows()] == ["what is it", "From the cache."]
 
     def test_block(self, model_factory: ModelFactory, hermes: HomeFactory) -> None:
         """A blocked request ends the turn with the reason, and nothing more is sent in that turn."""

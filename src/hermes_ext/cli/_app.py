@@ -134,7 +134,7 @@ def slash(raw_args: str, *, home: Path | None = None, cwd: Path | None = None) -
         usage = " NAME" if command == "info" else ""
         return f"Usage: /extensions {command}{usage}"
     request = Request(
-        home=home or hermes_home(), cwd=cwd, prog="hermes extensions", name="".join(rest)
+        home=home or hermes_home(), cwd=cwd, prog="hermes extensions", name=printable("".join(rest))
     )
     try:
         result = COMMANDS[command](request)
@@ -192,7 +192,7 @@ def _request(args: argparse.Namespace, prog: str) -> Request:
         home=home,
         cwd=cwd,
         prog=prog,
-        name=getattr(args, "ext_name", ""),
+        name=printable(getattr(args, "ext_name", "")),  # as records have it
         hook=getattr(args, "ext_hook", None),
         order=getattr(args, "ext_order", None),
         load=getattr(args, "ext_load", False),

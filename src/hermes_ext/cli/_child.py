@@ -55,7 +55,7 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
         "extensions": [record.to_json() for record in loaded.records],
         "problems": [problem.to_json() for problem in loaded.problems],
         "refusal": loaded.refusal,
-        "broken": [record.name for record in loaded.records if is_broken(record)],
+        "broken": [record.name for record in loaded.records if is_broken(record, loaded.config)],
         "checked": sum(record.status is not Status.MISSING for record in loaded.records),
         "orders": _orders(loaded.handlers),
         "findings": [finding.to_json() for finding in findings],

@@ -33,13 +33,19 @@ _STYLES = {
 _NOT_LOADED = "not loaded yet"
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # rich would end the process here, with exit code 1.
+        raise BrokenPipeError
+
+
 class Page:
     """Lines for a terminal, wrapped at its width; not wrapped where they go to a file or a pipe."""
 
     def __init__(self, file: TextIO, *, prog: str, width: int | None = None) -> None:
         self.prog = prog
         self._file = file
-        self._console = Console(
+        self._console = _Console(
             file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
         )
         self._wraps = width is not None or self._console.is_terminal or "COLUMNS" in os.environ
@@ -257,14 +263,17 @@ def _fact(page: Page, label: str, text: str, style: str = "") -> None:
 def _info_hooks(payload: Mapping[str, Any], page: Page) -> None:
     hooks = payload["extension"]["hooks"]
     page.line(("Registers", "bold"), indent=4)
-    if not hooks:
+    if payload["extension"]["reason"] == _NOT_LOADED:
         page.line(f"{_NOT_LOADED}; {page.prog} list --load loads it", indent=8)
+    elif not hooks:
+        page.line("nothing that is on", indent=8)
+    if payload["hooks_off"]:
+        page.line(f"turned off in config.yaml: {', '.join(payload['hooks_off'])}", indent=8)
     for hook in hooks:
-        off = " (turned off)" if hook["hook"] in payload["hooks_off"] else ""
         kind = "guard, " if hook["guard"] else ""
         tools = f", tools {', '.join(hook['tools'])}" if hook["tools"] is not None else ""
         page.lines(
-            f"{hook['hook']}{off}: {hook['handler']} ({kind}priority {hook['priority']}, "
+            f"{hook['hook']}: {hook['handler']} ({kind}priority {hook['priority']}, "
             f"on failure {hook['on_error']}{tools})",
             indent=8,
         )

@@ -27,13 +27,22 @@ def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwa
     runtime = the_host.runtime()
     call = _Call(original, agent, args, kwargs)
     turn = the_host.open_turn(agent, call.get("conversation_history"), call.get("task_id"))
-    with turn:
-        if runtime.idle:
-            return original(agent, *args, **kwargs)
-        refusal = _out_of_sight(turn, agent)
-        if refusal is not None:
-            return call.finish_without_model(refusal, turn, blocked_by="hermes-ext", stored=None)
-        return _with_input(turn, call)
+    try:
+        with turn:
+            if runtime.idle:
+                return original(agent, *args, **kwargs)
+            return _held_to_the_rules(turn, call)
+    finally:
+        if runtime.log is not None:
+            # One-shot mode leaves by os._exit, which would lose what waits to be written.
+            runtime.log.flush(timeout=1.0)
+
+
+def _held_to_the_rules(turn: Turn, call: _Call) -> Any:
+    refusal = _out_of_sight(turn, call.agent)
+    if refusal is not None:
+        return call.finish_without_model(refusal, turn, blocked_by="hermes-ext", stored=None)
+    return _with_input(turn, call)
 
 
 class _Call:
