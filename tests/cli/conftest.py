@@ -1,0 +1,113 @@
+"""A Hermes home with extensions in it, and the commands run on it in-process and as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from hermes_ext.cli import main
+
+GOOD = """
+from hermes_ext import register_hook
+
+@register_hook("intercept_tool_call", priority=40)
+def check(tool_name):
+    return None
+"""
+
+
+@frozen
+class Output:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """stdout as the one JSON value that it must be."""
+        return json.loads(self.out)
+
+
+@frozen
+class Home:
+    """A scratch Hermes home; `run` is in-process, `process` a real child process."""
+
+    path: Path
+    capsys: pytest.CaptureFixture[str]
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    def write_config(self, text: str) -> Path:
+        self.config.write_bytes(textwrap.dedent(text).encode())
+        return self.config
+
+    def add(self, name: str, code: str = GOOD, manifest: str | None = None) -> Path:
+        """Puts an extension into the global directory: a folder, or a file if NAME ends in .py."""
+        path = self.path / "extensions" / name
+        if name.endswith(".py"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(textwrap.dedent(code))
+            return path
+        path.mkdir(parents=True)
+        (path / "__init__.py").write_text(textwrap.dedent(code))
+        if manifest is not None:
+            (path / "extension.yaml").write_text(textwrap.dedent(manifest))
+        return path
+
+    def run(self, *argv: str) -> Output:
+        self.capsys.readouterr()
+        code = main(argv)
+        captured = self.capsys.readouterr()
+        return Output(code, captured.out, captured.err)
+
+    def process(self, *argv: str | bytes, **env: str) -> Output:
+        done = subprocess.run(
+            [sys.executable, "-m", "hermes_ext.cli", *argv],
+            capture_output=True,
+            env={**os.environ, **env},
+            check=False,
+        )
+        text = (done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+        return Output(done.returncode, *text)
+
+
+@pytest.fixture
+def home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Home:
+    """An empty Hermes home that `$HERMES_HOME` names, with a working directory elsewhere."""
+    path, work = tmp_path / "home", tmp_path / "work"
+    path.mkdir()
+    work.mkdir()
+    monkeypatch.setenv("HERMES_HOME", str(path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("HERMES_EXT_OFF", raising=False)
+    monkeypatch.chdir(work)
+    return Home(path, capsys)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed distribution whose entry point `audit-trail` is an extension."""
+    site = tmp_path / "site"
+    info = site / "audit_trail-1.2.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: audit-trail\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text("[hermes_ext.extensions]\naudit-trail = audit_trail\n")
+    (site / "audit_trail.py").write_text(GOOD)
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
+    return site
