@@ -38,7 +38,7 @@ class ApprovalRequest:
         tool_args: the final arguments.
         reason: why it is asked.
         rule_key: what a yes covers: `extension:handler:key`, with the digest of tool and final
-            arguments where the handler gave no key. Arguments that change afterwards need a new yes.
+            arguments where the handler gave no key: arguments that change need a new yes.
         session_id: the session of the call.
         turn_id: the turn of the call.
     """

@@ -1,7 +1,7 @@
 """Putting injected text into a request, in chat-completions form: pure functions.
 
-System text goes behind what is there, so that the cached prefix stays byte-identical; user text goes
-behind everything else. The lists and dicts of the host are never changed: what differs is copied.
+System text goes behind what is there, so that the cached prefix stays byte-identical; user text
+goes behind everything else. The host's lists and dicts are never changed: what differs is copied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Kept:
     Attributes:
         kind: where it goes.
         text: what is injected.
-        handler: who injected it, `extension/handler`; the same text of the same handler is kept once.
+        handler: who injected it, `extension/handler`; the same text of it is kept once.
         after: how many messages (without the system message) stood in front of it.
     """
 

@@ -146,7 +146,9 @@ class TurnCore:
         "turn_id",
     )
 
-    def __init__(self, session_id: str, turn_id: str | None = None, task_id: str | None = None):
+    def __init__(
+        self, session_id: str, turn_id: str | None = None, task_id: str | None = None
+    ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id or f"turn-{next(_serial)}"
         self.task_id = task_id

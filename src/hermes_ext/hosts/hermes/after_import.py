@@ -1,10 +1,10 @@
 """Acting on a module once it is completely imported, whoever imports it and whenever.
 
-The plugin is registered while Hermes is still importing itself: `import run_agent` discovers plugins
-half-way through its own body. Importing `run_agent` from there would be circular, importing it
-earlier changes how one-shot mode approves. So we wait: a module's spec says through
-`_initializing` when its import has ended, and that is watched, for modules that are not
-imported yet as well as for those whose import is on the stack below us.
+The plugin is registered while Hermes is still importing itself: `import run_agent` discovers
+plugins half-way through its own body. Importing `run_agent` from there would be circular, importing
+it earlier changes how one-shot mode approves. So we wait: a module's spec says through
+`_initializing` when its import has ended, and that is watched, for modules that are not imported
+yet as well as for those whose import is on the stack below us.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _pending: Final[dict[str, list[Action]]] = {}
 
 
 class _WatchedSpec(ModuleSpec):
-    """A spec that tells when its module is ready. Only its class is exchanged, and only for that."""
+    """A spec that tells when its module is ready; only the class of the real one is exchanged."""
 
     @property
     def _initializing(self) -> bool:

@@ -203,7 +203,7 @@ def _interactive() -> bool | None:
         return None
     try:
         return bool(approval._is_interactive_cli() or approval._is_gateway_approval_context())
-    except Exception:  # names of another Hermes; the argument is then unknown
+    except Exception:  # noqa: BLE001 - names of another Hermes; the argument is then unknown
         return None
 
 

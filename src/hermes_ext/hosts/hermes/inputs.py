@@ -33,6 +33,11 @@ class Typed:
     command: str | None
 
     @property
+    def stored(self) -> Any:
+        """What Hermes stores as the user's message."""
+        return self.message if self.clean is None else self.clean
+
+    @property
     def value(self) -> Any:
         """What the chain gets: the parts of a message in parts, else the text."""
         return self.message if isinstance(self.message, list) else self.text

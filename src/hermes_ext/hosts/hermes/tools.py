@@ -1,9 +1,9 @@
 """Tool calls: one verdict for each, and a last gate that runs nothing without one.
 
-A call passes Hermes in steps, and other plugins may change it at each of them. It is judged once, at
-the first step, as a `Verdict` that names exactly what may run. The later steps look the verdict
-up by what is about to run; different arguments mean a new judgement, and no exception of ours
-reaches Hermes, because Hermes would let the call through.
+A call passes Hermes in steps, and other plugins may change it at each of them. It is judged once,
+at the first step, as a `Verdict` that names exactly what may run. The later steps look the verdict up
+by what is about to run; different arguments mean a new judgement, and no exception of ours reaches
+Hermes, because Hermes would let the call through.
 """
 
 from __future__ import annotations
@@ -297,6 +297,7 @@ def _gated_execution(
     next_call: NextCall,
     context: dict[str, Any],
 ) -> Any:
+    """One execution with the gate innermost: around what really runs the tool."""
     host_id = str(context.get("tool_call_id") or "")
     outer = _passed_on(turn, tool_name, host_id)
     ran: list[Verdict] = []
@@ -396,7 +397,7 @@ def invoke_tool(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: 
 def dispatch(
     original: Callable[..., Any], registry: Any, name: str, args: Any, **kwargs: Any
 ) -> Any:
-    """Wraps `ToolRegistry.dispatch`: runs what the gate granted, and judges what came another way."""
+    """Wraps `ToolRegistry.dispatch`: runs what the gate granted, judges what came another way."""
     grant = _grant.get()
     if grant is not None and not grant.dispatched and grant.verdict.tool == name:
         grant.dispatched = True

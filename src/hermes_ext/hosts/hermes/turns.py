@@ -84,7 +84,7 @@ class _Call:
         """
         agent = self.agent
         typed = take_apart(self.get("user_message"), self.get("persist_user_message"))
-        content = (typed.message if typed.clean is None else typed.clean) if stored is None else stored
+        content = typed.stored if stored is None else stored
         self.restage(content)
         history = list(self.get("conversation_history") or [])
         staged = getattr(agent, "_pending_cli_user_message", None)
