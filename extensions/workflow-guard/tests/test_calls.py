@@ -1,0 +1,308 @@
+"""Which tool calls are blocked without a plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Guard = Callable[..., Any]
+
+V4A = "*** Begin Patch\n{}\n*** End Patch"
+
+
+def write(path: Any) -> tuple[str, dict[str, Any]]:
+    return "write_file", {"path": path, "content": "x"}
+
+
+def replace(path: Any) -> tuple[str, dict[str, Any]]:
+    return "patch", {"mode": "replace", "path": path, "old_string": "a", "new_string": "b"}
+
+
+def v4a(*lines: str) -> tuple[str, dict[str, Any]]:
+    return "patch", {"mode": "patch", "patch": V4A.format("\n".join(lines))}
+
+
+def update(path: str) -> tuple[str, dict[str, Any]]:
+    return v4a(f"*** Update File: {path}", "@@", "-a", "+b")
+
+
+ALLOWED = {
+    "the plan": write("plans/active/plan.md"),
+    "under an allowed folder": write("handoff/notes/today.md"),
+    "dot": write("./plans//x.md"),
+    "there and back": write("src/../plans/x.md"),
+    "replace": replace("plans/active/plan.md"),
+    "replace without mode": ("patch", {"path": "plans/x", "old_string": "a", "new_string": "b"}),
+    "patch": update("plans/x.md"),
+    "patch of several": v4a(
+        "*** Add File: plans/a.md",
+        "+*** Update File: src/not-a-header.py",
+        "*** Delete File: handoff/b.md",
+        "*** Move File: plans/c.md -> handoff/c.md",
+        "*** Update File: plans/d.md",
+        "@@ heading @@",
+        " context",
+        "+more",
+        "*** End of File",
+    ),
+}
+
+BLOCKED = {
+    "a file": write("app.py"),
+    "a name that begins alike": write("plansX/x.md"),
+    "the folder above": write("plans/../app.py"),
+    "far above": write("plans/../../outside.txt"),
+    "other case": write("PLANS/x.md"),
+    "absolute": write("/etc/hosts"),
+    "home": write("~/plans/x.md"),
+    "somebody's home": write("~root/x"),
+    "backslashes": write("plans\\..\\app.py"),
+    "leading space": write(" plans/x.md"),
+    "NUL": write("plans/x\0.md"),
+    "empty": write(""),
+    "blank": write("  "),
+    "no path": ("write_file", {"content": "x"}),
+    "nothing": ("write_file", {}),
+    "null": write(None),
+    "number": write(5),
+    "list": write(["plans/x.md"]),
+    "second path": ("write_file", {"path": "plans/x", "content": "", "file_path": "app.py"}),
+    "replace": replace("app.py"),
+    "replace nothing": ("patch", {}),
+    "replace, and a patch too": (
+        "patch",
+        {**replace("plans/x.md")[1], "patch": update("app.py")[1]["patch"]},
+    ),
+    "patch, and a path too": ("patch", {**update("plans/x.md")[1], "path": "app.py"}),
+    "unknown mode": ("patch", {**update("plans/x.md")[1], "mode": "Patch"}),
+    "null mode": ("patch", {**update("plans/x.md")[1], "mode": None}),
+    "patch is a list": ("patch", {"mode": "patch", "patch": ["*** Update File: plans/x.md"]}),
+    "patch without a path": ("patch", {"mode": "patch", "patch": V4A.format("+x")}),
+    "patch of one in two": v4a(
+        "*** Update File: plans/x.md", "+a", "*** Update File: app.py", "+b"
+    ),
+    "update": update("app.py"),
+    "add": v4a("*** Add File: app2.py", "+x"),
+    "delete": v4a("*** Delete File: app.py"),
+    "move out of": v4a("*** Move File: app.py -> plans/app.py"),
+    "move into": v4a("*** Move File: plans/x.md -> app.py"),
+    "move to": v4a("*** Update File: plans/x.md", "*** Move to: app.py", "+x"),
+    "no spaces": v4a("***Update File:app.py", "+x"),
+    "many spaces": v4a("***   Update    File:    app.py   ", "+x"),
+    "tabs": v4a("***\tDelete\tFile:\tapp.py"),
+    "odd spaces": v4a("***\u2003Delete\u00a0File:\u2028app.py"),
+    "carriage return": v4a("*** Update File: plans/x.md\r", "+a\r", "*** Delete File: app.py\r"),
+    "no markers": ("patch", {"mode": "patch", "patch": "*** Delete File: app.py"}),
+    "before the beginning": (
+        "patch",
+        {"mode": "patch", "patch": f"*** Delete File: app.py\n{update('plans/x.md')[1]['patch']}"},
+    ),
+    "behind the end": (
+        "patch",
+        {"mode": "patch", "patch": f"{update('plans/x.md')[1]['patch']}\n*** Delete File: app.py"},
+    ),
+    "indented": v4a("*** Update File: plans/x.md", "  *** Delete File: app.py"),
+    "lower case": v4a("*** Update File: plans/x.md", "*** delete file: app.py"),
+    "unknown header": v4a("*** Update File: plans/x.md", "*** Truncate File: app.py"),
+    "terminal": ("terminal", {"command": "ls"}),
+    "terminal in allowed": ("terminal", {"command": "tee plans/x.md"}),
+    "code": ("execute_code", {"code": "open('app.py', 'w')"}),
+    "process input": ("process", {"action": "submit", "session_id": "p", "data": "x"}),
+    "process without action": ("process", {}),
+    "process odd action": ("process", {"action": ["list"]}),
+    "cron": ("cronjob", {"action": "create", "prompt": "fix it", "schedule": "1h"}),
+    "skills": ("skill_manage", {"action": "create"}),
+    "browser click": ("browser_click", {"ref": "@e1"}),
+    "speech": ("text_to_speech", {"text": "x", "output_path": "app.py"}),
+    "MCP": ("mcp_files_write", {"path": "plans/x.md"}),
+    "capitals": ("Read_File", {"path": "app.py"}),
+    "spaces": ("read_file ", {"path": "app.py"}),
+    "no name": ("", {}),
+}
+
+HARMLESS = {
+    "read_file": {"path": "app.py"},
+    "search_files": {"pattern": "x"},
+    "todo": {"todos": []},
+    "memory": {"action": "add", "target": "memory", "content": "x"},
+    "clarify": {"question": "?"},
+    "skill_view": {"name": "x"},
+    "web_search": {"query": "x"},
+    "delegate_task": {"goal": "look around"},
+    "process": {"action": "poll", "session_id": "p"},
+    "cronjob": {"action": "list"},
+}
+
+
+@pytest.mark.parametrize(("tool", "args"), ALLOWED.values(), ids=ALLOWED)
+def test_allowed_writes_pass(guarded: Guard, tool: str, args: dict[str, Any]) -> None:
+    """Without a plan, a call may write the plan and under the allowed paths."""
+    outcome = guarded().call(tool, args)
+    assert outcome.action == "pass", outcome.message
+
+
+@pytest.mark.parametrize(("tool", "args"), BLOCKED.values(), ids=BLOCKED)
+def test_other_writes_are_blocked(guarded: Guard, tool: str, args: dict[str, Any]) -> None:
+    """Without a plan, whatever can write elsewhere is blocked, with what to do in the message."""
+    outcome = guarded().call(tool, args)
+    assert outcome.blocked
+    assert outcome.blocked_by == "workflow-guard"
+    assert not any(step.error for step in outcome.steps)
+    assert "no plan yet" in outcome.message
+    assert "write the plan to plans/active/plan.md with write_file" in outcome.message
+
+
+@pytest.mark.parametrize(("tool", "args"), HARMLESS.items(), ids=HARMLESS)
+def test_reading_passes(guarded: Guard, tool: str, args: dict[str, Any]) -> None:
+    """Without a plan, tools that only read, or write nothing of a project's, run."""
+    assert guarded().call(tool, args).action == "pass"
+
+
+@pytest.mark.parametrize(("tool", "args"), BLOCKED.values(), ids=BLOCKED)
+def test_with_a_plan_nothing_is_blocked(guarded: Guard, tool: str, args: dict[str, Any]) -> None:
+    """With a plan, every call goes through."""
+    guard = guarded()
+    guard.write("plans/active/plan.md")
+    assert guard.call(tool, args).action == "pass"
+
+
+def test_the_plan_counts_from_its_writing_on(guarded: Guard) -> None:
+    """In one turn: blocked, then the plan is written, then allowed."""
+    guard = guarded()
+    with guard.runtime.turn(session_id="s1", cwd=guard.cwd, project_root=guard.root) as turn:
+        assert turn.intercept_tool_call(*write("app.py"), tool_call_id="c1").blocked
+        assert not turn.intercept_tool_call(*write("plans/active/plan.md")).blocked
+        guard.write("plans/active/plan.md")
+        assert not turn.intercept_tool_call(*write("app.py"), tool_call_id="c2").blocked
+
+
+def test_the_message_names_what_was_refused(guarded: Guard) -> None:
+    """Of several paths the refused ones are named, and odd characters are escaped."""
+    message = guarded().call(*v4a("*** Delete File: plans/a", "*** Delete File: b\x1b[2J")).message
+    assert "patch must not change 'b\\x1b[2J'." in message
+    assert "Until then only plans/active/plan.md, plans/ and handoff/ may be written." in message
+
+
+def test_an_unknown_tool_can_be_allowed(guarded: Guard) -> None:
+    """The message names the setting that lets an unknown tool run, and the setting does."""
+    blocked = guarded().call("mcp_github_get_issue", {"number": 2})
+    assert "extensions.workflow-guard.allowed_tools" in blocked.message
+
+
+@pytest.mark.parametrize("allowed", ["mcp_github_*", "mcp_github_get_issue"])
+def test_allowed_tools(guarded: Guard, allowed: str) -> None:
+    """Names and patterns in allowed_tools let tools run, and no others."""
+    guard = guarded(allowed_tools=[allowed])
+    assert guard.call("mcp_github_get_issue", {}).action == "pass"
+    assert guard.call("mcp_files_write", {}).blocked
+
+
+def test_blocked_tools_win(guarded: Guard) -> None:
+    """What both lists name is blocked, and so is what is known to be harmless."""
+    guard = guarded(blocked_tools=["terminal", "web_*"], allowed_tools=["*"])
+    assert guard.call("terminal", {"command": "ls"}).blocked
+    assert guard.call("web_search", {"query": "x"}).blocked
+    assert guard.call("anything", {}).action == "pass"
+
+
+def test_the_feature_requests_settings(guarded: Guard) -> None:
+    """The feature request's `[write, edit, patch]` blocks write_file and patch, by path."""
+    guard = guarded(
+        plan_path="plans/active/plan.md",
+        blocked_tools=["write", "edit", "patch"],
+        allowed_paths=["plans/", "handoff/"],
+    )
+    for tool, args in (write("app.py"), replace("app.py"), update("app.py")):
+        assert guard.call(tool, args).blocked
+    for tool, args in (write("handoff/x.md"), replace("plans/x.md"), update("plans/x.md")):
+        assert guard.call(tool, args).action == "pass"
+    # It can write, and nobody has allowed it.
+    assert guard.call("terminal", {"command": "sed -i s/a/b/ app.py"}).blocked
+
+
+def test_a_plan_outside_of_the_allowed_paths(guarded: Guard) -> None:
+    """The plan may be written wherever it is, and nothing beside it."""
+    guard = guarded(plan_path="docs/PLAN.md", allowed_paths=[])
+    assert guard.call(*write("docs/PLAN.md")).action == "pass"
+    assert "only docs/PLAN.md may be written." in guard.call(*write("docs/x.md")).message
+    assert guard.call(*write("docs/PLAN.md/x")).blocked
+
+
+def test_an_allowed_file(guarded: Guard) -> None:
+    """An allowed path may be a single file, or absolute."""
+    guard = guarded(allowed_paths=["NOTES.md", "/var/tmp/notes"])
+    assert guard.call(*write("NOTES.md")).action == "pass"
+    assert guard.call(*write("/var/tmp/notes/x")).action == "pass"
+    assert guard.call(*write("plans/x.md")).blocked
+
+
+@pytest.mark.parametrize("call", [write, replace, update], ids=["write", "replace", "patch"])
+def test_links_are_resolved(guarded: Guard, call: Callable[[str], Any], tmp_path: Path) -> None:
+    """A link under an allowed path that leads out, and one outside that leads in, are no way."""
+    guard = guarded()
+    app = guard.write("app.py", "x = 1\n")
+    note = guard.write("plans/note.md")
+    (guard.root / "plans/to-app").symlink_to(app)
+    (guard.root / "plans/up").symlink_to(guard.root)
+    (guard.root / "plans/loop").symlink_to(guard.root / "plans/loop")
+    (guard.root / "to-note").symlink_to(note)
+    for path in ("plans/to-app", "plans/up/app.py", "plans/loop/x", "to-note"):
+        assert guard.call(*call(path)).blocked, path
+    assert guard.call(*call("plans/up/plans/note.md")).action == "pass"
+
+
+def test_an_allowed_folder_may_be_a_link(guarded: Guard, tmp_path: Path) -> None:
+    """What the user has linked in as the folder of plans is allowed, by both of its names."""
+    guard = guarded()
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (guard.root / "plans").symlink_to(shared)
+    assert guard.call(*write("plans/active/plan.md")).action == "pass"
+    assert guard.call(*write(str(shared / "x.md"))).action == "pass"
+
+
+def test_below_the_root(guarded: Guard, tmp_path: Path) -> None:
+    """Paths of calls are relative to the working directory, those of settings to the root."""
+    guard = guarded(root=tmp_path)
+    assert guard.cwd != guard.root
+    plan = str(tmp_path / "plans/active/plan.md")
+    assert guard.call(*write("../plans/active/plan.md")).action == "pass"
+    assert guard.call(*write(plan)).action == "pass"
+    blocked = guard.call(*write("plans/active/plan.md"))
+    assert f"write the plan to {plan} with" in blocked.message
+
+
+def test_without_a_repository(guarded: Guard) -> None:
+    """Where the host knows no root the working directory is the root."""
+    guard = guarded()
+    assert guard.call(*write("plans/x.md"), project_root=None).action == "pass"
+    assert guard.call(*write("app.py"), project_root=None).blocked
+
+
+def test_a_subagent_is_judged_alike(guarded: Guard) -> None:
+    """A subagent's and a background review's calls are judged by the same rules."""
+    guard = guarded()
+    assert guard.call(*write("app.py"), is_subagent=True, origin="subagent").blocked
+    assert guard.call(*write("app.py"), origin="background").blocked
+
+
+def test_the_decision_names_its_setting(guarded: Guard) -> None:
+    """A block says in its metadata which setting it comes from."""
+    guard = guarded()
+    names = [
+        guard.call(*call).metadata["setting"].rpartition(".")[2]
+        for call in (write("app.py"), ("terminal", {}), ("mcp_x", {}))
+    ]
+    assert names == ["allowed_paths", "blocked_tools", "allowed_tools"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_plan_is_none(guarded: Guard) -> None:
+    """A plan that cannot be read does not count."""
+    guard = guarded()
+    guard.write("plans/active/plan.md").chmod(0)
+    assert guard.call(*write("app.py")).blocked

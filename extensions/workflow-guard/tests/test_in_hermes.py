@@ -1,0 +1,121 @@
+"""What README.md says, done by the real Hermes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from hermes_ext.testing.model_server import ModelRequest, Reply, ToolUse
+
+pytestmark = pytest.mark.hermes
+
+README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+# YAML 1.2: in 1.1, `on` is a boolean.
+TURN_ON = YAML(typ="safe").load(re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0])
+PROMPT = re.findall(r'hermes -z "(.*?)"', README)[0]
+
+BUGGY = "def add(a, b):\n    return a - b\n"
+FIXED = "def add(a, b):\n    return a + b\n"
+FIX = ToolUse(
+    "patch",
+    {"mode": "replace", "path": "app.py", "old_string": "a - b", "new_string": "a + b"},
+)
+PLAN = ToolUse("write_file", {"path": "plans/active/plan.md", "content": "# Plan\n\nUse +.\n"})
+
+# Hermes asks the model to test what it has edited before it may end; that is another story.
+NO_NUDGES = {"agent": {"verify_on_stop": False}}
+
+Factory = Callable[..., Any]
+
+
+def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
+    """Request rewritten, edit blocked, plan written, edit made, guardrails from then on."""
+    seen: list[str] = []
+    replies = iter([Reply(tool_calls=(FIX,)), Reply(tool_calls=(PLAN,)), Reply(tool_calls=(FIX,))])
+
+    def script(_request: ModelRequest) -> Reply:
+        seen.append((home.project / "app.py").read_text(encoding="utf-8"))
+        return next(replies, Reply("Fixed."))
+
+    model = model_factory(script)
+    home = hermes(model, extensions=TURN_ON["extensions"], config=NO_NUDGES, git=True)
+    (home.project / "app.py").write_text(BUGGY, encoding="utf-8")
+    run = home.oneshot(PROMPT)
+    assert run.check().stdout == "Fixed.\n", run
+
+    first, second, third, last = model.main_requests
+    assert first.last_user == f"/start-feature {PROMPT}"
+    for request in (first, second):
+        assert request.system.count("There is no plan for this project yet") == 1
+        assert "There is a plan" not in request.system
+    for request in (third, last):
+        assert request.system.count("There is a plan: plans/active/plan.md") == 1
+        assert "There is no plan" not in request.system
+    error = json.loads(second.tool_results[0][1])["error"]
+    promised = re.search(r"`(\[workflow-guard\].*?) …`", README, re.DOTALL)
+    assert promised is not None
+    assert error.startswith(" ".join(promised[1].split()))
+    assert "error" not in json.loads(third.tool_results[1][1])
+    assert seen == [BUGGY, BUGGY, BUGGY, FIXED]
+
+
+def test_ways_around_are_blocked(model_factory: Factory, hermes: Factory) -> None:
+    """Shell, code, a multi-file patch and a link leave the project as it is; reading works."""
+    patch = (
+        "*** Begin Patch\n*** Add File: plans/a.md\n+a\n*** Update File: app.py\n"
+        "@@\n-    return a - b\n+    return a + b\n*** End Patch"
+    )
+    calls = (
+        ToolUse("terminal", {"command": "sed -i s/-/+/ app.py"}),
+        ToolUse("execute_code", {"code": "open('app.py', 'w').write('')"}),
+        ToolUse("patch", {"mode": "patch", "patch": patch}),
+        ToolUse("write_file", {"path": "plans/link.py", "content": ""}),
+        ToolUse("write_file", {"path": "plans/../app.py", "content": ""}),
+        ToolUse("read_file", {"path": "app.py"}),
+    )
+    model = model_factory([*(Reply(tool_calls=(call,)) for call in calls), Reply("Done.")])
+    home = hermes(model, extensions=TURN_ON["extensions"], config=NO_NUDGES)
+    app = home.project / "app.py"
+    app.write_text(BUGGY, encoding="utf-8")
+    (home.project / "plans").mkdir()
+    (home.project / "plans/link.py").symlink_to(app)
+    home.oneshot(PROMPT).check()
+    *blocked, read = [text for _, text in model.main_requests[-1].tool_results]
+    assert len(blocked) == 5
+    for text in blocked:
+        assert json.loads(text)["error"].startswith("[workflow-guard] There is no plan yet")
+    assert "return a - b" in read
+    assert app.read_text(encoding="utf-8") == BUGGY
+    assert sorted(path.name for path in home.project.rglob("*")) == ["app.py", "link.py", "plans"]
+
+
+def test_with_a_plan(model_factory: Factory, hermes: Factory) -> None:
+    """With a plan the request is left as it is and the edit goes through at once."""
+    model = model_factory([Reply(tool_calls=(FIX,)), Reply("Fixed.")])
+    home = hermes(model, extensions=TURN_ON["extensions"], config=NO_NUDGES)
+    (home.project / "app.py").write_text(BUGGY, encoding="utf-8")
+    (home.project / "plans/active").mkdir(parents=True)
+    (home.project / "plans/active/plan.md").write_text("Use +.\n", encoding="utf-8")
+    home.oneshot(PROMPT).check()
+    assert model.main_requests[0].last_user == PROMPT
+    assert (home.project / "app.py").read_text(encoding="utf-8") == FIXED
+
+
+def test_a_skill_named_by_the_command_is_expanded(model_factory: Factory, hermes: Factory) -> None:
+    """A skill called start-feature is expanded for the rewritten request, as if typed."""
+    model = model_factory([Reply("Planned.")])
+    home = hermes(model, extensions=TURN_ON["extensions"], config=NO_NUDGES)
+    skill = home.home / "skills/start-feature/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    head = "---\nname: start-feature\ndescription: Plans a feature.\n---\n"
+    skill.write_text(f"{head}Think of the zebra before you plan.\n", encoding="utf-8")
+    home.oneshot(PROMPT).check()
+    told = model.main_requests[0].last_user
+    assert "Think of the zebra" in told
+    assert PROMPT in told
