@@ -68,6 +68,22 @@ class _Call:
     def run(self) -> Any:
         return self.original(*self.bound.args, **self.bound.kwargs)
 
+    def unwrap_marked_input(self) -> None:
+        """Decode a mixture-of-agents marker, as Hermes would later.
+
+        Anybody who can send text can send one: what it hides must not pass unseen.
+        """
+        if "moa_config" not in self.bound.signature.parameters or self.get("moa_config"):
+            return
+        from hermes_cli.moa_config import decode_moa_turn
+
+        message, config = decode_moa_turn(self.get("user_message"))
+        if config is not None:
+            self.set("user_message", message)
+            self.set("moa_config", config)
+            if self.get("persist_user_message") is None:
+                self.set("persist_user_message", message)
+
     def restage(self, content: Any) -> None:
         """Change the message that the CLI has already put into its history."""
         staged = getattr(self.agent, "_pending_cli_user_message", None)
@@ -145,6 +161,7 @@ class _Call:
 def _with_input(turn: Turn, call: _Call) -> Any:
     if not hook_is_on(turn, HookName.TRANSFORM_USER_INPUT):
         return call.run()
+    call.unwrap_marked_input()
     typed = take_apart(call.get("user_message"), call.get("persist_user_message"))
     outcome = turn.transform_user_input(typed.value, text=typed.text, command=typed.command)
     if outcome.blocked:
