@@ -21,12 +21,28 @@ def my_input_hook(user_message, **kwargs):
 """
 
 
-def run(program: str, path: Path) -> str:
-    """Run in a fresh interpreter with `path` on sys.path, since imports are per process."""
+NO_HOST = """\
+import sys
+from importlib.machinery import PathFinder
+
+class WithoutAgent:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return None if name.split(".")[0] == "agent" else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = WithoutAgent
+"""
+
+
+def run(program: str, host: Path | None = None) -> str:
+    """Run in a fresh interpreter, since imports are per process.
+
+    host: a folder for sys.path; without it there is no package `agent`, be Hermes installed or not.
+    """
     program = f"from hermes_ext import _import_name; _import_name.install()\n{program}"
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"},
+        [sys.executable, "-c", program if host else f"{NO_HOST}{program}"],
+        env=os.environ | {"PYTHONPATH": str(host or ""), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -45,11 +61,13 @@ def host(tmp_path):
 
 
 @pytest.mark.parametrize("with_host", [True, False])
-def test_the_feature_requests_lines_run(host, tmp_path, with_host):
+def test_the_feature_requests_lines_run(host, with_host):
     """They import and mark, whether the host has a package `agent` or not."""
-    path = host if with_host else tmp_path / "nothing"
     program = f"{REQUEST}\nfrom hermes_ext._registration import marks_of\n"
-    assert run(f"{program}print(marks_of(my_input_hook)[0].priority)", path) == "10\n"
+    assert (
+        run(f"{program}print(marks_of(my_input_hook)[0].priority)", host if with_host else None)
+        == "10\n"
+    )
 
 
 def test_the_hosts_package_stays_the_hosts(host):
@@ -64,7 +82,7 @@ def test_the_hosts_own_module_wins(host):
     assert run("import agent.extension_hooks as it; print(it.OWN)", host) == "True\n"
 
 
-def test_all_public_names_are_offered(tmp_path):
+def test_all_public_names_are_offered():
     """The module has the names of hermes_ext, the very same objects, and no others."""
     program = (
         "import hermes_ext, agent.extension_hooks as it\n"
@@ -73,16 +91,16 @@ def test_all_public_names_are_offered(tmp_path):
         "print(hasattr(it, 'nonsense'))\n"
         "exec('from agent.extension_hooks import *'); print(register_hook is it.register_hook)"
     )
-    assert run(program, tmp_path) == "True True\nTrue\nFalse\nTrue\n"
+    assert run(program) == "True True\nTrue\nFalse\nTrue\n"
 
 
-def test_a_wrong_name_is_an_import_error(tmp_path):
+def test_a_wrong_name_is_an_import_error():
     """A misspelt import says which name is not there."""
-    told = run("from agent.extension_hooks import registerhook", tmp_path)
+    told = run("from agent.extension_hooks import registerhook")
     assert "cannot import name 'registerhook' from 'agent.extension_hooks'" in told
 
 
-def test_installing_twice_and_taking_away(tmp_path):
+def test_installing_twice_and_taking_away():
     """The finder stands once, at the end, and can be taken away."""
     program = (
         "import sys; before = list(sys.meta_path); _import_name.install()\n"
@@ -90,6 +108,6 @@ def test_installing_twice_and_taking_away(tmp_path):
         "_import_name.uninstall(); _import_name.uninstall()\n"
         "import agent.extension_hooks"
     )
-    told = run(program, tmp_path)
+    told = run(program)
     assert told.startswith("True hermes_ext._import_name\n")
     assert "No module named 'agent'" in told

@@ -230,11 +230,12 @@ def test_what_an_attrs_class_refuses(tmp_path, settings, expected):
 
 
 def test_which_class_holds_the_settings():
-    """The attrs class that a module calls `Config`, and nothing else of that name."""
-    assert settings_class(SimpleNamespace(Config=Config)) is Config
-    assert settings_class(SimpleNamespace(Config=dict)) is None
-    assert settings_class(SimpleNamespace(Config=Rule("x"))) is None
-    assert settings_class(SimpleNamespace()) is None
+    """The attrs class that a module of the extension calls `Config`, and nothing else."""
+    assert settings_class(SimpleNamespace(Config=Config), __name__) is Config
+    assert settings_class(SimpleNamespace(Config=Config), "other_extension") is None
+    assert settings_class(SimpleNamespace(Config=dict), __name__) is None
+    assert settings_class(SimpleNamespace(Config=Rule("x")), __name__) is None
+    assert settings_class(SimpleNamespace(), __name__) is None
 
 
 def test_handlers_cannot_change_the_settings():

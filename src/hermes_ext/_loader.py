@@ -104,7 +104,6 @@ def load(
     config = read_config(home)
     discovery = _discovered(config, home, cwd, everything)
     unknown, missing = unknown_names(config, discovery.found)
-    _import_name.install()
     world = _World.of(discovery.found, import_seconds)
     ended = _without_cycles([_Loading(each, config, world).end() for each in discovery.found])
     records = (*(each.record for each in ended), *missing)
@@ -239,6 +238,7 @@ class _Loading:
             raise _Failed(status, "; ".join(map(str, problems)), problems)
 
     def _imported(self) -> tuple[Imported, tuple[Registration, ...]]:
+        _import_name.install()  # not before: a host without extensions stays as it is
         try:
             return bounded(self._collected, self.world.import_seconds, self.found.name)
         except KeyboardInterrupt:
@@ -270,7 +270,7 @@ class _Loading:
         return self.world.roots.get(root, self.found.name) != self.found.name
 
     def _settings(self, module: ModuleType, plain: dict[str, Any]) -> Any:
-        cls = settings_class(module)
+        cls = settings_class(module, self.package)
         if cls is None:
             return read_only(plain)
         settings, problems = structured(cls, plain, self.found.name, self.config)

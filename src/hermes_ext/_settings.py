@@ -79,10 +79,15 @@ def structured(
         return None, (told.problem(wrong.path, str(wrong), wrong.hint),)
 
 
-def settings_class(module: object) -> type | None:
-    """The attrs class that a module calls `Config`, or None."""
+def settings_class(module: object, package: str) -> type | None:
+    """The attrs class that a module calls `Config`, or None.
+
+    package: the class counts if it is defined there or below; a library's `Config` does not.
+    """
     found = getattr(module, "Config", None)
-    return found if inspect.isclass(found) and attrs.has(found) else None
+    if not inspect.isclass(found) or not attrs.has(found):
+        return None
+    return found if f"{found.__module__}.".startswith(f"{package}.") else None
 
 
 def read_only(value: Any) -> Any:

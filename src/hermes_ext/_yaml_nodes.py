@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,11 @@ from hermes_ext._records import Problem
 
 # libyaml parses a long configuration about ten times as fast, and this runs at each start.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CONSTRUCTOR: Any = yaml.constructor.SafeConstructor  # typed in some versions and not in others
 _DEPTH = 100  # settings need a handful of levels, and Python's stack ends at some hundreds
+_DEEP = 200
+_DEEP_LINE = re.compile(rf"^[ \t?:-]{{{_DEEP}}}", re.MULTILINE)
+_BRACKETS = re.compile(r"[][{}]")
 _TAG = "tag:yaml.org,2002:"
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-32 begins with the same bytes
 
@@ -60,7 +65,8 @@ def read_document(file: Path) -> Document:
 
 def _composed(file: Path, text: str) -> Document:
     try:
-        return Document(file, yaml.compose(text, Loader=_LOADER))
+        loader = yaml.SafeLoader if _may_be_deep(text) else _LOADER
+        return Document(file, yaml.compose(text, Loader=loader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
@@ -73,6 +79,22 @@ def _composed(file: Path, text: str) -> Document:
         return _faulty(file, before, f"is no valid YAML: {reason}")
     except RecursionError:
         return _faulty(file, None, "is nested too deeply")
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether things may be nested beyond what libyaml takes: some versions end the process there.
+
+    Brackets in texts count too, which costs no more than the slower loader.
+    """
+    if _DEEP_LINE.search(text):
+        return True
+    if text.count("[") + text.count("{") < _DEEP:
+        return False
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(text):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest >= _DEEP
 
 
 def _faulty(file: Path, line: int | None, message: str, hint: str | None = None) -> Document:
@@ -134,7 +156,7 @@ def items_of(node: MappingNode) -> Iterator[tuple[str, Node, Node]]:
     """
     if any(kind_of(key) == "merge" for key, _ in node.value):
         with contextlib.suppress(yaml.YAMLError):  # a faulty merge is told where values are made
-            yaml.constructor.SafeConstructor().flatten_mapping(node)  # type: ignore[no-untyped-call]
+            _CONSTRUCTOR().flatten_mapping(node)
     for key, value in node.value:
         yield str(key.value) if isinstance(key, ScalarNode) else "", key, value
 
@@ -153,8 +175,7 @@ def plain(node: Node | None) -> Any:
 
 def _plain(node: Node | None, above: tuple[int, ...]) -> Any:
     if node is None or isinstance(node, ScalarNode):
-        scalar = yaml.constructor.SafeConstructor()
-        return None if node is None else scalar.construct_object(node)  # type: ignore[no-untyped-call]
+        return None if node is None else _CONSTRUCTOR().construct_object(node)
     if id(node) in above or len(above) > _DEPTH:
         told = "contains itself" if id(node) in above else "is nested too deeply"
         raise Unreadable(told, line_of(node))
