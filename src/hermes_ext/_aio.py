@@ -18,15 +18,15 @@ __all__ = ["awaited", "call_async", "wait_for"]
 _GRACE: Final = 0.25
 
 
-async def _result_of(function: Callable[..., Any], args: Any, named: Any) -> Any:
-    returned = function(*args, **named)
+async def _result_of(function: Callable[..., Any], values: Any) -> Any:
+    returned = function(*values)
     return await returned if inspect.isawaitable(returned) else returned
 
 
 # -- in the caller's loop -------------------------------------------------------------------------
 
 
-async def awaited(handler: Limited, function: Callable[..., Any], args: Any, named: Any) -> Ended:
+async def awaited(handler: Limited, function: Callable[..., Any], values: Any) -> Ended:
     """Await a handler in the running loop, within its limit.
 
     Returns:
@@ -36,8 +36,8 @@ async def awaited(handler: Limited, function: Callable[..., Any], args: Any, nam
         asyncio.CancelledError: the caller's own task was cancelled.
     """
     if not handler.is_async:
-        return await _from_worker(handler, function, args, named)
-    return await _ended_of(asyncio.ensure_future(_result_of(function, args, named)), handler)
+        return await _from_worker(handler, function, values)
+    return await _ended_of(asyncio.ensure_future(_result_of(function, values)), handler)
 
 
 async def _ended_of(task: asyncio.Task[Any], handler: Limited) -> Ended:
@@ -68,9 +68,7 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-async def _from_worker(
-    handler: Limited, function: Callable[..., Any], args: Any, named: Any
-) -> Ended:
+async def _from_worker(handler: Limited, function: Callable[..., Any], values: Any) -> Ended:
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
@@ -78,7 +76,7 @@ async def _from_worker(
         with suppress(RuntimeError):  # the loop was closed in the meantime; nobody waits
             loop.call_soon_threadsafe(done.set)
 
-    job = workers.start(handler, lambda: function(*args, **named), tell)
+    job = workers.start(handler, lambda: function(*values), tell)
     if isinstance(job, TimedOut):
         return None, job
     try:
@@ -125,7 +123,7 @@ class _Loop:
         self.loop.call_soon_threadsafe(alive.set)
         return alive.wait(_GRACE)
 
-    def call(self, handler: Limited, function: Callable[..., Any], args: Any, named: Any) -> Ended:
+    def call(self, handler: Limited, function: Callable[..., Any], values: Any) -> Ended:
         """Await a handler here, while the calling thread waits."""
         ended: list[Ended] = []
         done = threading.Event()
@@ -133,7 +131,7 @@ class _Loop:
 
         async def supervise() -> None:
             try:
-                task = self.loop.create_task(_result_of(function, args, named), context=context)
+                task = self.loop.create_task(_result_of(function, values), context=context)
                 ended.append(await _ended_of(task, handler))
             finally:
                 done.set()
@@ -173,14 +171,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_background.forget)
 
 
-def call_async(handler: Limited, function: Callable[..., Any], args: Any, named: Any) -> Ended:
+def call_async(handler: Limited, function: Callable[..., Any], values: Any) -> Ended:
     """Await a handler in the background loop, within its limit; any thread may call this.
 
     Returns:
         What it returned and None, or None and what it raised.
     """
     loop = _background.current()
-    ended = loop.call(handler, function, args, named)
+    ended = loop.call(handler, function, values)
     if isinstance(ended[1], TimedOut) and not loop.answers():
         _background.replace(loop)
     return ended
@@ -192,7 +190,7 @@ def wait_for(awaitable: Awaitable[Any]) -> Any:
     Raises:
         BaseException: what it raised.
     """
-    returned, error = call_async(_Unlimited(), lambda: awaitable, (), {})
+    returned, error = call_async(_Unlimited(), lambda: awaitable, ())
     if error is not None:
         raise error
     return returned

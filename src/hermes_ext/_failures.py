@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import CodeType
 from typing import Final
 
 from attrs import frozen
@@ -14,45 +14,100 @@ from hermes_ext._handler import Handler
 from hermes_ext._timeouts import TimedOut
 from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
 
-__all__ = ["Failed", "Failure", "FailureBook", "Invalid"]
+__all__ = ["Crash", "Failure", "FailureBook", "InvalidResult", "handler_error", "kind_of"]
 
 SUSPEND_AFTER: Final = 5
 
 
-class Invalid(Exception):  # noqa: N818 - not an error to callers: it becomes the handler's failure
+class InvalidResult(Exception):  # noqa: N818 - not an error to callers: it becomes the handler's failure
     """A handler returned what it may not; the text says what, and what is expected."""
 
 
-class Failed:
-    """One failure, as little of it as possible: its text is made when somebody reads it."""
+class Crash:
+    """A handler's exception without its frames.
 
-    __slots__ = ("_error", "_text", "kind", "type_name")
+    Frames would keep the turn's objects alive, and a cycle of them for each crash; where they were
+    is enough to write the traceback when somebody wants to read it.
+    """
 
-    def __init__(self, handler: Handler, error: BaseException) -> None:
-        self.kind = _kind_of(error)
-        self.type_name = type(error).__name__
-        self._error: BaseException | None = error
-        self._text = ""
-        if isinstance(error, Invalid):
-            self.type_name, self._error, self._text = self.kind, None, str(error)
-        elif isinstance(error, TimedOut):
-            self.type_name, self._error = self.kind, None
-            self._text = error.text(handler.timeout)
-        elif self.kind == "cancelled":
-            self._text = "was cancelled"
+    __slots__ = ("error", "places")
 
-    def error(self, handler: Handler) -> HandlerError:
-        """The failure as an error that names everything."""
-        return HandlerError(
-            f"{handler.name} {self._text or _raised(self._error)}",
-            kind=self.kind,
-            cause=self._error,
-            extension=handler.extension,
-            hook=handler.hook.value,
-            path=Path(handler.file) if handler.file else None,
-            line=handler.line or None,
-            hint=_HINTS[self.kind],
-        )
+    def __init__(self, error: BaseException) -> None:
+        trace = error.__traceback__
+        error.__traceback__ = None
+        self.error = error
+        self.places: list[tuple[CodeType, int]] = []
+        while trace is not None:
+            # Not tb_lineno: it walks the code's line table, which costs more than the exception.
+            self.places.append((trace.tb_frame.f_code, trace.tb_lasti))
+            trace = trace.tb_next
+
+    def traceback(self) -> str:
+        """The traceback as text, this package's own frames left out."""
+        from traceback import StackSummary, format_exception, format_exception_only
+
+        frames = [
+            (code.co_filename, _line_of(code, place), code.co_name, None)
+            for code, place in self.places[-_FRAMES_SHOWN:]
+            if code.co_filename not in _OUR_FILES
+        ]
+        before = self.error.__cause__ or self.error.__context__
+        lines = [] if before is None else [*format_exception(before), _WHILE]
+        lines += ["Traceback (most recent call last):\n", *StackSummary.from_list(frames).format()]
+        return "".join([*lines, *format_exception_only(self.error)])
+
+
+def _line_of(code: CodeType, place: int) -> int:
+    lines = (line for begin, end, line in code.co_lines() if begin <= place < end)
+    return next(lines, None) or code.co_firstlineno
+
+
+_FRAMES_SHOWN: Final = 60
+_WHILE: Final = "\nThen, because of it or while handling it:\n\n"
+_OUR_FILES: Final = frozenset(
+    str(Path(__file__).with_name(name))
+    for name in ("_chain.py", "_handler.py", "_timeouts.py", "_aio.py")
+)
+
+
+def handler_error(handler: Handler, crash: Crash) -> HandlerError:
+    """A handler's failure as an error that names everything."""
+    error = crash.error
+    kind = kind_of(type(error))
+    return HandlerError(
+        f"{handler.name} {_what_happened(handler, kind, error)}",
+        kind=kind,
+        cause=None if isinstance(error, (InvalidResult, TimedOut)) else error,
+        extension=handler.extension,
+        hook=handler.hook.value,
+        path=Path(handler.file) if handler.file else None,
+        line=handler.line or None,
+        hint=_HINTS[kind],
+        traceback=crash.traceback if kind == "exception" else None,
+    )
+
+
+def _what_happened(handler: Handler, kind: FailureKind, error: BaseException) -> str:
+    if isinstance(error, InvalidResult):
+        return str(error)
+    if isinstance(error, TimedOut):
+        return error.text(handler.timeout)
+    return "was cancelled" if kind == "cancelled" else _raised(error)
+
+
+def kind_of(error: type[BaseException]) -> FailureKind:
+    """What kind of failure an exception class stands for."""
+    if issubclass(error, (InvalidResult, ResultError)):
+        return "invalid-result"
+    if issubclass(error, TimedOut):
+        return "timeout"
+    # By name: importing asyncio for its class would double what importing this package costs.
+    return "cancelled" if error.__name__ == "CancelledError" else "exception"
+
+
+def _type_name(error: type[BaseException]) -> str:
+    kind = kind_of(error)
+    return error.__name__ if kind == "exception" else kind
 
 
 _HINTS: Final[Mapping[FailureKind, str | None]] = {
@@ -70,15 +125,6 @@ def _raised(cause: BaseException | None) -> str:
         if isinstance(broken, KeyboardInterrupt):
             raise
         return f"raised {type(cause).__name__} (its text cannot be read: {type(broken).__name__})"
-
-
-def _kind_of(error: BaseException) -> FailureKind:
-    if isinstance(error, (Invalid, ResultError)):
-        return "invalid-result"
-    if isinstance(error, TimedOut):
-        return "timeout"
-    # By name: importing asyncio for its class would double what importing this package costs.
-    return "cancelled" if type(error).__name__ == "CancelledError" else "exception"
 
 
 @frozen
@@ -107,78 +153,66 @@ class Failure:
 
 
 class _Health:
-    __slots__ = ("count", "in_a_row", "last_kind", "last_time", "last_type", "suspended")
+    __slots__ = ("count", "in_a_row", "last", "last_time")
 
     def __init__(self) -> None:
         self.count = 0
         self.in_a_row = 0
-        self.last_kind: FailureKind = "exception"
-        self.last_type = ""
+        self.last: type[BaseException] = Exception
         self.last_time = 0.0
-        self.suspended = False
 
 
 class FailureBook:
     """The failures of a set of handlers; shared by their chains, and by threads."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._health: dict[Handler, _Health] = {}
+    def __init__(self, handlers: Iterable[Handler] = ()) -> None:
+        self._health = {handler: _Health() for handler in handlers}
         self.ailing: set[Handler] = set()
         """Handlers whose last call failed; the tight loop keeps off chains that have one."""
+        self.suspended: set[Handler] = set()
+        """Handlers that are not to be called any more."""
 
-    def note(self, handler: Handler, kind: FailureKind, type_name: str) -> None:
+    # No lock: it would cost as much as raising the exception did. Adding to an int attribute and to
+    # a set are not interrupted by another thread in CPython; without the GIL a count may be lost.
+
+    def note(self, handler: Handler, error: BaseException) -> None:
         """Count a failure."""
-        with self._lock:
-            health = self._health.get(handler)
-            if health is None:
-                health = self._health[handler] = _Health()
-            health.count += 1
-            health.in_a_row += 1
-            health.last_kind = kind
-            health.last_type = type_name
-            health.last_time = time.time()
-            health.suspended |= handler.on_error == "pass" and health.in_a_row >= SUSPEND_AFTER
-            self.ailing.add(handler)
+        health = self._health[handler]
+        health.count += 1
+        health.in_a_row += 1
+        health.last = type(error)
+        health.last_time = time.time()
+        self.ailing.add(handler)
+        if health.in_a_row >= SUSPEND_AFTER and handler.on_error == "pass":
+            self.suspended.add(handler)
 
     def worked(self, handler: Handler) -> None:
         """A call of an ailing handler went well."""
-        with self._lock:
-            self._health[handler].in_a_row = 0
-            self.ailing.discard(handler)
+        self._health[handler].in_a_row = 0
+        self.ailing.discard(handler)
 
-    def suspended(self, handler: Handler) -> bool:
-        """Whether the handler is not to be called."""
-        return handler in self.ailing and self._health[handler].suspended
-
-    def inherit(self, other: FailureBook, handlers: Iterable[Handler]) -> None:
+    def inherit(self, other: FailureBook) -> None:
         """Take over the counts, not the suspensions, of a book from before a reload."""
         earlier = {_identity(handler): health for handler, health in other._health.items()}
-        for handler in handlers:
-            health = earlier.get(_identity(handler))
-            if health is not None:
-                mine = self._health[handler] = _Health()
-                mine.count = health.count
-                mine.last_kind, mine.last_type = health.last_kind, health.last_type
-                mine.last_time = health.last_time
+        for handler, mine in self._health.items():
+            health = earlier.get(_identity(handler), mine)
+            mine.count, mine.last, mine.last_time = health.count, health.last, health.last_time
 
     def read(self) -> tuple[Failure, ...]:
         """All handlers that ever failed, sorted."""
-        with self._lock:
-            rows = [
-                Failure(
-                    handler.extension,
-                    handler.hook.value,
-                    handler.name,
-                    health.count,
-                    health.in_a_row,
-                    health.last_kind,
-                    health.last_type,
-                    health.last_time,
-                    health.suspended,
-                )
-                for handler, health in self._health.items()
-            ]
+        rows = [
+            Failure(
+                *_identity(handler),
+                health.count,
+                health.in_a_row,
+                kind_of(health.last),
+                _type_name(health.last),
+                health.last_time,
+                handler in self.suspended,
+            )
+            for handler, health in self._health.items()
+            if health.count
+        ]
         return tuple(sorted(rows, key=lambda row: (row.extension, row.hook, row.handler)))
 
 

@@ -52,7 +52,7 @@ class HookSpecs:
     """
 
     @_spec
-    def transform_user_input(  # noqa: PLR0917 - the public contract
+    def transform_user_input(
         self,
         user_message: str,
         user_content: list[dict[str, Any]] | None,
@@ -98,7 +98,7 @@ class HookSpecs:
         """
 
     @_spec
-    def before_llm_call(  # noqa: PLR0917 - the public contract
+    def before_llm_call(
         self,
         messages: list[dict[str, Any]],
         system_prompt: str,
@@ -148,7 +148,7 @@ class HookSpecs:
         """
 
     @_spec
-    def intercept_tool_call(  # noqa: PLR0917 - the public contract
+    def intercept_tool_call(
         self,
         tool_name: str,
         tool_args: dict[str, Any],
@@ -193,7 +193,7 @@ class HookSpecs:
         """
 
     @_spec
-    def transform_tool_result(  # noqa: PLR0917 - the public contract
+    def transform_tool_result(
         self,
         tool_name: str,
         tool_args: dict[str, Any],

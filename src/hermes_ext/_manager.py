@@ -62,13 +62,13 @@ class HookManager:
     ) -> None:
         self.handlers: tuple[Handler, ...] = tuple(handlers)
         self.plugins = _registered(self.handlers)
-        self._failures = FailureBook()
+        self._failures = FailureBook(self.handlers)
         if previous is not None:
-            self._failures.inherit(previous._failures, self.handlers)
+            self._failures.inherit(previous._failures)
         self._ordered: Mapping[HookName, tuple[Handler, ...]] = {
             hook: _in_order([one for one in self.handlers if one.hook is hook]) for hook in HookName
         }
-        self._chains: dict[tuple[HookName, str | None, str], CompiledChain] = {}
+        self._chains: dict[tuple[str, str | None, str | None], CompiledChain] = {}
 
     def chain(
         self, hook: str, tool_name: str | None = None, origin: str | None = "user"
@@ -80,13 +80,14 @@ class HookManager:
             tool_name: for the tool hooks, the tool; case and surrounding spaces do not matter.
             origin: where the turn comes from.
         """
-        key = (HookName(hook), tool_name, origin or "user")
+        key = (hook, tool_name, origin)
         chain = self._chains.get(key)
         if chain is None:
             if len(self._chains) >= _CHAINS_KEPT:
                 # Names come from the model and could be any number; what is in use comes back.
                 self._chains.clear()
-            chain = self._chains[key] = self._compiled(*key)
+            chain = self._compiled(HookName(hook), tool_name, origin or "user")
+            self._chains[key] = chain
         return chain
 
     def _compiled(self, hook: HookName, tool_name: str | None, origin: str) -> CompiledChain:

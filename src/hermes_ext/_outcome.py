@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar
 
 from attrs import evolve, field, frozen
 
-from hermes_ext._failures import Failed
+from hermes_ext._failures import Crash, handler_error
 from hermes_ext._handler import Handler
+from hermes_ext._isolation import raw
 from hermes_ext._payloads import NO_METADATA, Event, LLMRequest
 from hermes_ext._results import Action, Keep
 from hermes_ext.exceptions import HandlerError
 
-__all__ = ["Ask", "ChainOutcome", "Injection", "Record", "Step", "Trace", "outgoing"]
+__all__ = [
+    "Ask",
+    "ChainOutcome",
+    "Injection",
+    "Record",
+    "Step",
+    "Trace",
+    "made_outcome",
+    "outgoing",
+    "step_of",
+]
 
 _V = TypeVar("_V")
 
@@ -100,8 +112,53 @@ class Step:
         return data
 
 
-@frozen
-class ChainOutcome:
+class _Draft:
+    """A `ChainOutcome` in the making.
+
+    A frozen attrs class takes three times as long to build, which would be more than all the rest
+    of handling a crash; so the chain fills this one in and then gives it its real class.
+    """
+
+    __slots__ = (
+        "_by",
+        "_trace",
+        "action",
+        "approved",
+        "blocked_by",
+        "changed",
+        "duration_ns",
+        "event",
+        "value",
+    )
+
+
+def made_outcome(
+    action: Action,
+    value: Any,
+    event: Event,
+    *,
+    changed: bool,
+    blocked_by: str | None,
+    duration_ns: int,
+    trace: Trace,
+) -> ChainOutcome:
+    """An outcome, without the generated `__init__`."""
+    made: Any = _Draft()
+    made.action = action
+    made.value = value
+    made.event = event
+    made.changed = changed
+    made.blocked_by = blocked_by
+    made.duration_ns = duration_ns
+    made.approved = False
+    made._trace = trace
+    made._by = None
+    made.__class__ = ChainOutcome
+    return made  # type: ignore[no-any-return]
+
+
+@frozen(weakref_slot=False)
+class ChainOutcome(_Draft):
     """What a chain returns to the host.
 
     Attributes:
@@ -148,7 +205,8 @@ class ChainOutcome:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """What the handlers added, merged left to right; read-only."""
-        return NO_METADATA if self._trace is None else self._trace.metadata
+        metadata = NO_METADATA if self._trace is None else self._trace.metadata
+        return MappingProxyType(metadata) if isinstance(metadata, dict) else metadata
 
     @property
     def asks(self) -> tuple[Ask, ...]:
@@ -242,74 +300,54 @@ _CARRY_VALUE: Final = frozenset(
 
 
 def outgoing(event: Event) -> Any:
+    """What a host gets of a rewritten event."""
     # A plain list that shares the untouched messages with the host; the others are already ours.
-    return list(list.__iter__(event.messages)) if isinstance(event, LLMRequest) else event.value
+    return raw(event.messages) if isinstance(event, LLMRequest) else event.value
 
 
 class Record:
     """What is kept of a step until somebody reads it; most are never read."""
 
-    __slots__ = (
-        "action",
-        "changed",
-        "duration_ns",
-        "failure",
-        "mutated",
-        "observed",
-        "reason",
-        "skipped",
-    )
+    action: Action = Action.PASS
+    reason: str | None = None
+    changed: bool = False
+    observed: bool = False
+    skipped: str | None = None
+    failure: Crash | None = None
+    duration_ns: int | None = None
+    mutated: bool | None = None
 
-    def __init__(self, action: Action, *, reason: str | None = None, changed: bool = False) -> None:
+    def __init__(self, action: Action) -> None:
         self.action = action
-        self.reason = reason
-        self.changed = changed
-        self.observed = False
-        self.skipped: str | None = None
-        self.failure: Failed | None = None
-        self.duration_ns: int | None = None
-        self.mutated: bool | None = None
 
 
-class Trace:
+class Trace(Protocol):
     """How a chain went: what an outcome's properties are read from."""
 
-    __slots__ = ("_handlers", "_reached", "_records", "asks", "metadata", "system", "user")
-
-    def __init__(
-        self,
-        handlers: tuple[Handler, ...],
-        records: Mapping[int, Record] | None = None,
-        reached: int | None = None,
-        *,
-        metadata: Mapping[str, Any] = NO_METADATA,
-        asks: tuple[Ask, ...] = (),
-        system: tuple[Injection, ...] = (),
-        user: tuple[Injection, ...] = (),
-    ) -> None:
-        self._handlers = handlers
-        self._records = records or {}
-        self._reached = len(handlers) if reached is None else reached
-        self.metadata = metadata
-        self.asks = asks
-        self.system = system
-        self.user = user
-
+    @property
+    def asks(self) -> tuple[Ask, ...]: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+    @property
+    def system(self) -> tuple[Injection, ...]: ...
+    @property
+    def user(self) -> tuple[Injection, ...]: ...
     def steps(self) -> tuple[Step, ...]:
-        return tuple(self._step(place, handler) for place, handler in enumerate(self._handlers))
+        """What each handler did, in order."""
 
-    def _step(self, place: int, handler: Handler) -> Step:
-        record = self._records.get(place) or Record(Action.PASS)
-        return Step(
-            handler.extension,
-            handler.name,
-            handler.guard,
-            record.action,
-            record.changed,
-            None if record.failure is None else record.failure.error(handler),
-            record.observed,
-            "ended" if place >= self._reached else record.skipped,
-            record.reason,
-            record.duration_ns,
-            record.mutated,
-        )
+
+def step_of(handler: Handler, record: Record) -> Step:
+    """The step that a record stands for."""
+    return Step(
+        handler.extension,
+        handler.name,
+        handler.guard,
+        record.action,
+        record.changed,
+        None if record.failure is None else handler_error(handler, record.failure),
+        record.observed,
+        record.skipped,
+        record.reason,
+        record.duration_ns,
+        record.mutated,
+    )

@@ -13,15 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, overload
 
 from attrs import evolve, frozen
 
-from hermes_ext._handler import (
-    Handler,
-    OnError,
-    did_you_mean,
-    is_async_function,
-    name_of,
-    place_of,
-    signature_of,
-)
+from hermes_ext._handler import Handler, OnError
 from hermes_ext._payloads import ORIGINS
 from hermes_ext._records import Source
 from hermes_ext._results import (
@@ -34,6 +26,13 @@ from hermes_ext._results import (
     RequestVerdict,
     ToolOutputResult,
     ToolOutputVerdict,
+)
+from hermes_ext._signature import (
+    did_you_mean,
+    is_async_function,
+    name_of,
+    place_of,
+    signature_of,
 )
 from hermes_ext.exceptions import RegistrationError
 

@@ -38,6 +38,9 @@ class HookName(StrEnum):
     INTERCEPT_TOOL_CALL = "intercept_tool_call"
     TRANSFORM_TOOL_RESULT = "transform_tool_result"
 
+    # Enum hashes in Python; these are keys of tables that every chain looks into.
+    __hash__ = str.__hash__
+
 
 class Action(StrEnum):
     """What a handler wants done, mildest first; `severity` orders them.
@@ -52,6 +55,8 @@ class Action(StrEnum):
     ASK = "ask"
     ANSWER = "answer"
     BLOCK = "block"
+
+    __hash__ = str.__hash__
 
     @property
     def severity(self) -> int:
@@ -85,7 +90,7 @@ else:
     A_co = TypeVar("A_co", covariant=True)
 
 
-@frozen(init=False)
+@frozen(init=False, slots=False)  # slots would make building one twice as slow
 class HookResult(Generic[A_co]):
     """A handler's answer. Frozen; what cannot be right raises `ResultError` here.
 
@@ -123,13 +128,18 @@ class HookResult(Generic[A_co]):
         known = _BY_NAME.get(action) if isinstance(action, str) else None
         if known is None:
             raise _unknown_action(action)
-        self.__attrs_init__(
-            cast("A_co", known),
-            _VALUE_CHECKS[known](known, value),
-            {} if metadata is None else _checked_metadata(metadata),
-            _checked_keep(known, keep),
-            _checked_key(known, key),
-        )
+        if keep != "request":
+            _check_keep(known, keep)
+        if key is not None:
+            key = _checked_key(known, key)
+        fields = {
+            "action": known,
+            "value": _VALUE_CHECKS[known](known, value),
+            "metadata": {} if metadata is None else _checked_metadata(metadata),
+            "keep": keep,
+            "key": key,
+        }
+        object.__setattr__(self, "__dict__", fields)
 
     @classmethod
     def pass_(
@@ -213,6 +223,10 @@ def _text(action: Action, value: object) -> str:
     return str.__str__(value)
 
 
+def _is_text(key: object) -> bool:
+    return isinstance(key, str)
+
+
 def _reply(action: Action, value: object) -> str:
     if not isinstance(value, str):
         raise ResultError(
@@ -225,7 +239,7 @@ def _reply(action: Action, value: object) -> str:
 def _replacement(action: Action, value: object) -> object:
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
+    if isinstance(value, dict) and not all(map(_is_text, value)):
         raise ResultError(
             f"HookResult {action.value!r} got a dict with keys that are not str",
             hint="Tool arguments are a dict with str keys",
@@ -262,19 +276,14 @@ def _checked_metadata(metadata: object) -> dict[str, Any]:
     return dict(metadata)
 
 
-def _checked_keep(action: Action, keep: object) -> Keep:
-    if keep == "request":
-        return "request"
+def _check_keep(action: Action, keep: object) -> None:
     if keep != "turn":
         raise ResultError(f"keep must be 'request' or 'turn', got {keep!r}")
     if action not in (Action.INJECT_SYSTEM, Action.INJECT_USER):
         raise ResultError(f"keep='turn' belongs to injections, not to {action.value!r}")
-    return "turn"
 
 
-def _checked_key(action: Action, key: object) -> str | None:
-    if key is None:
-        return None
+def _checked_key(action: Action, key: object) -> str:
     if action is not Action.ASK:
         raise ResultError(f"key= belongs to 'ask', not to {action.value!r}")
     if not isinstance(key, str) or not key.strip():

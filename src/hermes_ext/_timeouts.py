@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Final, Protocol
 
-__all__ = ["Limited", "TimedOut", "Workers", "call_in_worker", "workers"]
+__all__ = ["Limited", "TimedOut", "Workers", "workers"]
 
 LEFT_PER_HANDLER: Final = 4
 LEFT_IN_ALL: Final = 32
@@ -123,13 +123,13 @@ class Workers:
         with self._lock:
             return sum(self._left.values())
 
-    def call(self, handler: Limited, function: Callable[..., Any], args: Any, named: Any) -> Ended:
+    def call(self, handler: Limited, function: Callable[..., Any], values: Any) -> Ended:
         """Call a function within the handler's limit.
 
         Returns:
             What it returned and None, or None and what it raised (`TimedOut` for the limit).
         """
-        job = self.start(handler, lambda: function(*args, **named))
+        job = self.start(handler, lambda: function(*values))
         if isinstance(job, TimedOut):
             return None, job
         in_time = False
@@ -186,5 +186,3 @@ class Workers:
 workers: Final = Workers()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=workers.forget)
-
-call_in_worker: Final = workers.call

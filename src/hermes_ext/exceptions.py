@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -83,7 +84,12 @@ class OrderCycleError(RegistrationError):
 
 
 class HandlerError(HermesExtError):
-    """A handler that failed in a chain. `cause` is what it raised, if it raised."""
+    """A handler that failed in a chain.
+
+    `kind` is `exception`, `timeout`, `cancelled` or `invalid-result`. `cause` is what the handler
+    raised, if it raised, without its frames; `traceback` is the text of where it was raised, and
+    empty for the other kinds.
+    """
 
     def __init__(
         self,
@@ -96,11 +102,18 @@ class HandlerError(HermesExtError):
         path: Path | None = None,
         line: int | None = None,
         hint: str | None = None,
+        traceback: Callable[[], str] | None = None,
     ) -> None:
         super().__init__(message, extension=extension, hook=hook, path=path, line=line, hint=hint)
         self.kind: FailureKind = kind
         self.cause = cause
         self.__cause__ = cause
+        self._traceback = traceback
+
+    @property
+    def traceback(self) -> str:
+        """The traceback of `cause` as text, made when read; empty where nothing was raised."""
+        return "" if self._traceback is None else self._traceback()
 
 
 class ConfigError(HermesExtError):

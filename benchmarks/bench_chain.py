@@ -1,0 +1,355 @@
+"""What a chain costs, beside a plain loop of keyword calls and pluggy's own call.
+
+    python benchmarks/bench_chain.py            # the table
+    python benchmarks/bench_chain.py --check    # exit 1 where a bar is missed
+
+Every figure is the smallest of interleaved rounds, so that a busy machine slows all columns alike.
+Bars are checked with 20 % of slack, because ratios move between processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pluggy
+
+from hermes_ext import HookResult, register_hook
+from hermes_ext._chain import CompiledChain, run
+from hermes_ext._manager import HookManager
+from hermes_ext._payloads import Event, LLMRequest, Scope, ToolCall
+from hermes_ext._registration import Registration, build_handlers, marks_of
+
+ROUNDS = 15
+SLACK = 1.2
+SIZES = (0, 1, 3, 10, 50)
+
+PLAIN_BAR = 1.5
+PLUGGY_BAR = 5.0
+CRASH_BAR = 6.0
+
+Work = Callable[[], object]
+
+CALL = ToolCall("terminal", {"command": "ls -la", "timeout": 30}, "call-1")
+SCOPE = Scope(session_id="session-1", turn_id="turn-1", state={})
+
+
+def measure(works: dict[str, Work], rounds: int = ROUNDS) -> dict[str, float]:
+    """Nanoseconds of each work, the smallest of `rounds` interleaved rounds."""
+    numbers = {name: _loops_of(work) for name, work in works.items()}
+    best = dict.fromkeys(works, float("inf"))
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for name, work in works.items():
+                best[name] = min(best[name], _once(work, numbers[name]))
+    finally:
+        gc.enable()
+    return best
+
+
+def _loops_of(work: Work) -> int:
+    return max(3, min(20_000, int(4e6 / max(_once(work, 3), 50))))
+
+
+def _once(work: Work, loops: int) -> float:
+    began = time.perf_counter_ns()
+    for _ in range(loops):
+        work()
+    return (time.perf_counter_ns() - began) / loops
+
+
+def passing(count: int) -> list[Callable[..., Any]]:
+    """Handlers that look at two values and have no opinion."""
+
+    def make() -> Callable[..., Any]:
+        def handler(tool_name: str, session_id: str) -> None:
+            return None
+
+        return handler
+
+    return [make() for _ in range(count)]
+
+
+def chain_of(
+    functions: Sequence[Callable[..., Any]], hook: Any = "intercept_tool_call", **options: Any
+) -> CompiledChain:
+    """A compiled chain of these functions."""
+    for function in functions:
+        register_hook(hook, **options)(function)
+    registrations = [Registration(function, marks_of(function)[0]) for function in functions]
+    return HookManager(build_handlers("bench", registrations)).chain(hook, "terminal")
+
+
+def calls(chain: CompiledChain, event: Event = CALL) -> Work:
+    """One run of the chain."""
+    return lambda: run(chain, event, SCOPE)
+
+
+def plain_loop(functions: Sequence[Callable[..., Any]]) -> Work:
+    """The yardstick: what anyone would write by hand."""
+    name, session = CALL.tool_name, SCOPE.session_id
+
+    def loop() -> None:
+        for function in functions:
+            function(tool_name=name, session_id=session)
+
+    return loop
+
+
+class _Spec:
+    @pluggy.HookspecMarker("bench")
+    def intercept_tool_call(self, tool_name: str, session_id: str) -> None:
+        """The two arguments that the handlers use, which is the cheapest for pluggy."""
+
+
+def pluggy_call(functions: Sequence[Callable[..., Any]]) -> Work:
+    """The same functions through pluggy's own call."""
+    manager = pluggy.PluginManager("bench")
+    manager.add_hookspecs(_Spec)
+    mark = pluggy.HookimplMarker("bench")
+    for function in functions:
+        manager.register(_plugin(mark(specname="intercept_tool_call")(function)))
+    name, session, call = CALL.tool_name, SCOPE.session_id, manager.hook.intercept_tool_call
+    return lambda: call(tool_name=name, session_id=session)
+
+
+def _plugin(function: Callable[..., Any]) -> object:
+    holder = type("Plugin", (), {})()
+    holder.handler = function
+    return holder
+
+
+def crashing(tool_name: str) -> None:
+    """A handler that fails."""
+    raise ValueError(tool_name)
+
+
+def raise_and_catch() -> None:
+    """The yardstick for a crash."""
+    try:
+        crashing(tool_name="terminal")
+    except BaseException:  # noqa: BLE001 - what a chain has to catch as well
+        pass
+
+
+def rewriting(count: int) -> list[Callable[..., Any]]:
+    """Handlers that each change one argument."""
+
+    def make(place: int) -> Callable[..., Any]:
+        def handler(tool_args: dict[str, Any]) -> HookResult[Any]:
+            tool_args["command"] = f"ls {place}"
+            return HookResult.rewrite(tool_args)
+
+        return handler
+
+    return [make(place) for place in range(count)]
+
+
+def rewriting_loop(functions: Sequence[Callable[..., Any]]) -> Work:
+    """The same by hand, with a copy for each, as isolation needs."""
+
+    def loop() -> None:
+        args = CALL.tool_args
+        for function in functions:
+            args = function(tool_args=dict(args)).value
+
+    return loop
+
+
+def request_of(size: int) -> LLMRequest:
+    """A request of about `size` characters, in messages of 1,000."""
+    count = max(1, size // 1000)
+    return LLMRequest([{"role": "user", "content": "x" * 1000} for _ in range(count)], "system")
+
+
+class Report:
+    """Rows of figures and the bars that they are held to."""
+
+    def __init__(self) -> None:
+        self.missed: list[str] = []
+
+    def row(self, name: str, nanoseconds: float, note: str = "") -> None:
+        """One figure."""
+        print(f"  {name:<46} {nanoseconds / 1000:>10.2f} µs   {note}")
+
+    def bar(self, name: str, ratio: float, limit: float, *, at_least: bool = False) -> None:
+        """One ratio and its bar."""
+        ok = ratio * SLACK >= limit if at_least else ratio <= limit * SLACK
+        sign = ">=" if at_least else "<="
+        print(f"  {name:<46} {ratio:>10.2f} ×    bar {sign} {limit:g}  {'ok' if ok else 'MISSED'}")
+        if not ok:
+            self.missed.append(f"{name}: {ratio:.2f}, bar {sign} {limit:g}")
+
+
+def bench_passing(report: Report) -> None:
+    """Chains in which everybody passes."""
+    for count in SIZES:
+        functions = passing(count)
+        best = measure(
+            {
+                "plain": plain_loop(functions),
+                "chain": calls(chain_of(functions)),
+                "pluggy": pluggy_call(functions),
+            }
+        )
+        ratio = best["chain"] / best["plain"]
+        print(f"{count} passing handlers")
+        report.row("plain loop of keyword calls", best["plain"])
+        report.row("chain", best["chain"], f"{ratio:.2f} × plain")
+        report.row("pluggy's own call", best["pluggy"], f"{best['pluggy'] / best['plain']:.2f} ×")
+        if count == 10:
+            report.bar("chain / plain loop", ratio, PLAIN_BAR)
+            faster = best["pluggy"] / best["chain"]
+            report.bar("pluggy / chain", faster, PLUGGY_BAR, at_least=True)
+
+
+def bench_naming_args(report: Report) -> None:
+    """Ten handlers that ask for the arguments, and ten that take everything."""
+
+    def with_args(tool_name: str, tool_args: dict[str, Any]) -> None:
+        return None
+
+    def everything(**arguments: Any) -> None:
+        return None
+
+    print("10 passing handlers that ask for more")
+    chains = {
+        "naming tool_args (each gets a copy)": [_clone(with_args) for _ in range(10)],
+        "**kwargs (each gets everything)": [_clone(everything) for _ in range(10)],
+    }
+    works = {name: calls(chain_of(functions)) for name, functions in chains.items()}
+    works["plain"] = plain_loop(passing(10))
+    best = measure(works)
+    for name in chains:
+        report.row(name, best[name], f"{best[name] / best['plain']:.2f} × plain")
+
+
+def _clone(function: Callable[..., Any]) -> Callable[..., Any]:
+    code = function.__code__
+    return type(function)(code, function.__globals__, function.__name__)
+
+
+def bench_rewriting(report: Report) -> None:
+    """Chains in which everybody rewrites."""
+    for count in SIZES[1:]:
+        functions = rewriting(count)
+        best = measure(
+            {"plain": rewriting_loop(functions), "chain": calls(chain_of(functions))}, rounds=7
+        )
+        print(f"{count} rewriting handlers")
+        report.row("by hand, a copy each", best["plain"])
+        report.row("chain", best["chain"], f"{best['chain'] / best['plain']:.2f} × by hand")
+
+
+def bench_crash(report: Report) -> None:
+    """One handler that raises."""
+    chain = chain_of([_clone(crashing)])
+    best = measure({"plain": raise_and_catch, "chain": calls(chain)})
+    print("a crash")
+    report.row("raise and catch", best["plain"])
+    report.row("chain of one that raises", best["chain"])
+    report.bar("crash / raise and catch", best["chain"] / best["plain"], CRASH_BAR)
+
+
+def bench_matching(report: Report) -> None:
+    """Two handlers that match, of 200 installed."""
+    functions = passing(200)
+    for place, function in enumerate(functions):
+        tools = ["terminal"] if place < 2 else [f"other_{place}"]
+        register_hook("intercept_tool_call", tools=tools)(function)
+    registrations = [Registration(one, marks_of(one)[0]) for one in functions]
+    manager = HookManager(build_handlers("bench", registrations))
+
+    def call() -> None:
+        run(manager.chain("intercept_tool_call", "terminal"), CALL, SCOPE)
+
+    two = HookManager(build_handlers("bench", registrations[:2]))
+
+    def call_two() -> None:
+        run(two.chain("intercept_tool_call", "terminal"), CALL, SCOPE)
+
+    best = measure({"200": call, "2": call_two})
+    print("2 matching handlers, found by the tool's name")
+    report.row("of 2 installed", best["2"])
+    report.row("of 200 installed", best["200"])
+
+
+def bench_request(report: Report) -> None:
+    """Ten handlers that name the messages of a large and of a small request."""
+
+    def unread(messages: list[Any], system_prompt: str) -> None:
+        return None
+
+    def unnamed(system_prompt: str) -> None:
+        return None
+
+    def change_one(messages: list[Any]) -> HookResult[Any]:
+        messages[-1]["content"] = "changed"
+        return HookResult.rewrite(messages)
+
+    small, large = request_of(1000), request_of(1_000_000)
+    naming = chain_of([_clone(unread) for _ in range(10)], "before_llm_call")
+    others = chain_of([_clone(unnamed) for _ in range(10)], "before_llm_call")
+    changing = chain_of([change_one], "before_llm_call")
+    best = measure(
+        {
+            "10 handlers, not naming messages, 1 KB": calls(others, small),
+            "10 handlers, not naming messages, 1 MB": calls(others, large),
+            "10 handlers naming messages, unread, 1 KB": calls(naming, small),
+            "10 handlers naming messages, unread, 1 MB": calls(naming, large),
+            "1 handler changing one message, 1 KB": calls(changing, small),
+            "1 handler changing one message, 1 MB": calls(changing, large),
+        },
+        rounds=7,
+    )
+    print("a request to the model")
+    for name, nanoseconds in best.items():
+        report.row(name, nanoseconds)
+
+
+def bench_guards(report: Report) -> None:
+    """Guards, with and without their time limit."""
+
+    def guard(tool_name: str) -> None:
+        return None
+
+    def free(tool_name: str) -> None:
+        return None
+
+    limited = chain_of([guard], guard=True)
+    unlimited = chain_of([free], guard=True, timeout=0)
+    best = measure({"limited": calls(limited), "free": calls(unlimited)}, rounds=7)
+    print("one passing guard")
+    report.row("timeout=0", best["free"])
+    report.row("the default limit (runs in a thread)", best["limited"])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all of it; 1 if `--check` was given and a bar is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--check", action="store_true", help="exit 1 where a bar is missed")
+    check = parser.parse_args(arguments).check
+    report = Report()
+    for bench in (
+        bench_passing,
+        bench_naming_args,
+        bench_rewriting,
+        bench_crash,
+        bench_matching,
+        bench_request,
+        bench_guards,
+    ):
+        bench(report)
+    for line in report.missed:
+        print(f"missed: {line}", file=sys.stderr)
+    return 1 if check and report.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
