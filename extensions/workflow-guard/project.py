@@ -81,7 +81,7 @@ class Project:
 
     def filled_in(self, text: str) -> str:
         """A text of the settings, with its two names replaced."""
-        allowed = in_words(self.shown_allowed) or "nothing else"
+        allowed = in_words(self.shown_allowed) or "nothing"
         named = text.replace("{allowed_paths}", allowed)
         return named.replace("{plan_path}", self.shown_plan)
 

@@ -16,7 +16,7 @@ def test_without_a_plan_the_reminder(guarded: Guard) -> None:
     [text] = guarded().instructions()
     assert "no plan" in text
     assert "plans/active/plan.md with write_file" in text
-    assert "only plans/active/plan.md and plans/ and handoff/ may be written" in text
+    assert "besides it: plans/ and handoff/." in text
 
 
 def test_with_a_plan_the_guardrails(guarded: Guard) -> None:

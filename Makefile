@@ -1,0 +1,68 @@
+# Needs make, git and Python 3.11 or newer with venv; everything else goes into .venv.
+# Another Python: make demo PYTHON=python3.13
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
+# pytest's own options, e.g. make test ARGS="-k chain"
+ARGS ?=
+
+# As it was typed, dollar signs and quotes included, and through the environment, not a shell.
+override PROMPT := $(value PROMPT)
+export PROMPT
+export KEEP
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint clean
+.DELETE_ON_ERROR:
+
+help: ## this list
+	@echo 'make TARGET, one of:'
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do \
+		printf '  %-8s %s\n' "$$name" "$$what"; done
+
+demo: $(VENV)/installed ## the main job in the real Hermes, shown and checked (PROMPT="…", KEEP=1)
+	@$(BIN)/python -m demo.demo
+
+test: $(VENV)/installed-dev ## all tests, those with the real Hermes too (ARGS="…" goes to pytest)
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+bench: $(VENV)/installed-dev ## benchmarks; fails where a bar is missed
+	$(BIN)/python benchmarks/run.py --check
+
+lint: $(VENV)/installed-dev ## ruff, mypy and the import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	@# An extension's folder may have a hyphen in its name; a package that mypy reads may not.
+	@mkdir -p build/typed && for each in extensions/*/; do \
+		name=$$(basename "$$each"); \
+		link=build/typed/$$(printf %s "$$name" | tr - _); \
+		ln -sfn "../../extensions/$$name" "$$link" && \
+		echo "mypy $$each" && $(BIN)/mypy "$$link/__init__.py" || exit 1; done
+	$(BIN)/lint-imports
+
+clean: ## remove .venv and what the tools leave behind
+	rm -rf $(VENV) .nox build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
+		.hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo 'This needs Python 3.11 or newer: make … PYTHON=python3.12' >&2; exit 1; }
+	@echo 'Making a virtual environment in $(VENV)'
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo 'Python has no venv here; on Debian and Ubuntu it is the package python3-venv.' >&2; \
+		exit 1; }
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	@echo 'Installing hermes-ext and hermes-agent into $(VENV) (about 65 packages, once)'
+	@$(PIP) install -e '.[hermes]'
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(VENV)/installed
+	@echo 'Installing what the tests and checks need into $(VENV)'
+	@$(PIP) install -e '.[dev,hermes]'
+	@touch $@

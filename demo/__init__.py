@@ -1,0 +1,1 @@
+"""`make demo`: the main job, shown and checked in one run."""
