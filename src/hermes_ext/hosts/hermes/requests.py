@@ -35,6 +35,7 @@ class Decided:
         request_id: Hermes's id of the request; a retry keeps it.
         digest: of the messages and the model it was decided for.
         reply: text that answers the request without the model, or None.
+        again: whether the turn's person has been told that reply before.
         system: texts for the end of the system prompt.
         user: texts for the end of the request.
         kept: injections of earlier requests that stay in this turn.
@@ -44,6 +45,7 @@ class Decided:
     request_id: str
     digest: str
     reply: str | None = None
+    again: bool = False
     system: tuple[str, ...] = ()
     user: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
@@ -96,7 +98,7 @@ def _decide(turn: Turn, agent: Any, api_messages: list[Message]) -> Decided:
     if known is not None and (known.request_id, known.digest) == (request_id, digest):
         return known  # type: ignore[no-any-return]
     if data.stopped is not None:
-        data.request = Decided(request_id, digest, reply=data.stopped)
+        data.request = Decided(request_id, digest, reply=data.stopped, again=True)
     else:
         data.request = _ask_the_chain(turn, agent, api_messages, request_id, digest)
     return data.request  # type: ignore[no-any-return]
@@ -148,17 +150,33 @@ def run_llm_execution(
         return original(request, next_call, **context)
     form = forms.form_of(context.get("api_mode"))
     model = str(context.get("model") or "")
+
+    def answer(reply: str) -> Any:
+        _stream(turn, reply)
+        return form.answer(reply, model)
+
     if decided.reply is not None:
-        return form.answer(decided.reply, model)
+        return form.answer(decided.reply, model) if decided.again else answer(decided.reply)
 
     def checked(final: Any) -> Any:
         complete = _complete(final, decided, form)
         if complete is None:
             lost = "what an extension put into this request was taken out by another plugin"
-            return form.answer(f"[hermes-ext] The request was not sent: {lost}.", model)
+            return answer(f"[hermes-ext] The request was not sent: {lost}.")
         return next_call(complete)
 
     return original(request, checked, **context)
+
+
+def _stream(turn: Turn | None, reply: str) -> None:
+    """Show a reply to whoever watches the stream: some show nothing else (the API server's SSE)."""
+    agent = turn.host.agent() if turn is not None else None
+    show = getattr(agent, "_fire_stream_delta", None)
+    if callable(show):
+        try:
+            show(reply)
+        except Exception:  # the reply is still the turn's final response
+            logger.debug("a stream consumer failed", exc_info=True)
 
 
 def _complete(request: Any, decided: Decided, form: forms.Form) -> Any:

@@ -1,0 +1,198 @@
+"""One extension, the same verdicts on every way into Hermes: `-z`, `chat -q` and the API server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.harness import in_process
+from tests.harness.home import HermesHome
+
+from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
+
+pytestmark = pytest.mark.hermes
+
+ModelFactory = Callable[..., ScriptedModel]
+HomeFactory = Callable[..., HermesHome]
+Say = Callable[[str], str]
+
+RULES = """\
+from hermes_ext import HookResult, register_hook
+
+
+@register_hook('transform_user_input')
+def typed(user_message):
+    if 'xyzzy-hunter2' in user_message:
+        return HookResult.block('SECRETS-STAY-HOME')
+    if user_message == 'ping':
+        return HookResult.answer('PONG-WITHOUT-MODEL')
+    if 'zebra' in user_message:
+        return HookResult.rewrite(user_message.replace('zebra', 'giraffe'))
+
+
+@register_hook('before_llm_call')
+def request(messages):
+    said = str(messages[-1]['content'])
+    if 'halt' in said:
+        return HookResult.block('NO-REQUEST-TODAY')
+    if 'cached' in said:
+        return HookResult.answer('ANSWER-FROM-CACHE')
+    return HookResult.inject_system('RULE-ONE applies.')
+
+
+@register_hook('intercept_tool_call', guard=True, tools=['write_file'])
+def tree(tool_args):
+    if tool_args['path'].endswith('b.txt'):
+        return HookResult.block('b.txt is not to be written')
+
+
+@register_hook('transform_tool_result', tools=['read_file'])
+def mask(result):
+    return HookResult.rewrite(result.replace('abcdef123', '[MASKED]'))
+"""
+
+SURFACES = ("oneshot", "chat", "api", "api-stream")
+TITLES_ON = {"auxiliary": {"title_generation": {"enabled": True}}}
+
+
+def echo(request: ModelRequest) -> Reply:
+    return Reply(f"HEARD({request.last_user})")
+
+
+def working_in(project: Path) -> Callable[[ModelRequest], Reply]:
+    """Three tool calls, then an answer. Whole paths: a gateway works in a directory of its own."""
+
+    def write(name: str) -> ToolUse:
+        return ToolUse("write_file", {"path": str(project / name), "content": "x"})
+
+    def reply(request: ModelRequest) -> Reply:
+        if request.tool_results:
+            return echo(request)
+        read = ToolUse("read_file", {"path": str(project / "secret.txt")})
+        return Reply(tool_calls=(write("a.txt"), write("b.txt"), read))
+
+    return reply
+
+
+@contextmanager
+def surface(home: HermesHome, name: str) -> Iterator[Say]:
+    """A way to say something to this Hermes, in one session where the surface has them.
+
+    What comes back is everything that the person gets to see.
+    """
+    if name == "oneshot":
+        yield lambda text: home.oneshot(text).check().stdout
+    elif name == "chat":
+        said: list[str] = []
+
+        def chat(text: str) -> str:
+            run = home.chat(text, *(["--continue"] if said else [])).check()
+            said.append(text)
+            return run.stdout
+
+        yield chat
+    else:
+        with home.gateway() as gateway:
+            stream = name == "api-stream"
+
+            def ask(text: str) -> str:
+                answer = gateway.ask(text, session="s1", stream=stream)
+                assert answer.status == 200, answer
+                return answer.text
+
+            yield ask
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_same_verdicts(model_factory: ModelFactory, hermes: HomeFactory, name: str) -> None:
+    """Input, request, tool call and tool result are judged alike, whatever the surface."""
+    script: list[Callable[[ModelRequest], Reply]] = []
+    model = model_factory(lambda request: script[0](request))
+    home = hermes(model)
+    script.append(working_in(home.project))
+    (home.project / "secret.txt").write_text("token=abcdef123\n")
+    home.extension("rules", RULES)
+    with surface(home, name) as say:
+        shown = say("work on the zebra")
+    assert shown.count("HEARD(work on the giraffe)") == 1, shown
+    first, second = model.main_requests
+    assert first.last_user == "work on the giraffe"
+    for request in (first, second):
+        assert request.system.endswith("RULE-ONE applies.")
+        assert request.system.count("RULE-ONE applies.") == 1
+    written, blocked, read = [text for _, text in second.tool_results]
+    assert "error" not in json.loads(written)
+    assert json.loads(blocked) == {"error": "[rules] b.txt is not to be written"}
+    assert "token=[MASKED]" in read
+    assert not second.contains("abcdef123")
+    assert sorted(path.name for path in home.project.iterdir()) == ["a.txt", "secret.txt"]
+    assert home.occurrences("work on the zebra") == []
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_ended_without_the_model(
+    model_factory: ModelFactory, hermes: HomeFactory, name: str
+) -> None:
+    """A reply given without the model is shown once, and the session goes on after it."""
+    model = model_factory(echo)
+    home = hermes(model, config=TITLES_ON)
+    home.extension("rules", RULES)
+    with surface(home, name) as say:
+        for text, reply in (
+            ("my word is xyzzy-hunter2", "SECRETS-STAY-HOME"),
+            ("ping", "PONG-WITHOUT-MODEL"),
+            ("halt now", "[rules] NO-REQUEST-TODAY"),
+            ("something cached", "ANSWER-FROM-CACHE"),
+        ):
+            shown = say(text)
+            assert shown.count(reply) == 1, shown
+        assert model.main_requests == []
+        assert "HEARD(and now)" in say("and now")
+    [request] = model.main_requests
+    assert home.occurrences("xyzzy-hunter2") == [home.home / "extensions/rules/__init__.py"]
+    assert not any(one.contains("xyzzy-hunter2") for one in model.requests)
+    if name != "oneshot":
+        roles = [message["role"] for message in request.messages]
+        assert roles == ["user", "assistant"] * 4 + ["user"]
+        assert [role for role, _ in home.session_rows()] == ["user", "assistant"] * 5
+        assert request.messages[0]["content"] == "[withheld by rules]"
+        assert len(home.session_ids()) == 1
+
+
+def test_titles(model_factory: ModelFactory, hermes: HomeFactory) -> None:
+    """A session's title is made of what its first input was rewritten to; of a blocked one, none.
+
+    `maybe_auto_title` gets what was typed, from the CLI and the gateways alike; it is called here as
+    they call it, because a command that ends with its turn seldom comes to make a title.
+    """
+    model = model_factory(echo)
+    home = hermes(model, config=TITLES_ON)
+    home.extension("rules", RULES)
+    home.python(
+        in_process.PRELUDE
+        + """
+import threading
+from agent.title_generator import maybe_auto_title
+
+for typed in ('tell me of the zebra', 'my word is xyzzy-hunter2', 'plain words'):
+    agent = new_agent()
+    result = agent.run_conversation(typed)
+    maybe_auto_title(
+        agent._session_db, agent.session_id, typed, result['final_response'], result['messages'],
+        main_runtime=runtime_of(agent),
+    )
+    for thread in threading.enumerate():
+        if thread.name == 'auto-title':
+            thread.join(30)
+"""
+    ).check()
+    asked = [one.last_user for one in model.requests if not one.is_main]
+    assert [text.partition("\n")[0] for text in asked] == [
+        "User: tell me of the giraffe",
+        "User: plain words",
+    ]
+    assert not any(one.contains("zebra") or one.contains("xyzzy") for one in model.requests)
+    assert home.occurrences("xyzzy-hunter2") == [home.home / "extensions/rules/__init__.py"]
