@@ -67,7 +67,7 @@ def install(home: Path) -> Installation:
         ListEdit("plugins", "enabled", add=(PLUGIN,)),
         ListEdit("plugins", "disabled", remove=(PLUGIN,)),
     )
-    folder = read_config(home).global_dir
+    folder = edited.folder
     made = not folder.is_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def install(home: Path) -> Installation:
             path=folder,
             hint="Make it yourself, or set extensions.global_dir to another one",
         ) from error
-    return evolve(edited, folder=folder, made=made, notes=tuple(_host_notes()))
+    return evolve(edited, made=made, notes=tuple(_host_notes()))
 
 
 def uninstall(home: Path) -> Installation:
@@ -127,9 +127,8 @@ def _edit(home: Path, *edits: ListEdit) -> Installation:
                 f" write `plugins: {{enabled: [{PLUGIN}]}}`"
             )
         raise
-    return Installation(
-        home, edited.path, edited.changes, home / "extensions", False, hermes_agent_version()
-    )
+    folder = read_config(home).global_dir
+    return Installation(home, edited.path, edited.changes, folder, False, hermes_agent_version())
 
 
 def _check_folder(home: Path) -> None:

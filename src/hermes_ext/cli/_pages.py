@@ -7,6 +7,7 @@ as markup, so that none can colour, move or clear anything.
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
@@ -31,6 +32,7 @@ _STYLES = {
     "note": "cyan",
 }
 _NOT_LOADED = "not loaded yet"
+_LONGEST = 160  # characters of a setting
 
 
 class _Console(Console):
@@ -285,7 +287,9 @@ def _info_settings(payload: Mapping[str, Any], page: Page) -> None:
     if not payload["settings"]:
         page.line("none", indent=8)
     for setting in payload["settings"]:
-        page.lines(f"{setting['key']}: {setting['value']}", indent=8)
+        value = json.dumps(setting["value"], ensure_ascii=False, default=str)
+        shown = value if len(value) <= _LONGEST else f"{value[:_LONGEST]} ... (all of it: --json)"
+        page.lines(f"{setting['key']}: {shown}", indent=8)
         page.lines(f"from {setting['from']}", indent=12, style="dim")
 
 
