@@ -249,7 +249,24 @@ def register_hook(hook: Any, **options: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def hookimpl(function: Any = None, **options: Any) -> Any:
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@overload
+def hookimpl(function: _F, /) -> _F: ...
+@overload
+def hookimpl(
+    *,
+    priority: int = 100,
+    before: _Names = (),
+    after: _Names = (),
+    guard: bool = False,
+    tools: _Names | None = None,
+    origins: _Names | None = None,
+    on_error: OnError | None = None,
+    timeout: float | None = None,
+) -> Callable[[_F], _F]: ...
+def hookimpl(function: Any = None, /, **options: Any) -> Any:
     """As `register_hook`, for people who know pluggy: the function's name is the hook's.
 
     Usable as `@hookimpl` and as `@hookimpl(priority=10, guard=True)`, on functions and on methods.
