@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 _SHOWN_ARGS = 2000
 
@@ -83,11 +83,17 @@ Approver = Callable[[ApprovalRequest], "bool | Approval | Awaitable[bool | Appro
 
 def as_approval(answer: Any, request: ApprovalRequest) -> Approval:
     """An approver's answer as an `Approval`; anything but a plain yes is a no."""
-    if isinstance(answer, Approval):
-        return answer
     if answer is True:
         return Approval(approved=True)
-    return Approval(approved=False, message=f"Not approved: {request.reason}")
+    if isinstance(answer, Approval):
+        if answer.approved is True:
+            return answer
+        return evolve(answer, approved=False, message=answer.message or _no(request))
+    return Approval(approved=False, message=_no(request))
+
+
+def _no(request: ApprovalRequest) -> str:
+    return f"Not approved: {request.reason}"
 
 
 def nobody_there(request: ApprovalRequest, *, approve: bool) -> Approval:

@@ -599,11 +599,12 @@ class Turn(_turn.TurnCore):
         if outcome.action != Action.ASK:
             return outcome
         final = outcome.final(tool_args)
+        answers: list[Approval] = []
         for request in self._questions(outcome, tool_name, final):
-            answer = await self._aanswer(request)
-            if not answer.approved:
-                return self._resolved(outcome, answer, request)
-        return self._resolved(outcome, Approval(approved=True), None)
+            answers.append(await self._aanswer(request))
+            if not answers[-1].approved:
+                return self._resolved(outcome, answers[-1], request)
+        return self._resolved(outcome, _yes(answers), None)
 
     def judge_tool_call(
         self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
@@ -624,11 +625,12 @@ class Turn(_turn.TurnCore):
         """
         if outcome.action != Action.ASK:
             return outcome
+        answers: list[Approval] = []
         for request in self._questions(outcome, tool_name, tool_args):
-            answer = self._answer(request)
-            if not answer.approved:
-                return self._resolved(outcome, answer, request)
-        return self._resolved(outcome, Approval(approved=True), None)
+            answers.append(self._answer(request))
+            if not answers[-1].approved:
+                return self._resolved(outcome, answers[-1], request)
+        return self._resolved(outcome, _yes(answers), None)
 
     def _call(self, tool_name: str, tool_args: Any, tool_call_id: str | None) -> ToolCall:
         if self.closed:
@@ -694,7 +696,9 @@ class Turn(_turn.TurnCore):
         settled = outcome.resolved(answer.approved, message=answer.message, by=answer.by)
         if request is not None:
             settled = evolve(settled, blocked_by=request.extension)
-        self._write(HookName.INTERCEPT_TOOL_CALL, None, None, settled)
+        call = settled.event
+        final = None if call is None else call.value
+        self._write(HookName.INTERCEPT_TOOL_CALL, call, final, settled)
         return settled
 
     # -- results ----------------------------------------------------------------------------
@@ -811,6 +815,12 @@ def _logged(outcome: ChainOutcome) -> dict[str, Any]:
         "value": outcome.final(outcome.value),
         "metadata": outcome.metadata,
     }
+
+
+def _yes(answers: Sequence[Approval]) -> Approval:
+    """All said yes; if the user's setting said one of them, that is what is to be known."""
+    by = next((answer.by for answer in answers if answer.by != "person"), "person")
+    return Approval(approved=True, by=by)
 
 
 def _approver_failed(request: ApprovalRequest) -> Approval:
