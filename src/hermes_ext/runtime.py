@@ -16,6 +16,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -113,7 +114,7 @@ class Runtime:
         from hermes_ext._loader import load
 
         home = home or hermes_home()
-        loaded = load(home, cwd or Path.cwd())
+        loaded = load(home, cwd or _working_directory())
         store = _store_in(home)
         store.sweep(loaded.config.state_days)
         log = DecisionLog(
@@ -198,7 +199,8 @@ class Runtime:
                 steer, extension`.
             interactive: whether a person is there.
             model: the model's name.
-            cwd: the session's working directory; the process's by default.
+            cwd: the session's working directory; the process's by default. Where that was
+                removed, handlers get None.
             project_root: the repository it is in.
             is_subagent: whether another agent started this one.
             parent_session_id: that agent's session.
@@ -216,7 +218,7 @@ class Runtime:
             origin=origin,
             interactive=_known(interactive),
             model=_known(model),
-            cwd=cwd or Path.cwd(),
+            cwd=_known(cwd or _working_directory()),
             project_root=_known(project_root),
             is_subagent=is_subagent,
             parent_session_id=_known(parent_session_id),
@@ -249,6 +251,13 @@ class Runtime:
         if self.log is not None:
             self.log.flush()
         self._store.close()
+
+
+def _working_directory() -> Path | None:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # somebody removed the directory that the process stands in
+        return None
 
 
 def _known(value: Any) -> Any:
@@ -376,10 +385,13 @@ class Turn(_turn.TurnCore):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._token is not None:
-            _turn.reset_current(self._token)
-            self._token = None
+        token, self._token = self._token, None
         self.close()
+        if token is not None:
+            # A host may end a turn in another context (an async fixture, a thread of a pool): that
+            # one never had this turn, and the one that had it finds it closed.
+            with suppress(ValueError):
+                _turn.reset_current(token)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -595,6 +607,9 @@ class Turn(_turn.TurnCore):
     ) -> ChainOutcome:
         """`intercept_tool_call`, awaited."""
         event = self._call(tool_name, tool_args, tool_call_id)
+        refused = self._refused(event)
+        if refused is not None:
+            return refused
         outcome = await self._async(HookName.INTERCEPT_TOOL_CALL, event, self._scope, tool_args)
         if outcome.action != Action.ASK:
             return outcome
@@ -611,6 +626,9 @@ class Turn(_turn.TurnCore):
     ) -> ChainOutcome:
         """`intercept_tool_call` without asking anybody: `settle` does that, later."""
         event = self._call(tool_name, tool_args, tool_call_id)
+        refused = self._refused(event)
+        if refused is not None:
+            return refused
         return self._sync(HookName.INTERCEPT_TOOL_CALL, event, self._scope, tool_args)
 
     def settle(
@@ -643,6 +661,14 @@ class Turn(_turn.TurnCore):
             tool_args=tool_args,
             tool_call_id=tool_call_id or self.new_call_id(),
         )
+
+    def _refused(self, call: ToolCall) -> ChainOutcome | None:
+        """The refusal of every call while a required extension is not loaded."""
+        if self.runtime.refusal is None:
+            return None
+        outcome = ChainOutcome.refused(self.runtime.refusal, "hermes-ext", call)
+        self._write(HookName.INTERCEPT_TOOL_CALL, call, call.value, outcome)
+        return outcome
 
     def _questions(
         self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any]
