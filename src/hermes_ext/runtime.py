@@ -307,7 +307,10 @@ class _SchemaChecks:
             return None
         from jsonschema.exceptions import best_match
 
-        problem = best_match(self._validator(tool_name, schema).iter_errors(args))
+        try:
+            problem = best_match(self._validator(tool_name, schema).iter_errors(args))
+        except Exception as error:  # noqa: BLE001 - a host's or server's schema fails in many ways
+            return f"the schema itself cannot be used ({type(error).__name__}: {error})"
         return None if problem is None else f"{problem.json_path}: {problem.message}"
 
     def _schema(self, tool_name: str) -> Mapping[str, Any] | None:
@@ -317,11 +320,13 @@ class _SchemaChecks:
 
     def _validator(self, tool_name: str, schema: Mapping[str, Any]) -> Any:
         from jsonschema.validators import validator_for
+        from referencing import Registry
 
         with self._lock:
             known = self._validators.get(tool_name)
             if known is None or known[0] is not schema:
-                known = (schema, validator_for(schema)(schema))
+                # The registry is empty: without it an unknown `$ref` would be fetched.
+                known = (schema, validator_for(schema)(schema, registry=Registry()))
                 self._validators[tool_name] = known
             return known[1]
 
@@ -528,7 +533,7 @@ class Turn(_turn.TurnCore):
         handler = _injector(text)
         known = any((one.kind, one.handler, one.text) == (kind, handler, text) for one in self.kept)
         if text.keep == "turn" and not known:
-            self.kept = (*self.kept, Kept(kind, str(text), handler, place))
+            self.kept = (*self.kept, Kept(kind, text, handler, place))
 
     def new_texts(
         self, outcome: ChainOutcome, kind: InjectionKind, kept: Sequence[Kept]
@@ -562,14 +567,9 @@ class Turn(_turn.TurnCore):
             them, at the place where they first stood. The arguments are not changed.
         """
         body = outcome.final(list(messages))
-        new = {
-            (_injector(text), str(text))
-            for kind in _KINDS
-            for text in _injections(outcome, kind)
-            if text.keep == "turn"
-        }
-        # What this very request injects is put in as new; it is kept for the later ones.
-        kept = [one for one in self.kept if (one.handler, one.text) not in new]
+        # What this very request was the first to inject is put in as new; it is kept for later ones.
+        new = {id(text) for kind in _KINDS for text in _injections(outcome, kind)}
+        kept = [one for one in self.kept if id(one.text) not in new]
         system: list[Message] = [{"role": "system", "content": system_prompt}]
         composed = compose(
             [*(system if system_prompt else []), *body],
@@ -794,7 +794,8 @@ class Turn(_turn.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with _turn.entered(self):
             outcome = run(chain, event, scope)
-        self._write(hook, event, before, outcome)
+        if chain:  # where nobody was asked, nobody decided
+            self._write(hook, event, before, outcome)
         return outcome
 
     async def _async(
@@ -803,7 +804,8 @@ class Turn(_turn.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with _turn.entered(self):
             outcome = await arun(chain, event, scope)
-        self._write(hook, event, before, outcome)
+        if chain:  # where nobody was asked, nobody decided
+            self._write(hook, event, before, outcome)
         return outcome
 
     def _write(self, hook: HookName, event: Any, before: Any, outcome: ChainOutcome) -> None:
