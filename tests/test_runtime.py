@@ -48,6 +48,15 @@ def handler(hook: str, body: Callable[..., Any], **options: Any) -> Any:
     return register_hook(hook, **options)(body)
 
 
+def seeing(seen: list[Any], name: str) -> Callable[..., None]:
+    """A handler that notes one argument and has no opinion."""
+
+    def see(**arguments: Any) -> None:
+        seen.append(arguments[name])
+
+    return see
+
+
 def asking(reason: str = "Sure?", key: str | None = None) -> Any:
     """A handler that asks about every tool call."""
     return handler("intercept_tool_call", lambda tool_name: HookResult.ask(reason, key))
@@ -116,7 +125,7 @@ class Loop:
 
 class TestLoop:
     def test_all_four_hooks_in_one_turn(self) -> None:
-        """Rewritten input, injected instructions, a block, an answer and a rewrite reach the loop."""
+        """What each hook decides is what the loop sends, runs and shows."""
 
         def calls(tool_name: str, tool_args: dict[str, Any]) -> Any:
             if tool_name == "terminal":
@@ -473,7 +482,7 @@ class TestRequests:
                 assert sent_by(turn, messages) == (messages, "base\n\nRule.")
 
     def test_inject_user_goes_last(self) -> None:
-        """In the last user message, or in a new one after tool results; the next request is bare."""
+        """In the last user message, or in a new one after tool results; for that request only."""
 
         def note(api_call_count: int) -> Any:
             return HookResult.inject_user("Note.") if api_call_count < 3 else None
@@ -519,7 +528,7 @@ class TestRequests:
         assert sent[2] == [USER, CALL, TOOL, kept, CALL, TOOL]
 
     def test_kept_system_text(self) -> None:
-        """System text with `keep="turn"` stands once in every request of the turn, and in no other."""
+        """Kept system text stands once in every request of its turn, and in no other turn."""
 
         def rule(api_call_count: int) -> Any:
             return HookResult.inject_system("Rule.", keep="turn") if api_call_count == 1 else None
@@ -540,7 +549,9 @@ class TestRequests:
                 handler("before_llm_call", lambda messages: HookResult.inject_user("A")),
                 handler(
                     "before_llm_call",
-                    lambda messages: HookResult.rewrite([*messages, {"role": "user", "content": "B"}]),
+                    lambda messages: HookResult.rewrite(
+                        [*messages, {"role": "user", "content": "B"}]
+                    ),
                 ),
             ]
         )
@@ -579,7 +590,7 @@ class TestInput:
     def test_every_input_fires(self, message: Any, text: str) -> None:
         """The hook fires once for every input, with or without text, and never crashes."""
         seen: list[str] = []
-        rule = handler("transform_user_input", lambda user_message: seen.append(user_message))
+        rule = handler("transform_user_input", seeing(seen, "user_message"))
         with Runtime([rule]).turn(session_id="s") as turn:
             assert turn.transform_user_input(message).final(message) is message
         assert seen == [text]
@@ -635,9 +646,7 @@ class TestArguments:
     def test_call_ids_are_made_up(self) -> None:
         """A call without an id gets one that is unique in its turn."""
         seen: list[str] = []
-        runtime = Runtime(
-            [handler("intercept_tool_call", lambda tool_call_id: seen.append(tool_call_id))]
-        )
+        runtime = Runtime([handler("intercept_tool_call", seeing(seen, "tool_call_id"))])
         with runtime.turn(session_id="s") as turn:
             turn.intercept_tool_call("t", {})
             turn.intercept_tool_call("t", {}, tool_call_id="")
@@ -669,7 +678,7 @@ class TestArguments:
         monkeypatch.chdir(gone)
         gone.rmdir()
         seen: list[Any] = []
-        judged(Runtime([handler("intercept_tool_call", lambda cwd: seen.append(cwd))]))
+        judged(Runtime([handler("intercept_tool_call", seeing(seen, "cwd"))]))
         assert seen == [None]
 
 
@@ -737,9 +746,14 @@ class TestTurns:
         """Whatever goes through `with`, the turn is over and the exception the same."""
         runtime = Runtime([counting])
         turn = runtime.turn(session_id="s")
-        with pytest.raises(kind), turn:
-            turn.intercept_tool_call("t", {})
-            raise kind
+
+        def leave() -> None:
+            with turn:
+                turn.intercept_tool_call("t", {})
+                raise kind
+
+        with pytest.raises(kind):
+            leave()
         assert turn.closed
         assert turn.state == {}
         turn.close()

@@ -567,7 +567,7 @@ class Turn(_turn.TurnCore):
             them, at the place where they first stood. The arguments are not changed.
         """
         body = outcome.final(list(messages))
-        # What this very request was the first to inject is put in as new; it is kept for later ones.
+        # What this very request was the first to inject is put in as new, and kept for later ones.
         new = {id(text) for kind in _KINDS for text in _injections(outcome, kind)}
         kept = [one for one in self.kept if id(one.text) not in new]
         system: list[Message] = [{"role": "system", "content": system_prompt}]
@@ -798,9 +798,7 @@ class Turn(_turn.TurnCore):
             self._write(hook, event, before, outcome)
         return outcome
 
-    async def _async(
-        self, hook: HookName, event: Any, scope: Scope, before: Any
-    ) -> ChainOutcome:
+    async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         with _turn.entered(self):
             outcome = await arun(chain, event, scope)
