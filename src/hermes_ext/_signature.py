@@ -30,7 +30,7 @@ class Signature:
 
     Attributes:
         wants: the names, in the function's own order.
-        positional: whether they can be passed by position (the fastest way).
+        positional: whether they are all passed by position (the fastest way).
         optional: those that are left out where the runtime does not know them.
     """
 
@@ -141,7 +141,7 @@ class _SignatureCheck:
             rest = [name for name in self.known if name not in wants and name not in bound]
             return Signature((*wants, *rest), False, frozenset({*optional, *rest}))
         self._refuse_bare_varargs(parameters)
-        return Signature(tuple(wants), positional, frozenset(optional))
+        return Signature(tuple(wants), positional and not optional, frozenset(optional))
 
     def _parameters(self, is_method: bool) -> list[inspect.Parameter]:
         try:
