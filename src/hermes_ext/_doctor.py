@@ -150,7 +150,8 @@ def is_broken(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
     """Whether loading it went wrong, or ended with nothing that could ever be called."""
     wrong = {Status.LOAD_ERROR, Status.CONFIG_ERROR, Status.INCOMPATIBLE, Status.MISSING}
     off = record.status is Status.MISSING and not record.configured_on
-    return (record.status in wrong and not off) or _is_idle(record, config)
+    faulty = any(hook.fault for hook in record.hooks)
+    return (record.status in wrong and not off) or _is_idle(record, config) or faulty
 
 
 def _is_idle(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
@@ -235,6 +236,10 @@ def _record_findings(record: ExtensionRecord, config: ExtensionsConfig) -> Itera
     else:
         for warning in record.warnings:
             yield _about(record, Severity.WARNING, "warning", warning)
+    for hook in record.hooks:
+        if hook.fault:
+            told = f"{hook.hook}: {hook.handler}: {hook.fault}"
+            yield _about(record, Severity.ERROR, "wrong-return", told)
     if record.status is not Status.ENABLED:
         return
     if record.import_seconds is not None and record.import_seconds > SLOW_IMPORT_SECONDS:

@@ -62,6 +62,7 @@ from hermes_ext._registration import (
     near_misses,
     registrations_of,
 )
+from hermes_ext._returns import wrong_return
 from hermes_ext._settings import plain_settings, read_only, settings_class, structured
 from hermes_ext._snapshot import stamp_of, write_snapshot
 from hermes_ext.exceptions import HermesExtError, OrderCycleError, RegistrationError, SkipExtension
@@ -98,14 +99,16 @@ def load(
     """Load all extensions that are on. Raises nothing for what a user or an extension wrote.
 
     home: the Hermes home. cwd: the session's directory. everything: also look through the
-    installed distributions when nothing in the configuration needs one, so that the records are
-    complete. import_seconds: how long one extension's import may take.
+    installed distributions when nothing in the configuration needs one, and into the sources of the
+    handlers for what they will do wrong, so that the records are complete. import_seconds: how long one extension's import may take.
     """
     config = read_config(home)
     discovery = _discovered(config, home, cwd, everything)
     unknown, missing = unknown_names(config, discovery.found)
     world = _World.of(discovery.found, import_seconds)
-    ended = _without_cycles([_Loading(each, config, world).end() for each in discovery.found])
+    ended = _without_cycles(
+        [_Loading(each, config, world, look=everything).end() for each in discovery.found]
+    )
     records = (*(each.record for each in ended), *missing)
     problems = (
         *config.problems,
@@ -176,8 +179,11 @@ class _Failed(Exception):  # noqa: N818 - never leaves this module
 class _Loading:
     """The way of one extension from found to loaded."""
 
-    def __init__(self, found: Found, config: ExtensionsConfig, world: _World) -> None:
+    def __init__(
+        self, found: Found, config: ExtensionsConfig, world: _World, *, look: bool
+    ) -> None:
         self.found = found
+        self.look = look
         self.config = config
         self.world = world
         self.package = "" if found.module else private_name(found.name)
@@ -226,7 +232,7 @@ class _Loading:
             Status.ENABLED,
             "",
             loaded=True,
-            hooks=tuple(map(hook_info, handlers)),
+            hooks=tuple(hook_info(handler, look=self.look) for handler in handlers),
             warnings=tuple(self._warnings(imported.module, registrations)),
         )
         return _Ended(self.found, record, handlers, settings, package=imported.package)
@@ -370,8 +376,8 @@ class _World:
         return evolve(registration, mark=evolve(mark, before=before, after=after))
 
 
-def hook_info(handler: Handler) -> HookInfo:
-    """What a record says of a handler."""
+def hook_info(handler: Handler, *, look: bool = False) -> HookInfo:
+    """What a record says of a handler; with `look`, its source is read for faults too."""
     return HookInfo(
         handler.hook.value,
         handler.name,
@@ -382,6 +388,7 @@ def hook_info(handler: Handler) -> HookInfo:
         handler.timeout,
         printable(handler.file),
         handler.line,
+        wrong_return(handler.function) if look else None,
     )
 
 
@@ -427,7 +434,13 @@ def _without(ended: _Ended, error: OrderCycleError) -> _Ended:
 
 
 def _refusal(config: ExtensionsConfig, records: Iterable[ExtensionRecord]) -> str | None:
-    if not config.enabled or switched_off():
+    if switched_off():
+        return None
+    if not config.readable:
+        # Which guards the user has on stands in a file that nobody can read: not knowing is no leave.
+        faults = "; ".join(map(str, config.problems))
+        return f"Tool calls are refused because the configuration cannot be read: {faults}"
+    if not config.enabled:
         return None
     loaded = {canonical_name(each.name) for each in records if each.loaded}
     told = [

@@ -83,7 +83,9 @@ class HookInfo:
     """One handler of an extension.
 
     handler: the function's qualified name. tools: name patterns, None for all tools.
-    timeout: seconds, None for none. file: absolute path, printable. line: from 1.
+    timeout: seconds, None for none. file: absolute path, printable. line: from 1. fault: what it
+    will certainly do wrong when called, as its source tells; None where nothing is known, and
+    where nobody looked (the agent itself does not).
     """
 
     hook: str
@@ -95,6 +97,7 @@ class HookInfo:
     timeout: float | None
     file: str
     line: int
+    fault: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values with the same keys."""

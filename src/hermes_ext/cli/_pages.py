@@ -130,6 +130,9 @@ def _row(extension: Mapping[str, Any], widths: Iterable[int], page: Page) -> Non
         page.lines(extension["reason"], indent=4)
     if extension["hooks"]:
         page.line(_hooks(extension["hooks"]), indent=4)
+    for hook in extension["hooks"]:
+        if hook["fault"]:
+            page.lines(f"error: {hook['handler']}: {hook['fault']}", indent=4, style="red")
     for warning in extension["warnings"]:
         page.lines(f"warning: {warning}", indent=4, style="yellow")
 
