@@ -48,21 +48,33 @@ clean: ## remove .venv and what the tools leave behind
 		.hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(BIN)/python:
+# A virtual environment does not survive that its folder is moved or its Python removed.
+ifneq ($(shell $(BIN)/python -c 1 2>/dev/null && cat $(VENV)/made 2>/dev/null),$(CURDIR))
+$(VENV)/made: FORCE
+endif
+FORCE:
+
+$(VENV)/made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo 'This needs Python 3.11 or newer: make … PYTHON=python3.12' >&2; exit 1; }
+		echo 'This needs Python 3.11 or newer, as in: make demo PYTHON=python3.13' >&2; exit 1; }
 	@echo 'Making a virtual environment in $(VENV)'
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
-		echo 'Python has no venv here; on Debian and Ubuntu it is the package python3-venv.' >&2; \
+		echo 'There is no venv for $(PYTHON); Debian and Ubuntu have it in python3-venv.' >&2; \
 		exit 1; }
+	@pwd -P > $@
 
-$(VENV)/installed: pyproject.toml | $(BIN)/python
-	@echo 'Installing hermes-ext and hermes-agent into $(VENV) (about 65 packages, once)'
-	@$(PIP) install -e '.[hermes]'
+$(VENV)/installed: pyproject.toml $(VENV)/made
+	@echo 'Installing hermes-ext and hermes-agent into $(VENV), some 65 packages'
+	@$(call with-dots,$(PIP) install -e '.[hermes]')
 	@touch $@
 
-$(VENV)/installed-dev: pyproject.toml | $(VENV)/installed
-	@echo 'Installing what the tests and checks need into $(VENV)'
-	@$(PIP) install -e '.[dev,hermes]'
+$(VENV)/installed-dev: pyproject.toml $(VENV)/installed
+	@echo 'Installing what the tests and checks need'
+	@$(call with-dots,$(PIP) install -e '.[dev,hermes]')
 	@touch $@
+
+# A dot every three seconds, so that a slow command is seen to be at work.
+define with-dots
+(while sleep 3; do printf .; done) & dots=$$!; $(1); code=$$?; kill $$dots; echo; exit $$code
+endef

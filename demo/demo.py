@@ -49,23 +49,21 @@ def main() -> int:
         console.print("hermes -z takes no request that begins with a dash.")
         return 1
     folder = Path(tempfile.mkdtemp(prefix="hermes-ext-demo-"))
-    keep = bool(os.environ.get("KEEP"))
+    done = False
     try:
-        wrong = played(console, folder, prompt)
-        keep = keep or bool(wrong)
-    except BaseException:
-        keep = True
-        raise
+        done = played(console, folder, prompt)
+    except OSError as error:  # TimeoutError is one; its text has what Hermes printed
+        console.print(Text.assemble(("FAILED ", "bold red"), str(error)), soft_wrap=True)
     finally:
-        if keep:
-            console.print(f"Everything is left in {folder}", soft_wrap=True)
-        else:
+        if done and not os.environ.get("KEEP"):
             shutil.rmtree(folder, ignore_errors=True)
-    return 1 if wrong else 0
+        else:
+            console.print(f"Everything is left in {folder}", soft_wrap=True)
+    return 0 if done else 1
 
 
-def played(console: Console, folder: Path, prompt: str) -> list[str]:
-    """Run the scene in `folder`; returns what was wrong."""
+def played(console: Console, folder: Path, prompt: str) -> bool:
+    """Run the scene in `folder` and report; returns whether all was as it should be."""
     with Scene(folder, extensions=EXTENSIONS, config=CONFIG) as scene:
         console.print(
             "A project with a bug, a Hermes of its own, a model that plays a script, and "
@@ -79,11 +77,11 @@ def played(console: Console, folder: Path, prompt: str) -> list[str]:
             run = scene.run(prompt, HERMES_SECONDS)
         console.print(Text.assemble(("Hermes answers: ", "bold"), run.stdout.strip(), "\n"))
         wrong = failures(scene, decisions.lines, run, prompt)
-    report(console, scene, run, wrong)
-    return wrong
+    report(console, run, wrong)
+    return not wrong
 
 
-def report(console: Console, scene: Scene, run: Run, wrong: list[str]) -> None:
+def report(console: Console, run: Run, wrong: list[str]) -> None:
     """The end: what was proved and where to look next, or what went wrong."""
     if wrong:
         for told in wrong:
@@ -115,5 +113,3 @@ if __name__ == "__main__":
         sys.exit(main())
     except KeyboardInterrupt:
         sys.exit(130)
-    except OSError as error:  # TimeoutError is one; its text has what Hermes printed
-        sys.exit(f"The demo could not be played: {error}")
