@@ -7,15 +7,13 @@ is loaded (the first turn does that), and everything may be done twice.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from hermes_ext import _import_name
+from hermes_ext._config import switched_off
 
 if TYPE_CHECKING:
     import argparse
-
-OFF_SWITCH = "HERMES_EXT_OFF"
 
 
 def register(ctx: Any) -> None:
@@ -37,7 +35,7 @@ def register(ctx: Any) -> None:
         description="Show runtime extensions",
         args_hint="list | info NAME",
     )
-    if os.environ.get(OFF_SWITCH, "") not in ("", "0"):
+    if switched_off():
         return
     _import_name.install()
     from hermes_ext.hosts.hermes.seams import attach
@@ -51,10 +49,11 @@ def _setup(parser: argparse.ArgumentParser) -> None:
     add_commands(parser)
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> None:
     from hermes_ext.cli import run
 
-    return run(args, prog="hermes extensions")
+    # Hermes ignores what a command's handler returns.
+    raise SystemExit(run(args, prog="hermes extensions"))
 
 
 def _slash(raw_args: str) -> str:

@@ -23,6 +23,9 @@ logger = logging.getLogger("hermes_ext")
 
 _MARK: Final = "__hermes_ext_seam__"
 
+# Wrapped already, by module and name: a plugin may have wrapped our wrap since, and hides it.
+_wrapped_once: Final[set[tuple[int, str]]] = set()
+
 SeamStatus = Literal["attached", "waiting", "missing"]
 
 
@@ -87,7 +90,7 @@ def _attach_module(module: ModuleType) -> None:
 
 
 def _wrap(module: ModuleType, seam: Seam) -> None:
-    if seam.instead_of is not None and hasattr(module, seam.instead_of):
+    if _has_a_twin(module, seam):
         return
     owner, name = _owner(module, seam)
     raw = vars(owner).get(name) if owner is not None else None
@@ -100,8 +103,9 @@ def _wrap(module: ModuleType, seam: Seam) -> None:
         return
     static = isinstance(raw, staticmethod)
     original = raw.__func__ if static else raw
-    if getattr(original, _MARK, None) == seam.name:
+    if (id(module), seam.name) in _wrapped_once:
         return
+    _wrapped_once.add((id(module), seam.name))
     wrapped = _wrapped(original, seam)
     setattr(owner, name, staticmethod(wrapped) if static else wrapped)
 
@@ -134,10 +138,18 @@ def seam_report() -> dict[str, SeamStatus]:
         if module is None:
             report[str(seam)] = "waiting"
             continue
-        if seam.instead_of is not None and hasattr(module, seam.instead_of):
-            continue
-        report[str(seam)] = _status(module, seam)
+        if not _has_a_twin(module, seam):
+            report[str(seam)] = _status(module, seam)
     return report
+
+
+def _has_a_twin(module: ModuleType, seam: Seam) -> bool:
+    """Whether this Hermes has the function under the other of its two names."""
+    owner, name = _owner(module, seam)
+    twins = [other for other in SEAMS if other.instead_of == seam.name]
+    if seam.instead_of is not None:
+        return hasattr(module, seam.instead_of)
+    return not hasattr(owner, name) and any(hasattr(module, other.name) for other in twins)
 
 
 def _status(module: ModuleType, seam: Seam) -> SeamStatus:
