@@ -106,15 +106,7 @@ def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the host's own code
         failure = f"importing hermes-agent failed: {type(error).__name__}: {error}"
     needed = [str(seam) for seam in SEAMS if seam.needed]
-    report = seam_report()
-    # An older Hermes has the same thing under another name, which is attached instead.
-    replaced = {
-        f"{seam.module}.{seam.instead_of}"
-        for seam in SEAMS
-        if seam.instead_of is not None and report.get(str(seam)) == "attached"
-    }
-    statuses = {name: status for name, status in report.items() if name not in replaced}
-    return {"statuses": statuses, "needed": needed, "failure": failure}
+    return {"statuses": seam_report(), "needed": needed, "failure": failure}
 
 
 if __name__ == "__main__":
