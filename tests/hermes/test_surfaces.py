@@ -62,19 +62,13 @@ def echo(request: ModelRequest) -> Reply:
     return Reply(f"HEARD({request.last_user})")
 
 
-def working_in(project: Path) -> Callable[[ModelRequest], Reply]:
-    """Three tool calls, then an answer. Whole paths: a gateway works in a directory of its own."""
-
-    def write(name: str) -> ToolUse:
-        return ToolUse("write_file", {"path": str(project / name), "content": "x"})
-
-    def reply(request: ModelRequest) -> Reply:
-        if request.tool_results:
-            return echo(request)
-        read = ToolUse("read_file", {"path": str(project / "secret.txt")})
-        return Reply(tool_calls=(write("a.txt"), write("b.txt"), read))
-
-    return reply
+def calls_in(project: Path) -> tuple[ToolUse, ...]:
+    """Two writes and a read. Whole paths: a gateway works in a directory of its own."""
+    return (
+        ToolUse("write_file", {"path": str(project / "a.txt"), "content": "x"}),
+        ToolUse("write_file", {"path": str(project / "b.txt"), "content": "x"}),
+        ToolUse("read_file", {"path": str(project / "secret.txt")}),
+    )
 
 
 @contextmanager
@@ -109,15 +103,15 @@ def surface(home: HermesHome, name: str) -> Iterator[Say]:
 @pytest.mark.parametrize("name", SURFACES)
 def test_same_verdicts(model_factory: ModelFactory, hermes: HomeFactory, name: str) -> None:
     """Input, request, tool call and tool result are judged alike, whatever the surface."""
-    script: list[Callable[[ModelRequest], Reply]] = []
-    model = model_factory(lambda request: script[0](request))
+    script: list[Reply] = []
+    model = model_factory(script)
     home = hermes(model)
-    script.append(working_in(home.project))
+    script += [Reply(tool_calls=calls_in(home.project)), Reply("ALL-DONE")]
     (home.project / "secret.txt").write_text("token=abcdef123\n")
     home.extension("rules", RULES)
     with surface(home, name) as say:
         shown = say("work on the zebra")
-    assert shown.count("HEARD(work on the giraffe)") == 1, shown
+    assert shown.count("ALL-DONE") == 1, shown
     first, second = model.main_requests
     assert first.last_user == "work on the giraffe"
     for request in (first, second):
@@ -165,8 +159,8 @@ def test_ended_without_the_model(
 def test_titles(model_factory: ModelFactory, hermes: HomeFactory) -> None:
     """A session's title is made of what its first input was rewritten to; of a blocked one, none.
 
-    `maybe_auto_title` gets what was typed, from the CLI and the gateways alike; it is called here as
-    they call it, because a command that ends with its turn seldom comes to make a title.
+    CLI and gateways hand what was typed to `maybe_auto_title`; it is called here as they call it,
+    because a command that ends with its turn seldom comes to make a title.
     """
     model = model_factory(echo)
     home = hermes(model, config=TITLES_ON)

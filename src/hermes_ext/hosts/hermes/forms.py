@@ -1,7 +1,7 @@
 """The shapes of the providers' requests and answers, one row per `api_mode` of Hermes.
 
-A request is what Hermes is about to hand to the provider's client. `holds` and `restore` look for
-injected text in it and put it back; `answer` makes what the loop takes for the model's reply.
+A request is what Hermes is about to hand to the provider's client. `missing` looks for injected
+text in it and `restore` puts it back; `answer` makes what the loop takes for the model's reply.
 """
 
 from __future__ import annotations
@@ -24,11 +24,23 @@ class Form:
 
     Attributes:
         answer: makes a complete model answer of a text and a model's name.
+        system: the part of a request that holds the system prompt.
         restore: the request with system and user texts at its end; None where that cannot be done.
     """
 
     answer: Callable[[str, str], Any]
+    system: Callable[[Request], Any]
     restore: Callable[[Request, Sequence[str], Sequence[str]], Request | None]
+
+    def missing(
+        self, request: Request, system: Sequence[str], user: Sequence[str]
+    ) -> tuple[list[str], list[str]]:
+        """Which of the system and user texts are not where they belong.
+
+        A system text counts only in the system prompt: the same words in what the user or a tool
+        said are no instruction.
+        """
+        return _absent(self.system(request), system), _absent(_without_tools(request), user)
 
 
 def _chat_answer(text: str, model: str) -> Any:
@@ -125,18 +137,34 @@ def _converse_answer(text: str, model: str) -> Any:
     }
 
 
-def _cannot_restore(
-    request: Request, system: Sequence[str], user: Sequence[str]
-) -> Request | None:
+def _cannot_restore(request: Request, system: Sequence[str], user: Sequence[str]) -> Request | None:
     return None
 
 
-_CHAT: Final = Form(answer=_chat_answer, restore=_chat_restore)
+def _chat_system(request: Request) -> Any:
+    messages = request.get("messages")
+    roles = ("system", "developer")
+    return [m for m in messages if m.get("role") in roles] if isinstance(messages, list) else None
+
+
+_CHAT: Final = Form(answer=_chat_answer, system=_chat_system, restore=_chat_restore)
 _FORMS: Final = {
     "chat_completions": _CHAT,
-    "anthropic_messages": Form(answer=_anthropic_answer, restore=_anthropic_restore),
-    "codex_responses": Form(answer=_responses_answer, restore=_responses_restore),
-    "bedrock_converse": Form(answer=_converse_answer, restore=_cannot_restore),
+    "anthropic_messages": Form(
+        answer=_anthropic_answer,
+        system=lambda request: request.get("system"),
+        restore=_anthropic_restore,
+    ),
+    "codex_responses": Form(
+        answer=_responses_answer,
+        system=lambda request: request.get("instructions"),
+        restore=_responses_restore,
+    ),
+    "bedrock_converse": Form(
+        answer=_converse_answer,
+        system=lambda request: request.get("system"),
+        restore=_cannot_restore,
+    ),
 }
 
 
@@ -145,16 +173,15 @@ def form_of(api_mode: str | None) -> Form:
     return _FORMS.get(api_mode or "", _CHAT)
 
 
-def missing(request: Request, texts: Sequence[str]) -> list[str]:
-    """Which of the texts stand nowhere in the request.
+def _without_tools(request: Request) -> Request:
+    return {key: value for key, value in request.items() if key not in ("tools", "toolConfig")}
 
-    Compared as JSON strings, because a provider form may nest a text anywhere but never splits
-    it. Tools' schemas are left out: text there is no instruction.
-    """
+
+def _absent(part: Any, texts: Sequence[str]) -> list[str]:
+    """Compared as JSON: a provider form may nest a text anywhere, but it never splits it."""
     if not texts:
         return []
-    body = {key: value for key, value in request.items() if key not in ("tools", "toolConfig")}
-    flat = json.dumps(body, ensure_ascii=False, default=_plain)
+    flat = json.dumps(part, ensure_ascii=False, default=_plain)
     return [text for text in texts if json.dumps(text, ensure_ascii=False)[1:-1] not in flat]
 
 

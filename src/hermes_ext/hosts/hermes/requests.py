@@ -18,7 +18,7 @@ from typing import Any
 from attrs import frozen
 
 from hermes_ext._hookspecs import HookName
-from hermes_ext._requests import Kept, Message, compose, split_system, text_of
+from hermes_ext._requests import InjectionKind, Kept, Message, compose, split_system, text_of
 from hermes_ext._turn import current_turn
 from hermes_ext.hosts.hermes import forms
 from hermes_ext.hosts.hermes.host import current_agent_turn, hook_is_on, the_host
@@ -58,9 +58,10 @@ class Decided:
             messages = [head, *self.body] if head is not None else self.body
         return compose(messages, system=self.system, user=self.user, kept=self.kept)
 
-    def texts(self) -> list[str]:
-        """Everything that must stand in the request."""
-        return [*(one.text for one in self.kept), *self.system, *self.user]
+    def texts(self, kind: InjectionKind) -> list[str]:
+        """Everything of a kind that must stand in the request."""
+        new = self.system if kind == "system" else self.user
+        return [*(one.text for one in self.kept if one.kind == kind), *new]
 
 
 class SummaryAnswered(BaseException):
@@ -112,7 +113,7 @@ def _ask_the_chain(
     outcome = turn.before_llm_call(
         body,
         text_of(head.get("content")) if head is not None else "",
-        api_call_count=getattr(agent, "_api_call_count", None),
+        api_call_count=_number_of(turn, agent),
         request_id=request_id,
         model=getattr(agent, "model", None),
     )
@@ -130,6 +131,14 @@ def _ask_the_chain(
         kept=kept,
         body=agent._sanitize_api_messages(rewritten) if rewritten is not None else None,
     )
+
+
+def _number_of(turn: Turn, agent: Any) -> int | None:
+    count = getattr(agent, "_api_call_count", None)
+    if not isinstance(count, int):
+        return None
+    # Hermes does not count the summary's request; it is the one after the last that it counted.
+    return count + 1 if turn.host.summary else count
 
 
 def _digest(messages: list[Message], model: str) -> str:
@@ -181,17 +190,12 @@ def _stream(turn: Turn | None, reply: str) -> None:
 
 def _complete(request: Any, decided: Decided, form: forms.Form) -> Any:
     """The request if all injected text is in it; else with it put back; else None."""
-    lost = set(forms.missing(request, decided.texts()))
-    if not lost:
+    system, user = decided.texts("system"), decided.texts("user")
+    lost_system, lost_user = form.missing(request, system, user)
+    if not lost_system and not lost_user:
         return request
-    kept_system = [one.text for one in decided.kept if one.kind == "system"]
-    kept_user = [one.text for one in decided.kept if one.kind == "user"]
-    restored = form.restore(
-        request,
-        [text for text in (*kept_system, *decided.system) if text in lost],
-        [text for text in (*kept_user, *decided.user) if text in lost],
-    )
-    if restored is None or forms.missing(restored, decided.texts()):
+    restored = form.restore(request, lost_system, lost_user)
+    if restored is None or form.missing(restored, system, user) != ([], []):
         return None
     return restored
 
