@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
+TO_RUN := .[hermes]
+TO_TEST := .[dev,hermes]
 # pytest's own options, e.g. make test ARGS="-k chain"
 ARGS ?=
 
@@ -40,7 +42,7 @@ lint: $(VENV)/installed-dev ## ruff, mypy and the import layers
 		name=$$(basename "$$each"); \
 		link=build/typed/$$(printf %s "$$name" | tr - _); \
 		ln -sfn "../../extensions/$$name" "$$link" && \
-		echo "mypy $$each" && $(BIN)/mypy "$$link/__init__.py" || exit 1; done
+		echo "mypy $$each" && $(BIN)/mypy "$$link"/*.py || exit 1; done
 	$(BIN)/lint-imports
 
 clean: ## remove .venv and what the tools leave behind
@@ -66,12 +68,12 @@ $(VENV)/made:
 
 $(VENV)/installed: pyproject.toml $(VENV)/made
 	@echo 'Installing hermes-ext and hermes-agent into $(VENV), some 65 packages'
-	@$(call with-dots,$(PIP) install -e '.[hermes]')
+	@$(call with-dots,$(PIP) install -e '$(TO_RUN)')
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml $(VENV)/installed
 	@echo 'Installing what the tests and checks need'
-	@$(call with-dots,$(PIP) install -e '.[dev,hermes]')
+	@$(call with-dots,$(PIP) install -e '$(TO_TEST)')
 	@touch $@
 
 # A dot every three seconds, so that a slow command is seen to be at work.
