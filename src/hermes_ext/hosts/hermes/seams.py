@@ -73,6 +73,8 @@ SEAMS: Final = (
         instead_of="resolve_pre_tool_block",
     ),
     Seam("tools.registry", "ToolRegistry.dispatch", tools.dispatch),
+    Seam("tools.tool_search", "dispatch_tool_search", tools.search_catalog, needed=False),
+    Seam("tools.tool_search", "dispatch_tool_describe", tools.describe_tool, needed=False),
     Seam("agent.title_generator", "maybe_auto_title", titles.maybe_auto_title, needed=False),
 )
 

@@ -1,9 +1,9 @@
 """Tool calls: one verdict for each, and a last gate that runs nothing without one.
 
 A call passes Hermes in steps, and other plugins may change it at each of them. It is judged once,
-at the first step, as a `Verdict` that names exactly what may run. The later steps look the verdict up
-by what is about to run; different arguments mean a new judgement, and no exception of ours reaches
-Hermes, because Hermes would let the call through.
+at the first step, as a `Verdict` that names exactly what may run. The later steps look the verdict
+up by what is about to run; different arguments mean a new judgement, and no exception of ours
+reaches Hermes, because Hermes would let the call through.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-from attrs import define, field
+from attrs import define
 
 from hermes_ext._decisions import canonical_digest
 from hermes_ext._hookspecs import HookName
 from hermes_ext._turn import judging_again
-from hermes_ext.hosts.hermes.host import Host, hook_is_on, the_host
+from hermes_ext.hosts.hermes.host import hook_is_on, the_host
 from hermes_ext.runtime import Turn
 
 logger = logging.getLogger("hermes_ext")
@@ -72,8 +72,7 @@ class _Grant:
 
     verdict: Verdict
     turn: Turn
-    passed_on: bool = False
-    dispatched: bool = field(default=False)
+    used: bool = False
 
 
 _grant: ContextVar[_Grant | None] = ContextVar("hermes_ext_grant", default=None)
@@ -132,10 +131,11 @@ class _Judge:
             return Verdict(tool, host_id, call_id, args, _digest(tool, args), answer=answer)
         final = outcome.final(args)
         if outcome.changed and not rewrite:
+            rewriter = _who_changed(outcome)
             refusal = (
-                f"[{_who_changed(outcome)}] the arguments of {tool} were changed by another plugin "
-                f"after the extensions had judged them, and {_who_changed(outcome)} would rewrite "
-                "them once more; the two do not go together, so the call is refused"
+                f"[{rewriter}] the arguments of {tool} were changed by {_other_plugins()} after "
+                f"the extensions had judged them, and {rewriter} would rewrite them once more; "
+                "the two do not go together, so the call is refused"
             )
             return Verdict(tool, host_id, call_id, args, _digest(tool, args), refusal=refusal)
         verdict = Verdict(tool, host_id, call_id, _coerced(tool, final), "")
@@ -168,6 +168,14 @@ class _Judge:
                 self.pool.remove(verdict)
             return verdict, exact is not None
 
+    def waiting(self, tool: str, args: Any) -> Verdict | None:
+        """A verdict on such a call, whatever its id."""
+        digest = _digest(tool, _coerced(tool, args))
+        with self.turn.lock:
+            return next(
+                (one for one in self.pool if (one.tool, one.digest) == (tool, digest)), None
+            )
+
     def drop(self, verdict: Verdict) -> None:
         with self.turn.lock, contextlib.suppress(ValueError):
             self.pool.remove(verdict)
@@ -182,6 +190,22 @@ class _Judge:
 
 def _who_changed(outcome: Any) -> str:
     return next((step.extension for step in outcome.steps if step.changed), "hermes-ext")
+
+
+def _other_plugins() -> str:
+    """The plugins that can change arguments after us, as they are named in a message."""
+    from hermes_cli.plugins import get_plugin_manager
+
+    manager = get_plugin_manager()
+    callbacks = [
+        *getattr(manager, "_hooks", {}).get("pre_tool_call", ()),
+        *getattr(manager, "_middleware", {}).get("tool_execution", ()),
+    ]
+    modules = (str(getattr(callback, "__module__", "")) for callback in callbacks)
+    names = sorted({module.removeprefix("hermes_plugins.") for module in modules} - {""})
+    if len(names) == 1:
+        return f"the plugin {names[0]}"
+    return f"another plugin ({' or '.join(names)})" if names else "another plugin"
 
 
 def _asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
@@ -300,13 +324,13 @@ def _gated_execution(
     """One execution with the gate innermost: around what really runs the tool."""
     host_id = str(context.get("tool_call_id") or "")
     outer = _passed_on(turn, tool_name, host_id)
-    ran: list[Verdict] = []
+    judged: list[Verdict] = []
 
     def gate(final: Any) -> Any:
         verdict = _admitted(turn, tool_name, final, host_id, outer)
+        judged.append(verdict)
         if verdict.refusal is not None:
             return _not_run(tool_name, verdict, _error(verdict.refusal), context, "blocked")
-        ran.append(verdict)
         if verdict.answer is not None:
             return _not_run(tool_name, verdict, verdict.answer, context, None)
         with _granted(turn, verdict):
@@ -314,19 +338,36 @@ def _gated_execution(
 
     started = time.monotonic()
     result = original(tool_name, args, gate, **context)
-    if outer is not None or not ran:
-        return result  # seen by the outer step, or refused: nothing of the tool's to look at
-    return _looked_at(turn, ran[0], result, int((time.monotonic() - started) * 1000))
+    if outer is not None:
+        return result  # the step around this one looks at it
+    verdict = judged[0] if judged else _unused(turn, tool_name, args, host_id)
+    if verdict.refusal is not None and result == _error(verdict.refusal):
+        return result  # nothing of the tool's to look at
+    if not judged and verdict.answer is not None:
+        result = verdict.answer
+    return _looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
+
+
+def _unused(turn: Turn, tool: str, args: Any, host_id: str) -> Verdict:
+    """The verdict on a call that another plugin's middleware did not pass on to the gate."""
+    judge = _Judge(turn)
+    try:
+        now = _coerced(tool, args)
+        verdict, _ = judge.take(tool, _digest(tool, now), host_id)
+        return verdict or Verdict(tool, host_id, turn.new_call_id(), now, "")
+    except Exception:  # arguments that cannot be copied; the result is looked at all the same
+        logger.exception("hermes-ext could not tell which call of %s this was", tool)
+        return Verdict(tool, host_id, turn.new_call_id(), {}, "")
 
 
 def _passed_on(turn: Turn, tool: str, host_id: str) -> _Grant | None:
     """The grant of the step around this one, where Hermes nests two steps for one call."""
     grant = _grant.get()
-    if grant is None or grant.passed_on or grant.turn is not turn:
+    if grant is None or grant.used or grant.turn is not turn:
         return None
     if grant.verdict.tool != tool or grant.verdict.host_id != host_id:
         return None
-    grant.passed_on = True
+    grant.used = True
     return grant
 
 
@@ -339,8 +380,11 @@ def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | No
         now = _coerced(tool, args)
         digest = _digest(tool, now)
         if outer is not None:
-            same = outer.verdict.digest == digest
-            return outer.verdict if same else judge.again(outer.verdict, now).settled()
+            if outer.verdict.digest == digest:
+                return outer.verdict
+            changed = judge.again(outer.verdict, now).settled()
+            outer.verdict.refusal = changed.refusal  # the outer step is to know what came of it
+            return changed
         verdict, exact = judge.take(tool, digest, host_id)
         if verdict is None:
             return judge.fresh(tool, now, host_id).settled()
@@ -398,26 +442,46 @@ def dispatch(
     original: Callable[..., Any], registry: Any, name: str, args: Any, **kwargs: Any
 ) -> Any:
     """Wraps `ToolRegistry.dispatch`: runs what the gate granted, judges what came another way."""
-    grant = _grant.get()
-    if grant is not None and not grant.dispatched and grant.verdict.tool == name:
-        grant.dispatched = True
-        if _digest(name, _coerced(name, args)) == grant.verdict.digest:
-            return original(registry, name, args, **kwargs)
-    host: Host = the_host
     context = {"task_id": kwargs.get("task_id"), "session_id": kwargs.get("session_id")}
+    return _run_directly(
+        name, args, lambda final: original(registry, name, final, **kwargs), context
+    )
 
-    def direct(tool: str, final: Any, call: NextCall, **_: Any) -> Any:
-        return call(final)
 
-    def run(final: Any) -> Any:
-        return original(registry, name, final, **kwargs)
+def search_catalog(original: Callable[..., Any], args: Any, **kwargs: Any) -> Any:
+    """Wraps `tools.tool_search.dispatch_tool_search`, which no middleware is around."""
+    return _read_catalog("tool_search", args, lambda final: original(final, **kwargs))
 
-    turn = host.find_turn(context)
+
+def describe_tool(original: Callable[..., Any], args: Any, **kwargs: Any) -> Any:
+    """Wraps `tools.tool_search.dispatch_tool_describe`, which no middleware is around."""
+    return _read_catalog("tool_describe", args, lambda final: original(final, **kwargs))
+
+
+def _read_catalog(name: str, args: Any, run: NextCall) -> Any:
+    """Run one of the two tools that Hermes runs without saying for which call."""
+    turn = the_host.find_turn({})
+    judged = _Judge(turn).waiting(name, args) if turn is not None else None
+    return _run_directly(name, args, run, {"tool_call_id": judged.host_id if judged else ""})
+
+
+def _run_directly(name: str, args: Any, run: NextCall, context: dict[str, Any]) -> Any:
+    """Run a tool whose caller passed no gate, or has leave from the gate around it."""
+    grant = _grant.get()
+    if grant is not None and not grant.used and grant.verdict.tool == name:
+        grant.used = True
+        if _digest(name, _coerced(name, args)) == grant.verdict.digest:
+            return run(args)
+    turn = the_host.find_turn(context)
     if turn is None:
-        return _stray_execution(direct, name, args, run, context)
+        return _stray_execution(_no_middleware, name, args, run, context)
     if not _concerned(turn):
-        return original(registry, name, args, **kwargs)
-    return _gated_execution(turn, direct, name, args, run, context)
+        return run(args)
+    return _gated_execution(turn, _no_middleware, name, args, run, context)
+
+
+def _no_middleware(tool: str, args: Any, next_call: NextCall, **_: Any) -> Any:
+    return next_call(args)
 
 
 # -- results -----------------------------------------------------------------------------------
