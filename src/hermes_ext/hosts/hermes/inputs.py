@@ -13,7 +13,7 @@ from attrs import frozen
 
 from hermes_ext._requests import text_of
 
-_SKILL_NAME = re.compile(r'invoked the "([^"]+)" skill')
+_SKILL_NAME = re.compile(r'invoked the "([^"]+)" (?:stacked )?skill')
 
 
 @frozen
@@ -77,16 +77,50 @@ def put_back(typed: Typed, value: Any, *, task_id: str | None) -> tuple[Any, Any
     if expanded is not None and typed.command is not None:
         # The skill's text was around the old words only; it goes away with them.
         return expanded, None
+    if typed.command is not None:
+        return _with_instruction(typed, value, task_id=task_id)
     new = value if expanded is None else expanded
     message = _replaced(typed.message, typed.text, new)
     return message, None if typed.clean is None else _replaced(typed.clean, typed.text, new)
 
 
+def _with_instruction(typed: Typed, new: str, *, task_id: str | None) -> tuple[Any, Any]:
+    """A skill's message with other words behind its command."""
+    if typed.text:
+        message = _instructed(typed.message, typed.text, new)
+        return message, None if typed.clean is None else _instructed(typed.clean, typed.text, new)
+    slug = "-".join((typed.command or "").lower().split())
+    built = expand_skill(f"/{slug} {new}", task_id=task_id)
+    stored = typed.message if typed.clean is None else typed.clean
+    return built or f"{text_of(stored)}\n\n{new}", None
+
+
+def _instructed(content: Any, old: str, new: str) -> Any:
+    """The skill's own text may hold the same words: only those of the person are replaced."""
+    if not isinstance(content, str):
+        return _replaced(content, old, new)
+    start = _instruction_start(content)
+    before, found, after = content[start:].partition(old)
+    return f"{content[:start]}{before}{new}{after}" if found else _replaced(content, old, new)
+
+
+def _instruction_start(message: str) -> int:
+    """Where in a skill's message the person's own words begin, as Hermes tells it."""
+    from agent import skill_commands
+
+    bundle = getattr(skill_commands, "_BUNDLE_MARKER", None)
+    if bundle is not None and bundle in message:
+        return max(0, message.find(getattr(skill_commands, "_BUNDLE_USER_INSTRUCTION", "\0")))
+    return max(0, message.rfind(getattr(skill_commands, "_SINGLE_SKILL_INSTRUCTION", "\0")))
+
+
 def _replaced(content: Any, old: str, new: str) -> Any:
     if isinstance(content, list):
         return _replaced_in_parts(content, old, new)
-    if not isinstance(content, str) or not old:
+    if not isinstance(content, str):
         return new
+    if not old:  # nothing was typed; what is there is the host's
+        return f"{content}{new}"
     before, found, after = content.rpartition(old)
     return f"{before}{new}{after}" if found else new
 
@@ -112,19 +146,32 @@ def expand_skill(text: str, *, task_id: str | None) -> str | None:
     """
     if not text.startswith("/"):
         return None
-    command, _, instruction = text[1:].partition(" ")
+    command, *rest = text[1:].split(None, 1)[:2] or [""]
+    instruction = rest[0].strip() if rest else ""
     from agent import skill_bundles, skill_commands
 
     bundle = skill_bundles.resolve_bundle_command_key(command)
     if bundle is not None:
-        built = skill_bundles.build_bundle_invocation_message(
-            bundle, instruction.strip(), task_id=task_id
-        )
+        built = skill_bundles.build_bundle_invocation_message(bundle, instruction, task_id=task_id)
         return str(built[0]) if built else None
     skill = skill_commands.resolve_skill_command_key(command)
     if skill is None:
         return None
-    message = skill_commands.build_skill_invocation_message(
-        skill, instruction.strip(), task_id=task_id
-    )
+    stacked = _expand_stacked(skill, instruction, task_id=task_id)
+    if stacked is not None:
+        return stacked
+    message = skill_commands.build_skill_invocation_message(skill, instruction, task_id=task_id)
     return str(message) if message else None
+
+
+def _expand_stacked(skill: str, instruction: str, *, task_id: str | None) -> str | None:
+    """`/one /two do it`, where this Hermes loads several skills at once (0.18 on)."""
+    from agent import skill_commands
+
+    split = getattr(skill_commands, "split_stacked_skill_commands", None)
+    build = getattr(skill_commands, "build_stacked_skill_invocation_message", None)
+    if split is None or build is None or not instruction.startswith("/"):
+        return None
+    more, words = split(instruction)
+    built = build([skill, *more], words, task_id=task_id) if more else None
+    return str(built[0]) if built else None
