@@ -52,7 +52,7 @@ def seeing(seen: list[Any], name: str) -> Callable[..., None]:
     """A handler that notes one argument and has no opinion."""
 
     def see(**arguments: Any) -> None:
-        seen.append(arguments[name])
+        seen.append(arguments.get(name))
 
     return see
 

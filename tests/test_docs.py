@@ -1,0 +1,302 @@
+"""README and docs are true: every code block in them is run, and every link leads somewhere.
+
+Python is run as a script where it makes a `Runtime`, else loaded as an extension; YAML is read as
+configuration or manifest; shell lines are run in a scratch home.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from attrs import frozen
+from tests.harness.home import HermesHome
+
+from hermes_ext import Runtime
+from hermes_ext._config import read_config
+from hermes_ext._hookspecs import HookName
+from hermes_ext._loader import load, unload
+from hermes_ext._manifest import read_manifest
+from hermes_ext.testing import Reply, ScriptedModel, ToolUse
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@frozen
+class Block:
+    """A fenced block. section: number and heading of the section that it stands in."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    section: str
+
+    def __str__(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    """The fenced blocks of a page."""
+    section, language, begun = "", None, 0
+    lines: list[str] = []
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if language is None and line.startswith("#"):
+            section = f"{number} {line}"
+        elif language is None and line.startswith("```"):
+            language, begun, lines = line[3:].strip(), number, []
+        elif language is not None and line == "```":
+            yield Block(page, begun, language, "\n".join(lines) + "\n", section)
+            language = None
+        elif language is not None:
+            lines.append(line)
+    assert language is None, f"{page.name}:{begun}: the block is not closed"
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+
+
+def blocks(wanted: Callable[[Block], bool]) -> Any:
+    """A parametrization over some of the blocks."""
+    return pytest.mark.parametrize("block", list(filter(wanted, BLOCKS)), ids=str)
+
+
+def is_runtime_script(block: Block) -> bool:
+    return block.language == "python" and ("Runtime(" in block.text or "Runtime." in block.text)
+
+
+def is_extension(block: Block) -> bool:
+    return block.language == "python" and not is_runtime_script(block)
+
+
+def is_config(block: Block) -> bool:
+    return block.language == "yaml" and block.text.startswith("extensions:")
+
+
+def is_manifest(block: Block) -> bool:
+    return block.language == "yaml" and not is_config(block)
+
+
+def neighbour(block: Block, wanted: Callable[[Block], bool]) -> Block | None:
+    """The first block of the same section that is `wanted`."""
+    near = (b for b in BLOCKS if (b.page, b.section) == (block.page, block.section) and wanted(b))
+    return next(near, None)
+
+
+# -- the blocks ---------------------------------------------------------------------------------
+
+
+def test_every_block_is_run() -> None:
+    """There is no block of a language that no test here knows."""
+    assert {block.language for block in BLOCKS} == {"python", "yaml", "sh", "text"}
+
+
+@blocks(is_runtime_script)
+def test_scripts(block: Block, tmp_path: Path) -> None:
+    """A script runs to its end, its assertions hold, and so do the tests that it defines."""
+    script = tmp_path / "script.py"
+    calls = "".join(f"{name}()\n" for name in re.findall(r"^def (test_\w+)\(", block.text, re.M))
+    script.write_text(f"{block.text}\n{calls}", encoding="utf-8")
+    run_child([sys.executable, "-W", "error", str(script)], tmp_path)
+
+
+@blocks(is_extension)
+def test_extensions(block: Block, tmp_path: Path) -> None:
+    """An extension loads as it stands, and none of its handlers fails on ordinary events."""
+    manifest, config = neighbour(block, is_manifest), neighbour(block, is_config)
+    name = yaml.safe_load(manifest.text)["name"] if manifest and config else "from-the-docs"
+    folder = tmp_path / "extensions" / name
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(block.text, encoding="utf-8")
+    if manifest and config and "config[" in block.text:
+        (folder / "extension.yaml").write_text(manifest.text, encoding="utf-8")
+        (tmp_path / "config.yaml").write_text(config.text, encoding="utf-8")
+    runtime = Runtime.from_config(home=tmp_path, cwd=tmp_path)
+    (record,) = [each for each in runtime.records if each.path == folder]
+    assert (record.status, record.reason, record.warnings) == ("enabled", "", ())
+    assert record.hooks
+    for outcome in driven(runtime):
+        assert outcome.errors == ()
+    runtime.close()
+
+
+def driven(runtime: Runtime) -> Iterator[Any]:
+    """The outcomes of all hooks on ordinary events."""
+    with runtime.turn(session_id="s", cwd=Path("/"), origin="user") as turn:
+        for message in ("todo: mend it", "", [{"type": "text", "text": "look"}]):
+            yield turn.transform_user_input(message)
+        yield turn.before_llm_call([{"role": "user", "content": "x"}], "base", api_call_count=1)
+        for tool, args in (
+            ("terminal", {"command": "git push --force"}),
+            ("write_file", {"path": "LICENSE", "content": ""}),
+            ("mcp_x", {}),
+        ):
+            yield turn.intercept_tool_call(tool, args)
+            yield turn.transform_tool_result(tool, args, "done")
+
+
+@blocks(is_config)
+def test_configurations(block: Block, tmp_path: Path) -> None:
+    """A configuration has no problem; where it turns on what is bundled, that loads."""
+    (tmp_path / "config.yaml").write_text(block.text, encoding="utf-8")
+    assert read_config(tmp_path).problems == ()
+    loaded = load(tmp_path, tmp_path)
+    bundled = {r.name: r.status for r in loaded.records if r.source == "bundled"}
+    for name in loaded.config.on:
+        assert bundled[name] == "enabled"
+    unload(loaded)
+
+
+@blocks(is_manifest)
+def test_manifests(block: Block, tmp_path: Path) -> None:
+    """A manifest has neither problems nor unknown keys."""
+    (tmp_path / "extension.yaml").write_text(block.text, encoding="utf-8")
+    manifest = read_manifest(tmp_path)
+    assert manifest is not None
+    assert (manifest.problems, manifest.warnings) == ((), ())
+
+
+@pytest.mark.hermes
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_shell_lines(page: Path, tmp_path: Path) -> None:
+    """The shell lines of a page work, in their order, in a home with the README's extension."""
+    (tmp_path / ".hermes").mkdir()
+    if page.name != "README.md":
+        put_readme_extension(tmp_path / ".hermes")
+    for block in BLOCKS:
+        if block.page == page and block.language == "sh":
+            for line in block.text.splitlines():
+                run_line(line, tmp_path)
+
+
+def run_line(line: str, home: Path) -> None:
+    words = shlex.split(line)
+    settings = {}
+    while "=" in words[0]:
+        name, _, settings[name] = words.pop(0).partition("=")
+    if words[0] == "make":
+        run_child(["make", "-n", "-C", str(ROOT), *words[1:]], home)
+    elif words[:2] == ["hermes", "extensions"]:
+        run_child([sys.executable, "-m", "hermes_ext.cli", *words[2:]], home, settings)
+    elif words[0] == "hermes-ext":
+        run_child([sys.executable, "-m", "hermes_ext.cli", *words[1:]], home, settings)
+    elif words[0] == "mkdir":
+        run_child(["bash", "-c", line], home)
+    else:
+        # These are run by test_the_first_extension_works_as_told, and by whoever made this venv.
+        assert line.startswith(("hermes -z ", "pip install .")), line
+
+
+def run_child(
+    command: list[str], home: Path, settings: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", **(settings or {})}
+    env.pop("HERMES_HOME", None)
+    child = subprocess.run(
+        command, cwd=home, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert child.returncode == 0, f"{command}\n{child.stdout}\n{child.stderr}"
+    return child
+
+
+def put_readme_extension(home: Path) -> Path:
+    (block,) = [b for b in BLOCKS if b.page.name == "README.md" and b.language == "python"]
+    folder = home / "extensions" / "no-force-push"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(block.text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.hermes
+def test_the_first_extension_works_as_told(
+    model_factory: Callable[..., ScriptedModel], hermes: Callable[..., HermesHome]
+) -> None:
+    """The README's extension blocks the command in the real Hermes, with the text that it tells."""
+    push = ToolUse("terminal", {"command": "git push --force"})
+    model = model_factory([Reply(tool_calls=(push,)), Reply("It was refused.")])
+    home = hermes(model)
+    put_readme_extension(home.home)
+    assert home.oneshot("Push my branch, with force if need be").check().stdout
+    ((_, result),) = model.main_requests[1].tool_results
+    told = "[no-force-push] Force pushes are not allowed here."
+    assert told in result
+    assert f"`{told}`" in PAGES[0].read_text(encoding="utf-8")
+    listed = home.cli("extensions", "list").check().stdout
+    assert "intercept_tool_call 100 guard" in listed
+
+
+# -- the pages ----------------------------------------------------------------------------------
+
+
+def test_the_hook_reference_is_fresh() -> None:
+    """docs/hooks.md is what the hook specs say now."""
+    command = [sys.executable, str(ROOT / "docs/generate_reference.py"), "--check"]
+    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert child.returncode == 0, child.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links(page: Path) -> None:
+    """Links between files lead to files that are there, and to headings that are in them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for target, heading in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text):
+        if target.startswith("https://"):
+            continue
+        file = page.parent / target if target else page
+        assert file.is_file(), target
+        assert not heading or f"\n## {heading}\n" in file.read_text(encoding="utf-8")
+
+
+def test_problem_text_in_the_docs(tmp_path: Path) -> None:
+    """The problem that configuration.md shows is told in these words."""
+    (block,) = [b for b in BLOCKS if b.page.name == "configuration.md" and b.language == "text"]
+    (tmp_path / "config.yaml").write_text("\n\nextensions:\n  log: dicisions\n")
+    (problem,) = read_config(tmp_path).problems
+    assert str(problem).removeprefix(f"{tmp_path}{os.sep}") == block.text.strip()
+
+
+def test_configuration_keys_are_all_told() -> None:
+    """configuration.md names every reserved key of the section."""
+    from hermes_ext._records import RESERVED_KEYS
+
+    text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    assert [key for key in RESERVED_KEYS if f"`{key}`" not in text] == []
+
+
+def test_commands_are_all_told() -> None:
+    """commands.md and the README name every command."""
+    from hermes_ext.cli._commands import COMMANDS
+
+    for page in (ROOT / "docs/commands.md", PAGES[0]):
+        text = page.read_text(encoding="utf-8")
+        assert [name for name in COMMANDS if not re.search(rf"(`|## .*){name}\b", text)] == []
+
+
+def test_seams_are_all_told() -> None:
+    """hermes.md names every function of Hermes that is wrapped."""
+    from hermes_ext.hosts.hermes.seams import SEAMS
+
+    text = (ROOT / "docs/hermes.md").read_text(encoding="utf-8")
+    assert [seam.name for seam in SEAMS if seam.name.rpartition(".")[2] not in text] == []
+
+
+def test_options_are_all_told() -> None:
+    """authoring.md names every option of `register_hook` and every constructor of `HookResult`."""
+    from hermes_ext._registration import HookMark
+    from hermes_ext._results import Action
+
+    text = (ROOT / "docs/authoring.md").read_text(encoding="utf-8")
+    options = [each.name for each in HookMark.__attrs_attrs__ if each.name != "hook"]
+    assert [option for option in options if f"`{option}`" not in text] == []
+    actions = [action.value for action in Action if action is not Action.PASS]
+    assert [action for action in actions if f"`.{action}(" not in text] == []
+    assert all(f"`{hook.value}`" in text for hook in HookName)
