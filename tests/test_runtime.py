@@ -527,11 +527,14 @@ class TestRequests:
         assert sent[1] == [USER, CALL, TOOL, kept]
         assert sent[2] == [USER, CALL, TOOL, kept, CALL, TOOL]
 
-    def test_kept_system_text(self) -> None:
+    @pytest.mark.parametrize("again", [False, True], ids=["returned-once", "returned-each-time"])
+    def test_kept_system_text(self, again: bool) -> None:
         """Kept system text stands once in every request of its turn, and in no other turn."""
 
         def rule(api_call_count: int) -> Any:
-            return HookResult.inject_system("Rule.", keep="turn") if api_call_count == 1 else None
+            if api_call_count == 1 or (again and api_call_count > 0):
+                return HookResult.inject_system("Rule.", keep="turn")
+            return None
 
         runtime = Runtime([handler("before_llm_call", rule)])
         with runtime.turn(session_id="s") as turn:
@@ -539,7 +542,7 @@ class TestRequests:
                 outcome = turn.before_llm_call(messages, "base", api_call_count=number)
                 assert turn.apply(outcome, messages, "base")[1] == "base\n\nRule."
         with runtime.turn(session_id="s") as turn:
-            outcome = turn.before_llm_call([USER], "base", api_call_count=2)
+            outcome = turn.before_llm_call([USER], "base", api_call_count=0 if again else 2)
             assert turn.apply(outcome, [USER], "base") == ([USER], "base")
 
     def test_what_the_host_gave_is_left_alone(self) -> None:
