@@ -1,0 +1,142 @@
+"""The plugin attaches whatever is imported first, and is not there while nothing is on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.harness import in_process
+from tests.harness.home import HermesHome
+
+from hermes_ext.testing import Reply, ScriptedModel, ToolUse
+
+pytestmark = pytest.mark.hermes
+
+ModelFactory = Callable[..., ScriptedModel]
+HomeFactory = Callable[..., HermesHome]
+
+RULES = """\
+from hermes_ext import HookResult, register_hook
+
+
+@register_hook('transform_user_input')
+def typed(user_message):
+    return HookResult.rewrite(user_message + ' giraffe')
+
+
+@register_hook('before_llm_call')
+def request():
+    return HookResult.inject_system('RULE-ONE applies.')
+
+
+@register_hook('intercept_tool_call', guard=True)
+def tree(tool_name, tool_args):
+    if tool_args.get('path') == 'b.txt':
+        return HookResult.block('not b')
+
+
+@register_hook('transform_tool_result')
+def mask(result):
+    return HookResult.rewrite(result + ' SEEN')
+"""
+
+
+def write(name: str) -> ToolUse:
+    return ToolUse("write_file", {"path": name, "content": "x"})
+
+
+@pytest.mark.parametrize("first", ["run_agent", "model_tools", "tools.approval", "hermes_cli.main"])
+def test_first_import(model_factory: ModelFactory, hermes: HomeFactory, first: str) -> None:
+    """All four hooks are held in a program that imports this module of Hermes before all others."""
+    model = model_factory([Reply(tool_calls=(write("a.txt"), write("b.txt"))), Reply("Done.")])
+    home = hermes(model)
+    home.extension("rules", RULES)
+    home.python(
+        f"import {first}\n"
+        + in_process.PRELUDE
+        + "assert new_agent().run_conversation('hello')['final_response'] == 'Done.'\n"
+        + "from hermes_ext.hosts.hermes.seams import seam_report\n"
+        + "import agent.title_generator\n"
+        + "wrong = {k: v for k, v in seam_report().items() if v != 'attached'}\n"
+        + "assert not wrong, wrong\n"
+    ).check()
+    first_request, second = model.main_requests
+    assert first_request.last_user == "hello giraffe"
+    assert second.system.endswith("RULE-ONE applies.")
+    allowed, blocked = [text for _, text in second.tool_results]
+    assert allowed.endswith(" SEEN")
+    assert json.loads(blocked) == {"error": "[rules] not b"}
+    assert [path.name for path in home.project.iterdir()] == ["a.txt"]
+
+
+def test_commands(hermes: HomeFactory, model_factory: ModelFactory) -> None:
+    """Commands that start no agent work with the plugin on, and `extensions` is one of them."""
+    home = hermes(model_factory([]))
+    home.extension("rules", RULES)
+    assert "Hermes" in home.cli("--version").check().stdout
+    assert "rules" in home.cli("extensions", "list").check().stdout
+
+
+VARYING = (
+    (re.compile(r"\d{8}_\d{6}_[0-9a-f]{6,}"), "SESSION"),
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
+    (re.compile(r"\d{1,2}:\d{2}(:\d{2})?( [AP]M)?"), "TIME"),
+    (re.compile(r"\b\d+(\.\d+)? ?s\b"), "SECONDS"),
+)
+
+
+def plain(home: HermesHome, value: Any) -> str:
+    """A value as text, without what differs from one run to the next."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    text = text.replace(str(home.base), "BASE")
+    for pattern, name in VARYING:
+        text = pattern.sub(name, text)
+    return text
+
+
+def files(root: Path) -> dict[str, str]:
+    found = (path for path in sorted(root.rglob("*")) if path.is_file())
+    return {str(path.relative_to(root)): path.read_text() for path in found}
+
+
+@pytest.mark.parametrize("command", [("-z",), ("chat", "-q")], ids=["oneshot", "chat"])
+def test_nothing_on(
+    model_factory: ModelFactory, hermes: HomeFactory, command: tuple[str, ...]
+) -> None:
+    """With no extension on, a session with tools and approvals is the same with and without us."""
+    told: list[Any] = []
+    for plugins in ((), ("hermes-ext",)):
+        model = model_factory(
+            [
+                Reply("Writing.", (write("a.txt"), write("c.txt"))),
+                Reply(tool_calls=(ToolUse("read_file", {"path": "a.txt", "limit": "5"}),)),
+                # A command that Hermes asks about: `-z` approves it, `chat -q` has nobody to ask.
+                Reply(tool_calls=(ToolUse("terminal", {"command": "rm -rf old && ls"}),)),
+                Reply(tool_calls=(ToolUse("terminal", {"command": 'echo "hi"'}),)),
+                Reply("Done."),
+            ]
+        )
+        home = hermes(model, plugins=plugins)
+        (home.project / "old").mkdir()
+        (home.project / "old" / "b.txt").write_text("b")
+        run = home.cli(*command, "work").check()
+        assert model.exhausted == 0
+        told.append(
+            {
+                "requests": [plain(home, request.body) for request in model.requests],
+                "others": model.other_paths,
+                "stdout": plain(home, run.stdout),
+                "stderr": plain(home, run.stderr),
+                "project": files(home.project),
+                "home": {plain(home, str(p.relative_to(home.home))) for p in home.saved_text()},
+                "rows": plain(home, home.session_rows()),
+            }
+        )
+    without, with_us = told
+    assert "a.txt" in without["project"]
+    assert ("old/b.txt" in without["project"]) == (command[0] == "chat")
+    assert with_us == without
