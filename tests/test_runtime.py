@@ -326,7 +326,7 @@ class TestAsk:
         assert outcome.approved
         assert outcome.to_json()["decided_by"] == "setting"
         runtime.close()
-        *_, line = logged(home)
+        (line,) = logged(home)
         assert (line["decided_by"], line["tool"]) == ("setting", "t")
 
     def test_a_yes_lifts_no_block(self) -> None:

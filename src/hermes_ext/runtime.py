@@ -32,7 +32,7 @@ from hermes_ext._approval import (
     as_approval,
     nobody_there,
 )
-from hermes_ext._chain import ChainOutcome, Injection, arun, run
+from hermes_ext._chain import ChainOutcome, CompiledChain, Injection, arun, run
 from hermes_ext._handler import Handler
 from hermes_ext._hookspecs import HookName
 from hermes_ext._manager import HookManager
@@ -786,7 +786,7 @@ class Turn(_turn.TurnCore):
 
     # -- running a chain --------------------------------------------------------------------
 
-    def _chain_of(self, hook: HookName, event: Any, scope: Scope) -> Any:
+    def _chain_of(self, hook: HookName, event: Any, scope: Scope) -> CompiledChain:
         tool = getattr(event, "tool_name", None)
         return self.runtime.manager.chain(hook, tool, str(scope.origin))
 
@@ -794,7 +794,7 @@ class Turn(_turn.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with _turn.entered(self):
             outcome = run(chain, event, scope)
-        if chain:  # where nobody was asked, nobody decided
+        if _is_decided(chain, outcome):
             self._write(hook, event, before, outcome)
         return outcome
 
@@ -802,7 +802,7 @@ class Turn(_turn.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with _turn.entered(self):
             outcome = await arun(chain, event, scope)
-        if chain:  # where nobody was asked, nobody decided
+        if _is_decided(chain, outcome):
             self._write(hook, event, before, outcome)
         return outcome
 
@@ -824,6 +824,11 @@ class Turn(_turn.TurnCore):
                 tool_call_id=getattr(event, "tool_call_id", None),
             )
         )
+
+
+def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:
+    """Whether there is something to log: nobody decides in an empty chain, and asks are settled."""
+    return bool(chain) and outcome.action is not Action.ASK
 
 
 def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:
