@@ -101,11 +101,11 @@ def incompatibility(
             told = f"needs {distribution} {specifier}, found {installed}"
             return str(Problem(manifest.file, manifest.line_of(key), key, told))
     for index, requirement in enumerate(manifest.requires):
-        told = _lacking(requirement, version_of)
-        if told:
+        lacking = _lacking(requirement, version_of)
+        if lacking:
             key, line = f"requires[{index}]", manifest.line_of("requires", index)
             hint = "Install it where the agent is installed"
-            return str(Problem(manifest.file, line, key, told, hint))
+            return str(Problem(manifest.file, line, key, lacking, hint))
     return None
 
 

@@ -203,7 +203,7 @@ def _switched(payload: Mapping[str, Any], page: Page, verb: str) -> None:
     for note in payload["notes"]:
         page.lines(f"Note: {note}", style="yellow")
     if payload["changed"]:
-        page.line("It counts from the next session on: start a new one.")
+        page.line("It counts for what starts from now on: a new session, a restarted gateway.")
 
 
 def _changes(payload: Mapping[str, Any], page: Page) -> None:
