@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.harness import in_process
+from tests.harness.compare import files, plain
 from tests.harness.home import HermesHome
 
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
@@ -79,28 +78,6 @@ def test_commands(hermes: HomeFactory, model_factory: ModelFactory) -> None:
     home.extension("rules", RULES)
     assert "Hermes" in home.cli("--version").check().stdout
     assert "rules" in home.cli("extensions", "list").check().stdout
-
-
-VARYING = (
-    (re.compile(r"\d{8}_\d{6}_[0-9a-f]{6,}"), "SESSION"),
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
-    (re.compile(r"\d{1,2}:\d{2}(:\d{2})?( [AP]M)?"), "TIME"),
-    (re.compile(r"\b\d+(\.\d+)? ?s\b"), "SECONDS"),
-)
-
-
-def plain(home: HermesHome, value: Any) -> str:
-    """A value as text, without what differs from one run to the next."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    text = text.replace(str(home.base), "BASE")
-    for pattern, name in VARYING:
-        text = pattern.sub(name, text)
-    return text
-
-
-def files(root: Path) -> dict[str, str]:
-    found = (path for path in sorted(root.rglob("*")) if path.is_file())
-    return {str(path.relative_to(root)): path.read_text() for path in found}
 
 
 @pytest.mark.parametrize("command", [("-z",), ("chat", "-q")], ids=["oneshot", "chat"])

@@ -228,10 +228,11 @@ def apply_tool_request(
         judge = _Judge(turn)
         verdict = judge.fresh(tool_name, result.payload, str(context.get("tool_call_id") or ""))
         judge.store(verdict)
-        if result.payload != verdict.args:
+        # Types that Hermes coerces anyway are no change: other plugins see what they always saw.
+        if _digest(tool_name, _coerced(tool_name, result.payload)) != verdict.digest:
             result.changed = True
             result.trace = [*result.trace, {"source": "hermes-ext"}]
-        result.payload = copy.deepcopy(verdict.args)
+            result.payload = copy.deepcopy(verdict.args)
     except Exception:  # without a verdict the last gate judges the call, or refuses it
         logger.exception("hermes-ext could not judge a call of %s at its first step", tool_name)
     return result
