@@ -76,6 +76,17 @@ def test_nesting_deeper_than_the_stack_is_copied():
     assert copied["a"] is not deep["a"]
 
 
+def test_what_contains_itself_is_copied():
+    """A value that contains itself comes out as one that contains itself, and nothing hangs."""
+    value: dict = {"a": [1]}
+    value["a"].append(value)
+
+    copied = own_copy(value)
+
+    assert copied is not value
+    assert copied["a"][1] is copied
+
+
 def test_what_cannot_be_copied_is_shared():
     """An object that refuses to be copied is handed on as it is."""
 

@@ -62,17 +62,25 @@ def _copied_other(value: Any) -> Any:
 
 
 def _copied_iteratively(value: Any) -> Any:
-    """As `_copied`, for nesting deeper than the stack allows (a model can send such arguments)."""
+    """As `_copied`, for nesting deeper than the stack allows (a model can send such arguments).
+
+    What contains itself comes out the same way.
+    """
     holder: list[Any] = [None]
+    copies: dict[int, Any] = {}
     todo: list[tuple[Any, Callable[[Any], None]]] = [(value, lambda made: _put(holder, 0, made))]
     while todo:
         item, place = todo.pop()
-        if isinstance(item, dict):
+        if id(item) in copies:
+            place(copies[id(item)])
+        elif isinstance(item, dict):
             fresh: dict[Any, Any] = dict.fromkeys(_plain_key(key) for key in item)
+            copies[id(item)] = fresh
             place(fresh)
             todo.extend((inner, _putter(fresh, _plain_key(key))) for key, inner in item.items())
         elif isinstance(item, list):
             row: list[Any] = [None] * len(item)
+            copies[id(item)] = row
             place(row)
             todo.extend((inner, _putter(row, index)) for index, inner in enumerate(item))
         else:
