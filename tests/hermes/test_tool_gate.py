@@ -245,3 +245,231 @@ def test_ids_and_types(hermes: HomeFactory) -> None:
         ids = [call_id for _, _, call_id, _ in seen]
         assert all(ids)
         assert len(set(ids)) == len(ids) == 4
+
+
+def test_a_turn_that_has_ended(hermes: HomeFactory) -> None:
+    """A thread that a tool left behind runs no tool once its turn is over; a later turn may."""
+    home = hermes()
+    home.extension("no-evil", NO_EVIL)
+    plugin(
+        home,
+        "leaver",
+        """
+import __main__, contextvars, json, threading
+
+def handler(args, **context):
+    from model_tools import handle_function_call
+    from tools.registry import registry
+
+    def call(number):
+        def run():
+            told = __main__.told
+            __main__.over.wait(60)
+            args = {'text': f'late {number}'}
+            if number == 1:
+                told.append(handle_function_call('jot', args, task_id=context.get('task_id')))
+            elif number == 2:
+                told.append(handle_function_call('jot', args, turn_id=__main__.turn_of()))
+            elif number == 3:
+                told.append(registry.dispatch('jot', args))
+        return run
+
+    for number in (1, 3):  # threads that know their turn, as those of Hermes do
+        run = contextvars.copy_context().run
+        __main__.threads.append(threading.Thread(target=run, args=(call(number),)))
+    __main__.threads.append(threading.Thread(target=call(2)))  # and one that knows an id
+    for thread in __main__.threads:
+        thread.start()
+    return json.dumps({'left': 3})
+
+def register(ctx):
+    parameters = {'type': 'object', 'properties': {}}
+    schema = {'name': 'leave', 'description': 'x', 'parameters': parameters}
+    ctx.register_tool('leave', toolset='stage', schema=schema, handler=handler)
+""",
+    )
+    facts = play(
+        home,
+        """
+        over, threads, told = threading.Event(), [], []
+        agent = stage.agent()
+        turn_ids = []
+        def turn_of():
+            return turn_ids[0]
+        stage.script = None
+        results = stage.use(agent, ToolUse('leave'))
+        turn_ids.append(agent._current_turn_id)
+        agent._current_turn_id = ''
+        over.set()
+        for thread in threads:
+            thread.join()
+        late = stage.jots
+        stage.use(agent, jot('next turn'))
+        report(results=results, told=told, late=late, next=stage.jots)
+        """,
+    )
+    assert facts["results"] == ['{"left": 3}']
+    assert facts["late"] == []
+    assert len(facts["told"]) == 3
+    assert all("the turn that this call belongs to has ended" in text for text in facts["told"])
+    assert facts["next"] == ["next turn 1"]
+
+
+def test_guards_that_fail(hermes: HomeFactory) -> None:
+    """A handler that crashes, and arguments that cannot even be copied, are a no."""
+    home = hermes()
+    home.extension(
+        "crasher",
+        HEAD
+        + """
+class Odd(Exception):
+    def __str__(self):
+        raise RuntimeError('no words')
+
+@register_hook('intercept_tool_call', tools=['jot'])
+def crash(tool_args):
+    kind = tool_args['text']
+    __main__.seen.append(kind)
+    if kind == 'value':
+        raise ValueError('x')
+    if kind == 'exit':
+        raise SystemExit(3)
+    if kind == 'odd':
+        raise Odd
+    if kind == 'deep':
+        return crash(tool_args)
+    if kind == 'text':
+        return 'block'
+""",
+    )
+    plugin(
+        home,
+        "odd-arguments",
+        """
+import __main__
+
+class Uncopyable(str):
+    def __deepcopy__(self, memo):
+        raise RuntimeError('never')
+    def __reduce_ex__(self, protocol):
+        raise RuntimeError('never')
+
+def odd(args):
+    args = dict(args)
+    if args.get('text') == 'uncopyable':
+        args['text'] = Uncopyable('uncopyable')
+    if args.get('text') == 'cycle':
+        args['more'] = args
+    if args.get('text') == 'types':
+        args['more'] = [object(), {1: {2, 3}}, float('nan'), b'x']
+    return args
+
+def pre_tool_call(tool_name, args, **context):
+    if __main__.step == 'pre':
+        args.update(odd(args))
+
+def tool_execution(tool_name, args, next_call, **context):
+    return next_call(odd(args) if __main__.step == 'execution' else args)
+
+def register(ctx):
+    ctx.register_hook('pre_tool_call', pre_tool_call)
+    ctx.register_middleware('tool_execution', tool_execution)
+""",
+    )
+    facts = play(
+        home,
+        """
+        agent = stage.agent()
+        step = ''
+        kinds = ('value', 'exit', 'odd', 'deep', 'text', 'fine')
+        crashed = stage.use(agent, *[jot(kind) for kind in kinds])
+        facts = {'crashed': [crashed, stage.jots]}
+        for step in ('pre', 'execution'):
+            kinds = ['uncopyable', 'types', 'after']
+            if step == 'execution':  # Hermes itself ends a turn whose arguments contain themselves
+                kinds.insert(2, 'cycle')
+            results = stage.use(agent, *[jot(kind) for kind in kinds])
+            facts[step] = [results, stage.jots]
+        report(**facts)
+        """,
+    )
+    results, jots = facts["crashed"]
+    assert jots == ["fine 1"]
+    assert ["[crasher]" in text for text in results] == [True] * 5 + [False]
+    for step in ("pre", "execution"):
+        results, jots = facts[step]
+        assert jots[-1] == "after 1"
+        assert not [line for line in jots if line.startswith("uncopyable")]
+        assert "could not be judged" in results[0]
+
+
+def test_a_required_extension_is_missing(hermes: HomeFactory) -> None:
+    """Without a required extension the agent answers, and no tool runs; the reason is told."""
+    home = hermes(extensions={"required": ["gone", "broken"]})
+    home.extension("broken", "import no_such_module\n")
+    facts = play(
+        home,
+        """
+        from model_tools import handle_function_call
+        agent = stage.agent()
+        answer = stage.say(agent, 'hello', Reply('Hello.'))['final_response']
+        results = stage.use(agent, jot('x'), write('a'), write('b'), ToolUse('todo'))
+        results.append(handle_function_call('jot', {'text': 'outside'}))
+        report(answer=answer, results=results, jots=stage.jots)
+        """,
+    )
+    assert facts["answer"] == "Hello."
+    assert facts["jots"] == []
+    assert list(home.project.iterdir()) == []
+    assert len(facts["results"]) == 5
+    for text in facts["results"]:
+        assert "[hermes-ext]" in text
+        assert "gone" in text
+        assert "broken" in text
+
+
+def test_malformed_calls(hermes: HomeFactory) -> None:
+    """Whatever the model sends as arguments or name, nothing crashes and no guard is fooled."""
+    home = hermes()
+    home.extension(
+        "no-terminal",
+        HEAD
+        + """
+@register_hook('intercept_tool_call', guard=True, tools=['terminal'])
+def no(tool_name, tool_args):
+    __main__.seen.append([tool_name, type(tool_args).__name__])
+    return HookResult.block('no shell')
+
+@register_hook('intercept_tool_call')
+def look(tool_name, tool_args):
+    __main__.seen.append([tool_name, type(tool_args).__name__])
+""",
+    )
+    facts = play(
+        home,
+        """
+        from model_tools import handle_function_call
+        from tools.registry import registry
+        agent = stage.agent(enabled_toolsets=['stage', 'terminal'])
+        command = '{"command": "touch fooled"}'
+        odd = ['', 'null', '[]', '"{}"', '{"a":1}{"a":1}', '[{"command": "touch fooled"}]',
+               command + command, '"' + command.replace('"', r'\\"') + '"', command]
+        names = ('Terminal', ' terminal ', 'TERMINAL', 'terminal_tool', 'Terminal_Tool', '',
+                 'terminalterminal', 'termnal', 'terminal" x="', 'functions.terminal')
+        calls = [ToolUse('terminal', args) for args in odd]
+        calls += [ToolUse(name, command) for name in names]
+        ends = [stage.say(agent, 'go', Reply(tool_calls=(call,)))['completed'] for call in calls]
+        direct = []
+        for name in ('terminal', 'Terminal', 'terminal ', '', None):
+            for args in ({'command': 'touch fooled'}, None, '', [], command):
+                for run in (handle_function_call, registry.dispatch):
+                    direct.append(isinstance(run(name, args), str))
+        report(ends=ends, direct=direct, kinds=sorted({kind for _, kind in seen}), seen=len(seen))
+        """,
+        timeout=240,
+    )
+    assert list(home.project.iterdir()) == []
+    assert all(facts["ends"])
+    assert all(facts["direct"])
+    assert facts["kinds"] == ["dict"]
+    assert facts["seen"] > 10
