@@ -1,0 +1,78 @@
+"""Broken extensions in the real Hermes: one clear line each, and the agent starts and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.harness.home import HermesHome
+
+from hermes_ext.testing import Reply, ScriptedModel, ToolUse
+
+pytestmark = pytest.mark.hermes
+
+ModelFactory = Callable[..., ScriptedModel]
+HomeFactory = Callable[..., HermesHome]
+
+HEAD = "from hermes_ext import HookResult, register_hook\n\n\n"
+
+# What each is, and what its line must say.
+BROKEN = {
+    "bad-syntax": ("def broken(:\n", "__init__.py:1"),
+    "bad-import": ("import no_such_library\n", "no_such_library"),
+    "exits": ("import sys\n\nsys.exit(9)\n", "exit"),
+    "endless": ("import threading\n\nthreading.Event().wait()\n", "did not finish"),
+    "wrong-hook": (
+        HEAD + "@register_hook('intercept_tool_cal')\ndef f(tool_name): ...\n",
+        "intercept_tool_call",
+    ),
+    "wrong-argument": (
+        HEAD + "@register_hook('intercept_tool_call')\ndef f(tool): ...\n",
+        "tool_name",
+    ),
+}
+EMPTY = "def intercept_tool_call(tool_name): ...\n"
+STRING = HEAD + "@register_hook('intercept_tool_call')\ndef judge(tool_name):\n    return 'block'\n"
+GOOD = (
+    HEAD
+    + "@register_hook('before_llm_call')\n"
+    + "def rule():\n    return HookResult.inject_system('RULE-ONE applies.')\n"
+)
+
+
+def test_each_costs_a_line(model_factory: ModelFactory, hermes: HomeFactory) -> None:
+    """Whatever is wrong with the others, the good one works, and every fault is told by name."""
+    write = ToolUse("write_file", {"path": "a.txt", "content": "x"})
+    model = model_factory([Reply(tool_calls=(write,)), Reply("Done.")])
+    home = hermes(model)
+    for name, (source, _) in BROKEN.items():
+        home.extension(name, source)
+    home.extension("empty", EMPTY)
+    home.extension("stringly", STRING)
+    home.extension("good", GOOD)
+
+    run = home.oneshot("go").check()
+    assert run.stdout == "Done.\n"
+    first, second = model.main_requests
+    assert first.system.endswith("RULE-ONE applies.")
+    [(_, refused)] = second.tool_results
+    assert "[stringly]" in refused
+    assert not (home.project / "a.txt").exists()
+    for name, (_, told) in BROKEN.items():
+        [line] = [line for line in run.stderr.splitlines() if f" {name}:" in line]
+        assert told in line
+
+    listed = home.cli("extensions", "list", "--load", "--deadline", "20")
+    assert listed.returncode == 1
+    rows = {line.split()[0]: line for line in listed.stdout.splitlines() if line.strip()}
+    for name in BROKEN:
+        assert "load-error" in rows[name], listed
+    assert "enabled" in rows["good"]
+    examined = home.cli("extensions", "doctor", "--deadline", "20")
+    assert examined.returncode == 1
+    for name in (*BROKEN, "empty", "stringly"):
+        assert name in examined.stdout, examined
+    for output in (listed.stdout, examined.stdout):
+        for _, told in BROKEN.values():
+            assert told in output
+        assert "Traceback" not in output
