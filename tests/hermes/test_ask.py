@@ -1,0 +1,102 @@
+"""`ask` with a person: what they are shown, what a yes covers, and who else cannot say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.harness.home import HermesHome
+from tests.hermes.stage import HEAD, play
+
+pytestmark = pytest.mark.hermes
+
+HomeFactory = Callable[..., HermesHome]
+
+CAREFUL = (
+    HEAD
+    + """
+@register_hook('intercept_tool_call', guard=True, tools=['jot', 'write_file'])
+def careful(tool_name, tool_args, interactive):
+    __main__.seen.append(interactive)
+    return HookResult.ask('Really?\\x1b[2K\\rYes')
+"""
+)
+
+PERSON = """
+from tools.terminal_tool import set_approval_callback
+asked, says = [], 'once'
+def person(command, text, **options):
+    asked.append([command, text])
+    return says
+set_approval_callback(person)
+agent = stage.agent()
+facts = {}
+"""
+
+
+def test_a_person_answers(hermes: HomeFactory) -> None:
+    """A yes runs the call, a no refuses it, and neither covers a call with other arguments."""
+    home = hermes()
+    home.extension("careful", CAREFUL)
+    facts = play(
+        home,
+        PERSON
+        + """
+from tools import approval
+facts['gate'] = hasattr(approval, 'request_tool_approval')
+for says in ('once', 'deny', 'session', 'always'):
+    asked.clear()
+    results = stage.use(agent, jot(says), jot('other ' + says)) + stage.use(agent, jot(says))
+    facts[says] = [asked[:], results, stage.jots]
+says = 'once'
+asked.clear()
+stage.use(agent, write('a\\u202e\\n\\x1b[31mb.txt', 'X' * 5000), write('c.txt'))
+facts['shown'] = asked[:]
+report(**facts)
+""",
+        HERMES_INTERACTIVE="1",
+    )
+    if not facts["gate"]:  # a Hermes that cannot ask about tools: nobody says yes
+        assert not any(facts[says][2] for says in ("once", "session", "always"))
+        return
+    asked, _, jots = facts["once"]
+    assert jots == ["once 1", "other once 1", "once 1"]
+    assert len(asked) == 3
+    asked, results, jots = facts["deny"]
+    assert jots == []
+    assert all("[careful]" in text for text in results)
+    for says in ("session", "always"):
+        asked, _, jots = facts[says]
+        assert jots == [f"{says} 1", f"other {says} 1", f"{says} 1"]
+        assert len(asked) == 2  # the same call again is covered, other arguments are not
+    shown = "\n".join(text for _, text in facts["shown"])
+    assert len(facts["shown"]) == 2
+    assert "[careful] Really?\\x1b[2K\\rYes" in shown
+    assert "write_file" in shown
+    assert "c.txt" in shown
+    assert not any(char in shown for char in "\u202e\x1b\r")
+    assert "5000" not in shown
+    assert "characters in all" in shown
+
+
+@pytest.mark.parametrize("who", ["script", "cron", "yolo", "mode-off"])
+def test_nobody_is_there(hermes: HomeFactory, who: str) -> None:
+    """Without a person, or in modes that approve everything, a call that needs a yes is refused."""
+    config = {"approvals": {"mode": "off", "cron_mode": "approve"}} if who == "mode-off" else {}
+    home = hermes(config=config)
+    home.extension("careful", CAREFUL)
+    env = {
+        "script": {},
+        "cron": {"HERMES_CRON_SESSION": "1", "HERMES_INTERACTIVE": "1"},
+        "yolo": {"HERMES_YOLO_MODE": "1", "HERMES_INTERACTIVE": "1"},
+        "mode-off": {"HERMES_INTERACTIVE": "1"},
+    }[who]
+    facts = play(
+        home,
+        PERSON
+        + "report(results=stage.use(agent, jot('x'), write('a'), write('b')), asked=asked)\n",
+        **env,
+    )
+    assert list(home.project.iterdir()) == []
+    assert facts["asked"] == []
+    assert all("[careful]" in text for text in facts["results"])
