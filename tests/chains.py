@@ -11,7 +11,7 @@ from hermes_ext._handler import Handler
 from hermes_ext._manager import HookManager
 from hermes_ext._payloads import Event, Scope
 from hermes_ext._records import Source
-from hermes_ext._registration import Registration, build_handlers, marks_of
+from hermes_ext._registration import build_handlers, collecting
 
 SCOPE = Scope(session_id="s1", turn_id="t1")
 
@@ -33,14 +33,10 @@ def handler(
     observe: bool = False,
     **options: Any,
 ) -> Handler:
-    """One handler from a function that may be marked any number of times."""
-    before = len(marks_of(function))
-    register_hook(hook, **options)(function)
-    marks = marks_of(function)
-    mark = marks[before] if len(marks) > before else marks[-1]
-    (built,) = build_handlers(
-        extension, [Registration(function, mark)], source=source, config=config, observe=observe
-    )
+    """One handler from a function, which may be used for any number of them."""
+    with collecting() as collected:
+        register_hook(hook, **options)(function)
+    (built,) = build_handlers(extension, collected, source=source, config=config, observe=observe)
     return built
 
 

@@ -24,6 +24,10 @@ def returning(result):
     return answer
 
 
+def rewriting_to_the_same(tool_args):
+    return HookResult.rewrite(tool_args)
+
+
 def raising(error):
     """A function that raises."""
 
@@ -110,7 +114,7 @@ class TestRewriting:
 
     def test_a_rewrite_to_the_same_is_no_change(self):
         """Returning what one was given is a rewrite that changed nothing."""
-        outcome = outcome_of(handler(lambda tool_args: HookResult.rewrite(tool_args)))
+        outcome = outcome_of(handler(rewriting_to_the_same))
         assert outcome.action is Action.REWRITE
         assert not outcome.changed
         assert not outcome.steps[0].changed
@@ -221,7 +225,8 @@ class TestAsking:
         assert outcome.final({}) == {"x": 1}
 
     @pytest.mark.parametrize(
-        ("result", "action"), [(HookResult.block("no"), "block"), (HookResult.answer("4"), "answer")]
+        ("result", "action"),
+        [(HookResult.block("no"), "block"), (HookResult.answer("4"), "answer")],
     )
     def test_more_severe_actions_win(self, result, action):
         """Block and answer outweigh an ask."""
@@ -294,10 +299,14 @@ class TestInjecting:
             return HookResult.rewrite(messages)
 
         seen = []
+
+        def look(messages):
+            seen.extend(messages)
+
         outcome = outcome_of(
             handler(returning(HookResult.inject_user("extra")), "before_llm_call"),
             handler(shorten, "before_llm_call"),
-            handler(lambda messages: seen.extend(messages), "before_llm_call"),
+            handler(look, "before_llm_call"),
         )
         assert outcome.value == [{"role": "user", "content": "short"}]
         assert outcome.user_injections == ("extra",)
@@ -378,7 +387,7 @@ class TestFailing:
         if guard or hook == "intercept_tool_call":
             assert outcome.blocked_by == "broken"
             assert type(error).__name__ in outcome.message
-            assert "v" != outcome.message
+            assert outcome.message != "v"
         else:
             assert outcome.action is Action.PASS
             assert not outcome.changed
@@ -421,9 +430,7 @@ class TestFailing:
 
     def test_pass_as_policy(self):
         """With `on_error="pass"` even a guard's failure lets the call go on."""
-        outcome = outcome_of(
-            handler(raising(ValueError()), guard=True, on_error="pass", timeout=0)
-        )
+        outcome = outcome_of(handler(raising(ValueError()), guard=True, on_error="pass", timeout=0))
         assert outcome.action is Action.PASS
 
     def test_keyboard_interrupt_is_the_users(self):
@@ -500,7 +507,7 @@ async def _coroutine():
 class TestInvalidResults:
     """B03: what is no `HookResult` is a failure, never a silent pass."""
 
-    @pytest.mark.parametrize("result", INVALID, ids=repr)
+    @pytest.mark.parametrize("result", INVALID, ids=lambda result: str(type(result).__name__))
     @pytest.mark.parametrize("hook", EVENTS)
     def test_a_wrong_return_is_a_failure(self, hook, result):
         """The message names extension, hook, handler, place, what came and what is expected."""
@@ -555,9 +562,13 @@ class TestInvalidResults:
     def test_what_the_hook_does_not_allow(self, hook, result):
         """B23: a wrong action or type keeps the original and is told, with what is expected."""
         seen = []
+
+        def look(event):
+            seen.append(event)
+
         outcome = outcome_of(
             handler(returning(result), hook, on_error="pass"),
-            handler(lambda event: seen.append(event), hook),
+            handler(look, hook),
         )
         assert seen == [EVENTS[hook]]
         assert not outcome.changed
@@ -769,9 +780,7 @@ def test_an_outcome_as_json():
     )
     data = json.loads(json.dumps(outcome.to_json()))
     assert data["action"] == "ask"
-    assert data["asks"] == [
-        {"extension": "c", "handler": "answer", "reason": "sure?", "key": "k"}
-    ]
+    assert data["asks"] == [{"extension": "c", "handler": "answer", "reason": "sure?", "key": "k"}]
     assert [step["action"] for step in data["steps"]] == ["rewrite", "pass", "ask"]
     assert data["steps"][1]["error"]["kind"] == "exception"
     assert "s3cr3t" not in json.dumps(data)

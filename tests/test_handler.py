@@ -133,7 +133,7 @@ def test_order_and_mixtures():
 
 
 def test_what_is_not_known():
-    """An unknown value is None, left out for a parameter with a default, absent from `**kwargs`."""
+    """What is unknown is None, or left out: of parameters with a default and of `**kwargs`."""
     seen = []
 
     def without(platform, model):
@@ -179,7 +179,7 @@ def test_positional_and_wrapped_calls_agree():
 
 
 def test_a_partials_own_argument_wins():
-    """An argument that a partial has bound is the author's, even if the hook has one of that name."""
+    """What a partial has bound is the author's, even if the hook has an argument of that name."""
     seen = []
 
     def inner(tool_name, config):
@@ -263,7 +263,7 @@ def mutate_everything(**kwargs):
 
 @pytest.mark.parametrize("hook", EVENTS)
 def test_changes_in_place_change_nothing_for_anyone(hook):
-    """B18: whatever a handler changes in place, at any depth, the next one and the host see none."""
+    """B18: what a handler changes in place, at any depth, neither host nor the next one sees."""
     event = FULL_EVENTS[hook]
     before = event.lend()
     seen = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import operator
 import pickle
 import sys
 from pathlib import Path
@@ -100,7 +101,15 @@ def test_what_cannot_be_copied_is_shared():
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(1, True), (1, 1.0), ([1], [True]), ({"a": 0}, {"a": False}), ("a", "b"), ([], {}), ({}, None)],
+    [
+        (1, True),
+        (1, 1.0),
+        ([1], [True]),
+        ({"a": 0}, {"a": False}),
+        ("a", "b"),
+        ([], {}),
+        ({}, None),
+    ],
     ids=repr,
 )
 def test_values_that_python_calls_equal_can_differ(one, other):
@@ -146,11 +155,11 @@ class TestMessages:
         [
             lambda mine: mine[0],
             lambda mine: next(iter(mine)),
-            lambda mine: mine[:1][0],
-            lambda mine: list(mine)[0],
-            lambda mine: [*mine][0],
-            lambda mine: (mine + [])[0],
-            lambda mine: ([] + mine)[0],
+            lambda mine: mine[:1].pop(),
+            lambda mine: list(mine)[-3],
+            lambda mine: [*mine][-3],
+            lambda mine: mine.__add__([])[0],
+            lambda mine: operator.add([], mine)[0],
             lambda mine: (mine * 1)[0],
             lambda mine: list(reversed(mine))[-1],
             lambda mine: mine.copy()[0],
@@ -162,7 +171,7 @@ class TestMessages:
             lambda mine: mine.sort(key=lambda message: message["role"] != "user") or mine[0],
             lambda mine: next(filter(None, mine)),
             lambda mine: dict(enumerate(mine))[0],
-            lambda mine: (lambda *messages: messages[0])(*mine),
+            lambda mine: max(*mine, key=lambda message: message["role"] == "user"),
         ],
     )
     def test_whatever_is_reached_is_a_copy(self, host, look):
@@ -183,7 +192,13 @@ class TestMessages:
         mine += [{"role": "user", "content": "last"}]
         mine[2:3] = [{"role": "assistant", "content": "other"}]
         del mine[3]
-        assert [message["content"] for message in mine] == ["s", "changed", "other", "newer", "last"]
+        assert [message["content"] for message in mine] == [
+            "s",
+            "changed",
+            "other",
+            "newer",
+            "last",
+        ]
         assert len(host) == 3
 
     def test_a_message_put_in_keeps_its_identity(self, host):

@@ -336,23 +336,27 @@ class TestCollecting:
 
 def test_registrations_of_a_module(module_of):
     """A module's own marked functions and instances count, in order; imported ones do not."""
-    module = module_of(
-        "from hermes_ext import register_hook, hookimpl\n"
-        "from test_registration_other import theirs\n"
-        "@register_hook('intercept_tool_call')\n"
-        "def second(tool_name): ...\n"
-        "@register_hook('before_llm_call')\n"
-        "def first(messages): ...\n"
-        "class P:\n"
-        "    @hookimpl\n"
-        "    def transform_user_input(self, user_message): ...\n"
-        "p = P()\n"
-    ) if module_of(
-        "from hermes_ext import register_hook\n"
-        "@register_hook('intercept_tool_call')\n"
-        "def theirs(tool_name): ...\n",
-        name="test_registration_other",
-    ) else None
+    module = (
+        module_of(
+            "from hermes_ext import register_hook, hookimpl\n"
+            "from test_registration_other import theirs\n"
+            "@register_hook('intercept_tool_call')\n"
+            "def second(tool_name): ...\n"
+            "@register_hook('before_llm_call')\n"
+            "def first(messages): ...\n"
+            "class P:\n"
+            "    @hookimpl\n"
+            "    def transform_user_input(self, user_message): ...\n"
+            "p = P()\n"
+        )
+        if module_of(
+            "from hermes_ext import register_hook\n"
+            "@register_hook('intercept_tool_call')\n"
+            "def theirs(tool_name): ...\n",
+            name="test_registration_other",
+        )
+        else None
+    )
     names = [one.name for one in build_handlers("e", registrations_of(module))]
     assert names == ["second", "first", "P.transform_user_input"]
 

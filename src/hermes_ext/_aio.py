@@ -15,12 +15,18 @@ from hermes_ext._timeouts import Ended, Limited, TimedOut, workers
 
 __all__ = ["awaited", "call_async", "wait_for"]
 
+LOOPS_LEFT: Final = 4
 _GRACE: Final = 0.25
 
 
-async def _result_of(function: Callable[..., Any], values: Any) -> Any:
-    returned = function(*values)
-    return await returned if inspect.isawaitable(returned) else returned
+async def _ended(function: Callable[..., Any], values: Any) -> Ended:
+    try:
+        returned = function(*values)
+        return (await returned if inspect.isawaitable(returned) else returned), None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a SystemExit would end the whole event loop
+        return None, error
 
 
 # -- in the caller's loop -------------------------------------------------------------------------
@@ -37,35 +43,21 @@ async def awaited(handler: Limited, function: Callable[..., Any], values: Any) -
     """
     if not handler.is_async:
         return await _from_worker(handler, function, values)
-    return await _ended_of(asyncio.ensure_future(_result_of(function, values)), handler)
+    return await _ended_of(asyncio.ensure_future(_ended(function, values)), handler)
 
 
-async def _ended_of(task: asyncio.Task[Any], handler: Limited) -> Ended:
+async def _ended_of(task: asyncio.Task[Ended], handler: Limited) -> Ended:
     # asyncio.wait, not asyncio.timeout: a handler that swallows its cancellation must not hold the
     # caller, and a handler's CancelledError must not be taken for the caller's.
     try:
         done, _ = await asyncio.wait({task}, timeout=handler.timeout)
     except BaseException:
-        _drop(task)
+        task.cancel()
         raise
     if not done:
-        _drop(task)
+        task.cancel()
         return None, TimedOut()
-    if task.cancelled():
-        return None, asyncio.CancelledError()
-    error = task.exception()
-    return (None, error) if error is not None else (task.result(), None)
-
-
-def _drop(task: asyncio.Task[Any]) -> None:
-    task.add_done_callback(_retrieve)
-    task.cancel()
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    # An exception that nobody asks for is reported on stderr by asyncio.
-    if not task.cancelled():
-        task.exception()
+    return (None, asyncio.CancelledError()) if task.cancelled() else task.result()
 
 
 async def _from_worker(handler: Limited, function: Callable[..., Any], values: Any) -> Ended:
@@ -108,6 +100,12 @@ class _Loop:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
+        # Stopped after it had been replaced: what still waits in it has been given up.
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self.loop.close()
 
     def usable(self) -> _Loop:
         """This loop; or one inside, if a handler that runs on this one calls a chain itself."""
@@ -131,7 +129,7 @@ class _Loop:
 
         async def supervise() -> None:
             try:
-                task = self.loop.create_task(_result_of(function, values), context=context)
+                task = self.loop.create_task(_ended(function, values), context=context)
                 ended.append(await _ended_of(task, handler))
             finally:
                 done.set()
@@ -145,25 +143,34 @@ class _Loop:
 
 
 class _Background:
+    """The loop that is in use, and those that handlers have blocked and that were replaced."""
+
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Start anew: after a fork, the child does not have the thread."""
+        """Start anew: after a fork, the child does not have the threads."""
         self._lock = threading.Lock()
         self._loop: _Loop | None = None
+        self._left: list[_Loop] = []
 
-    def current(self) -> _Loop:
+    def current(self) -> _Loop | TimedOut:
+        """The loop to use; a `TimedOut` while too many are blocked."""
         with self._lock:
             if self._loop is None:
+                self._left = [loop for loop in self._left if loop.thread.is_alive()]
+                if len(self._left) >= LOOPS_LEFT:
+                    return TimedOut(len(self._left))
                 self._loop = _Loop()
             return self._loop.usable()
 
     def replace(self, stuck: _Loop) -> None:
-        """Let later calls go to a new loop; the stuck one's thread is left behind."""
+        """Let later calls go to a new loop; the blocked one ends as soon as it can."""
         with self._lock:
             if self._loop is stuck:
                 self._loop = None
+                self._left.append(stuck)
+                stuck.loop.call_soon_threadsafe(stuck.loop.stop)
 
 
 _background: Final = _Background()
@@ -178,6 +185,8 @@ def call_async(handler: Limited, function: Callable[..., Any], values: Any) -> E
         What it returned and None, or None and what it raised.
     """
     loop = _background.current()
+    if isinstance(loop, TimedOut):
+        return None, loop
     ended = loop.call(handler, function, values)
     if isinstance(ended[1], TimedOut) and not loop.answers():
         _background.replace(loop)

@@ -376,7 +376,9 @@ def _origins(hook: HookName, name: str, value: Any) -> tuple[str, ...] | None:
     origins = _names(hook, name, value)
     for origin in origins:
         if origin not in ORIGINS:
-            raise _bad(hook, f"{name}: there is no origin {origin!r}", did_you_mean(origin, ORIGINS))
+            raise _bad(
+                hook, f"{name}: there is no origin {origin!r}", did_you_mean(origin, ORIGINS)
+            )
     if not origins:
         raise _bad(hook, "origins= is empty, so the handler would never be called", "Leave it out")
     return origins
