@@ -190,3 +190,35 @@ for typed in ('tell me of the zebra', 'my word is xyzzy-hunter2', 'plain words')
     ]
     assert not any(one.contains("zebra") or one.contains("xyzzy") for one in model.requests)
     assert home.occurrences("xyzzy-hunter2") == [home.home / "extensions/rules/__init__.py"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+def test_responses_api(model_factory: ModelFactory, hermes: HomeFactory, stream: bool) -> None:
+    """`/v1/responses`, which has a store of its own, keeps and goes on with what inputs became."""
+    model = model_factory(echo)
+    home = hermes(model)
+    home.extension("rules", RULES)
+    with home.gateway() as gateway:
+
+        def say(text: str, previous: str | None) -> str:
+            body = {"model": "hermes-agent", "input": text, "previous_response_id": previous}
+            told = gateway.post("/v1/responses", {**body, "stream": stream}).body
+            return str((told["events"][-1]["response"] if stream else told)["id"])
+
+        blocked = say("my word is xyzzy-hunter2", None)
+        rewritten = say("tell me of the zebra", blocked)
+        say("and now", rewritten)
+        first = say("another zebra", None)
+        say("and then", first)
+    assert home.occurrences("xyzzy-hunter2") == [home.home / "extensions/rules/__init__.py"]
+    assert home.occurrences("zebra") == [home.home / "extensions/rules/__init__.py"]
+    said = [
+        [message["content"] for message in request.messages if message["role"] == "user"]
+        for request in model.main_requests
+    ]
+    assert said == [
+        ["[withheld by rules]", "tell me of the giraffe"],
+        ["[withheld by rules]", "tell me of the giraffe", "and now"],
+        ["another giraffe"],
+        ["another giraffe", "and then"],
+    ]

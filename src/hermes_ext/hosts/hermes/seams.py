@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from hermes_ext.hosts.hermes import requests, titles, tools, turns
+from hermes_ext.hosts.hermes import api_store, requests, titles, tools, turns
 from hermes_ext.hosts.hermes.after_import import when_imported
 
 logger = logging.getLogger("hermes_ext")
@@ -75,6 +75,13 @@ SEAMS: Final = (
     Seam("tools.registry", "ToolRegistry.dispatch", tools.dispatch),
     Seam("tools.tool_search", "dispatch_tool_search", tools.search_catalog, needed=False),
     Seam("tools.tool_search", "dispatch_tool_describe", tools.describe_tool, needed=False),
+    Seam("gateway.platforms.api_server", "ResponseStore.put", api_store.put, needed=False),
+    Seam(
+        "gateway.platforms.api_server",
+        "APIServerAdapter._build_response_conversation_history",
+        api_store.build_history,
+        needed=False,
+    ),
     Seam("agent.title_generator", "maybe_auto_title", titles.maybe_auto_title, needed=False),
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hermes_ext._hookspecs import HookName
-from hermes_ext.hosts.hermes import titles
+from hermes_ext.hosts.hermes import api_store, titles
 from hermes_ext.hosts.hermes.host import hook_is_on, the_host
 from hermes_ext.hosts.hermes.inputs import Typed, put_back, take_apart
 from hermes_ext.runtime import Turn
@@ -167,16 +167,19 @@ def _with_input(turn: Turn, call: _Call) -> Any:
     if outcome.blocked:
         withheld = f"[withheld by {outcome.blocked_by}]"
         titles.replace(turn.session_id, withheld)
-        return call.finish_without_model(
+        ended = call.finish_without_model(
             outcome.message or "", turn, blocked_by=outcome.blocked_by, stored=withheld
         )
+        return {**ended, api_store.CHANGED: True}
     if outcome.changed:
         _rewrite(turn, call, typed, outcome.final(typed.value))
     if outcome.answered:
-        return call.finish_without_model(
-            str(outcome.value), turn, blocked_by=None, stored=None
-        )
-    return call.run()
+        result = call.finish_without_model(str(outcome.value), turn, blocked_by=None, stored=None)
+    else:
+        result = call.run()
+    if outcome.changed and isinstance(result, dict):
+        result[api_store.CHANGED] = True
+    return result
 
 
 def _rewrite(turn: Turn, call: _Call, typed: Typed, value: Any) -> None:
