@@ -346,7 +346,25 @@ def _gated_execution(
         return result  # nothing of the tool's to look at
     if not judged and verdict.answer is not None:
         result = verdict.answer
-    return _looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
+    seen = _looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
+    return _for_script(seen) if _called_by_script() else seen
+
+
+def _called_by_script() -> bool:
+    """Whether the call comes back from a script that `execute_code` runs."""
+    grant = _grant.get()
+    return grant is not None and grant.verdict.tool == "execute_code"
+
+
+def _for_script(result: Any) -> Any:
+    """A result in the one form that the script's end of the line reads: JSON in one line."""
+    if not isinstance(result, str):
+        return result
+    try:
+        json.loads(result)
+    except ValueError:
+        return json.dumps(result)
+    return result
 
 
 def _unused(turn: Turn, tool: str, args: Any, host_id: str) -> Verdict:
