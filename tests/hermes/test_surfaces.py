@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -222,3 +224,34 @@ def test_responses_api(model_factory: ModelFactory, hermes: HomeFactory, stream:
         ["another giraffe"],
         ["another giraffe", "and then"],
     ]
+
+
+def test_messaging_gateway(model_factory: ModelFactory, hermes: HomeFactory) -> None:
+    """On a messaging platform too a blocked input is in no log, row, title or request."""
+    model = model_factory(echo)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    route = {"secret": "INSECURE_NO_AUTH", "prompt": "{text}", "deliver": "log"}
+    extra = {"host": "127.0.0.1", "port": port, "routes": {"note": route}}
+    webhook = {"platforms": {"webhook": {"enabled": True, "extra": extra}}}
+    home = hermes(model, config={**TITLES_ON, **webhook})
+    home.extension("rules", RULES)
+
+    def send(text: str) -> None:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as link:
+            body = json.dumps({"text": text})
+            link.request("POST", "/webhooks/note", body, {"Content-Type": "application/json"})
+            assert link.getresponse().status == 202
+
+    with home.gateway():
+        send("my word is xyzzy-hunter2")
+        send("tell me of the zebra")
+        model.wait_for(lambda seen: any(not request.is_main for request in seen))
+    [title] = [request for request in model.requests if not request.is_main]
+    assert title.last_user.startswith("User: tell me of the giraffe")
+    assert ("user", "[withheld by rules]") in home.session_rows()
+    assert home.home / "logs" / "agent.log" in home.occurrences("msg='[not logged: ")
+    for typed in ("xyzzy-hunter2", "zebra"):
+        assert home.occurrences(typed) == [home.home / "extensions/rules/__init__.py"]
+        assert not any(request.contains(typed) for request in model.requests)

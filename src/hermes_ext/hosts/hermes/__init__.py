@@ -2,7 +2,7 @@
 
     run_conversation ──► turns     opens the turn; transform_user_input on what was typed
       │                  inputs    what was typed, and how a rewrite goes back
-      │                  titles, api_store  what else Hermes keeps of an input
+      │                  titles, api_store, inbound_log  what else Hermes keeps of an input
       ├─ _build_api_kwargs ─► requests  before_llm_call once per request, injections put in
       ├─ llm execution ────► requests   what was injected is still there; answers without the model
       │                      forms      the shapes of the providers' requests and answers

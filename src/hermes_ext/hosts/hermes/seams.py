@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from hermes_ext.hosts.hermes import api_store, requests, titles, tools, turns
+from hermes_ext.hosts.hermes import api_store, inbound_log, requests, titles, tools, turns
 from hermes_ext.hosts.hermes.after_import import when_imported
 
 logger = logging.getLogger("hermes_ext")
@@ -90,6 +90,7 @@ def attach() -> None:
     """Wrap everything, now or when its module has been imported. Doing it again changes nothing."""
     for module in dict.fromkeys(seam.module for seam in SEAMS):
         when_imported(module, _attach_module)
+    when_imported("gateway.run", inbound_log.attach)
 
 
 def _attach_module(module: ModuleType) -> None:

@@ -1,0 +1,43 @@
+"""The gateway logs how each message begins before a turn sees it: not where it may be withheld."""
+
+from __future__ import annotations
+
+import logging
+from types import ModuleType
+from typing import Final
+
+from hermes_ext._hookspecs import HookName
+from hermes_ext.hosts.hermes.host import the_host
+
+_LINE: Final = "inbound message: "
+_TEXT: Final = "msg=%r"
+_INSTEAD: Final = "[not logged: extensions look at it first]"
+
+
+class _Inbound(logging.Filter):
+    """Takes the message out of the gateway's line about it while input handlers are on."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        form, args = record.msg, record.args
+        if isinstance(form, str) and form.startswith(_LINE) and isinstance(args, tuple):
+            before, found, _ = form.partition(_TEXT)
+            place = before.count("%")
+            if found and place < len(args) and _may_be_withheld():
+                record.args = (*args[:place], _INSTEAD, *args[place + 1 :])
+        return True
+
+
+def _may_be_withheld() -> bool:
+    try:
+        return the_host.runtime().manager.has(HookName.TRANSFORM_USER_INPUT)
+    except Exception:  # noqa: BLE001 - whether a handler is on is unknown: the text stays out
+        return True
+
+
+def attach(module: ModuleType) -> None:
+    """Put the filter on the logger of `gateway.run`, once."""
+    found = getattr(module, "logger", None)
+    if isinstance(found, logging.Logger) and not any(
+        isinstance(one, _Inbound) for one in found.filters
+    ):
+        found.addFilter(_Inbound())
