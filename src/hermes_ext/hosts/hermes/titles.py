@@ -10,6 +10,7 @@ from typing import Any, Final
 from hermes_ext._requests import text_of
 
 _KEPT: Final = 256  # the surfaces that make no titles never come to fetch theirs
+_LONGEST: Final = 500  # characters; Hermes reads no more of it
 _lock: Final = threading.Lock()
 _replaced: Final[OrderedDict[str, str]] = OrderedDict()
 
@@ -18,9 +19,15 @@ def replace(session_id: str, stored: Any) -> None:
     """Remember what the input of a session's running turn was turned into."""
     with _lock:
         _replaced.pop(session_id, None)
-        _replaced[session_id] = text_of(stored)
+        _replaced[session_id] = text_of(stored)[:_LONGEST]
         while len(_replaced) > _KEPT:
             _replaced.popitem(last=False)
+
+
+def forget(session_id: str) -> None:
+    """Drop what an earlier turn left, whose title nobody made."""
+    with _lock:
+        _replaced.pop(session_id, None)
 
 
 def maybe_auto_title(

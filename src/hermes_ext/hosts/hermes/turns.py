@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hermes_ext._hookspecs import HookName
 from hermes_ext.hosts.hermes import api_store, titles
-from hermes_ext.hosts.hermes.host import hook_is_on, the_host
+from hermes_ext.hosts.hermes.host import hook_is_on, origin_of, the_host
 from hermes_ext.hosts.hermes.inputs import Typed, put_back, take_apart
 from hermes_ext.runtime import Turn
 
@@ -162,6 +162,8 @@ def _with_input(turn: Turn, call: _Call) -> Any:
     if not hook_is_on(turn, HookName.TRANSFORM_USER_INPUT):
         return call.run()
     call.unwrap_marked_input()
+    if origin_of(call.agent) != "background":  # a review runs beside the turn that it reviews
+        titles.forget(turn.session_id)
     typed = take_apart(call.get("user_message"), call.get("persist_user_message"))
     outcome = turn.transform_user_input(typed.value, text=typed.text, command=typed.command)
     if outcome.blocked:
