@@ -119,3 +119,36 @@ def test_a_skill_named_by_the_command_is_expanded(model_factory: Factory, hermes
     told = model.main_requests[0].last_user
     assert "Think of the zebra" in told
     assert PROMPT in told
+
+
+def test_a_subagent_is_held_to_the_same_rules(model_factory: Factory, hermes: Factory) -> None:
+    """delegate_task passes without a plan, and what the subagent would write is blocked."""
+    goal = "zebra: write app.py"
+    write = ToolUse("write_file", {"path": "app.py", "content": "x"})
+    delegate = ToolUse("delegate_task", {"goal": goal})
+
+    def script(request: ModelRequest) -> Reply:
+        by_child = request.last_user.startswith("zebra")
+        if request.tool_results:
+            return Reply("Done.")
+        return Reply(tool_calls=(write if by_child else delegate,))
+
+    model = model_factory(script)
+    home = hermes(model, extensions=TURN_ON["extensions"])
+    home.oneshot(PROMPT).check()
+    child = [request for request in model.main_requests if request.last_user == goal]
+    assert len(child) == 2
+    assert "There is no plan for this project yet" in child[0].system
+    assert "[workflow-guard] There is no plan yet" in child[1].tool_results[0][1]
+    assert list(home.project.iterdir()) == []
+
+
+def test_the_readmes_commands(hermes: Factory) -> None:
+    """`hermes extensions enable` turns it on, and `info` shows its settings."""
+    home = hermes(None)
+    home.cli("extensions", "enable", "workflow-guard").check()
+    section = YAML(typ="safe").load(home.config_path)["extensions"]
+    assert section["on"] == TURN_ON["extensions"]["on"]
+    shown = home.cli("extensions", "info", "workflow-guard").check().stdout
+    for name in ("plan_path", "allowed_paths", "blocked_tools", "allowed_tools", "plan_command"):
+        assert name in shown
