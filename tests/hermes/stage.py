@@ -26,7 +26,8 @@ import json, os, sys, threading
 from pathlib import Path
 sys.path.insert(0, {root!r})
 sys.path.extend({later!r})
-from tests.hermes.stage import Reply, Stage, ToolUse, jot, results_of, write
+from hermes_ext.testing.model_server import Reply, ToolUse, Usage
+from tests.hermes.stage import Stage, jot, results_of, write
 seen = []
 import run_agent
 stage = Stage()
@@ -70,9 +71,10 @@ class Stage:
     """The scripted model and the agents of one driver."""
 
     def __init__(self) -> None:
-        self.model = ScriptedModel(self._reply)
+        self.model = ScriptedModel(self._reply, auxiliary=self._reply_beside)
         self.model.__enter__()
         self.script: Callable[[ModelRequest], Reply] | None = None
+        self.auxiliary: Callable[[ModelRequest], Reply] = lambda request: Reply("A summary.")
         self._replies: list[Reply] = []
         self._lock = threading.Lock()
         self._register_jot()
@@ -128,6 +130,9 @@ class Stage:
         schema = {"name": "jot", "description": "Jot.", "parameters": {"properties": kinds}}
         schema["parameters"]["type"] = "object"  # type: ignore[index]
         registry.register(name="jot", toolset="stage", schema=schema, handler=run)
+
+    def _reply_beside(self, request: ModelRequest) -> Reply:
+        return self.auxiliary(request)
 
     def _reply(self, request: ModelRequest) -> Reply:
         if self.script is not None:

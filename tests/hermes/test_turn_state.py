@@ -1,0 +1,297 @@
+"""The state of a turn: there for every call of the turn, gone when it ends, nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.harness.home import HermesHome
+from tests.hermes.stage import HEAD, play
+
+pytestmark = pytest.mark.hermes
+
+HomeFactory = Callable[..., HermesHome]
+
+WATCHER = (
+    HEAD
+    + """
+@register_hook('transform_user_input')
+def begin(user_message, state):
+    __main__.seen.append(['input', user_message, dict(state)])
+    state[user_message] = True
+    if user_message == 'blocked':
+        return HookResult.block('not that')
+
+@register_hook('before_llm_call')
+def request(state):
+    state.count('requests')
+
+@register_hook('intercept_tool_call')
+def call(tool_name, tool_args, state, session_id, turn_id, origin):
+    text = tool_args.get('text') or tool_args.get('path') or ''
+    __main__.seen.append([tool_name, text, dict(state), session_id, turn_id, origin])
+"""
+)
+
+# Tools by which a turn ends early, or goes on under another session id.
+TOOLS = """
+from tools.registry import registry
+
+def tool(name):
+    def register(run):
+        registry.register(name=name, toolset='stage', handler=lambda args, **_: run(args), schema={
+            'name': name, 'description': 'x', 'parameters': {'type': 'object', 'properties': {}}})
+        return run
+    return register
+
+@tool('explode')
+def explode(args):
+    raise KeyboardInterrupt
+
+@tool('stop')
+def stop(args):
+    agent.interrupt('enough')
+    return '{}'
+
+@tool('rename')
+def rename(args):
+    agent.session_id = 'another-session'
+    return '{}'
+"""
+
+
+def test_six_ways_to_end(hermes: HomeFactory) -> None:
+    """However a turn ends, its state is gone in the next, and no turn stays open."""
+    home = hermes(config={"agent": {"api_max_retries": 1}})
+    home.extension("watcher", WATCHER)
+    facts = play(
+        home,
+        TOOLS
+        + """
+from hermes_ext._turn import open_turn_count
+agent = stage.agent()
+left, kinds = [], {}
+
+def turn(name, *replies):
+    try:
+        result = stage.say(agent, name, *replies)
+        kinds[name] = [result.get(key) for key in ('completed', 'interrupted', 'failed', 'blocked')]
+    except BaseException as error:
+        kinds[name] = type(error).__name__
+    left.append(open_turn_count())
+    agent.clear_interrupt()
+    stage.use(agent, jot('after ' + name))
+    left.append(open_turn_count())
+
+turn('normal', Reply(tool_calls=(jot('in normal'),)))
+turn('exception', Reply(tool_calls=(ToolUse('explode'),)))
+turn('interrupt', Reply(tool_calls=(ToolUse('stop'), jot('never'))))
+turn('blocked')
+turn('provider', Reply(tool_calls=(jot('before it fails'),)), *[Reply(status=500)] * 6)
+agent.max_iterations = 1
+turn('limit', Reply(tool_calls=(jot('in limit'),)), Reply('The summary.'))
+report(seen=seen, left=left, kinds=kinds)
+""",
+        timeout=240,
+    )
+    kinds = facts["kinds"]
+    assert kinds["normal"][0] is True
+    assert kinds["exception"] == "KeyboardInterrupt"
+    assert kinds["interrupt"][1] is True
+    assert kinds["blocked"] == [True, False, False, True]
+    assert kinds["provider"][2] is True
+    assert kinds["limit"][0] is False
+    assert set(facts["left"]) == {0}
+    assert [state for hook, _, state, *_ in facts["seen"] if hook == "input"] == [{}] * 12
+    after = [one for one in facts["seen"] if one[0] == "jot" and one[1].startswith("after ")]
+    assert [state for _, _, state, *_ in after] == [{"go": True, "requests": 1}] * 6
+    during = {one[1]: one[2] for one in facts["seen"] if one[0] == "jot"}
+    assert during["in normal"] == {"normal": True, "requests": 1}
+    assert during["in limit"] == {"limit": True, "requests": 1}
+
+
+def test_a_session_that_is_renamed(hermes: HomeFactory) -> None:
+    """An id that changes in mid-turn, by hand or by compression, leaves the turn its state."""
+    home = hermes(
+        config={
+            "compression": {
+                "enabled": True,
+                "threshold": 0.5,
+                "in_place": False,
+                "protect_last_n": 2,
+                "protect_first_n": 1,
+            },
+            "model": {"context_length": 100_000},
+        }
+    )
+    home.extension("watcher", WATCHER)
+    facts = play(
+        home,
+        TOOLS
+        + """
+from hermes_ext._turn import open_turn_count
+agent = stage.agent(session_id='first')
+both = (write('a'), write('b'))
+stage.say(agent, 'renamed', Reply(tool_calls=(ToolUse('rename'), jot('same batch'))),
+          Reply(tool_calls=(jot('next batch'), *both)))
+names = [agent.session_id]
+agent = stage.agent(session_id='long')
+talk = [Reply(tool_calls=(jot(f'{n} ' + 'words ' * 2000),)) for n in range(12)]
+talk[8] = Reply(tool_calls=(jot('pressed'),), usage=Usage(90_000, 5))
+stage.say(agent, 'compressed', *talk)
+names.append(agent.session_id)
+from hermes_ext.hosts.hermes.host import the_host
+report(seen=seen, names=names, left=open_turn_count())
+""",
+        timeout=240,
+    )
+    renamed = [one for one in facts["seen"] if "renamed" in one[2]]
+    assert [one[0] for one in renamed] == ["rename", "jot", "jot", "write_file", "write_file"]
+    assert [one[3] for one in renamed][-1] == "another-session"
+    assert len({one[4] for one in renamed}) == 1
+    compressed = [one for one in facts["seen"] if "compressed" in one[2]]
+    assert len(compressed) == 12
+    assert facts["names"][0] == "another-session"
+    assert facts["names"][1] != "long"  # it was compressed
+    assert {one[3] for one in compressed} == {"long", facts["names"][1]}
+    assert len({one[4] for one in compressed}) == 1
+    assert facts["left"] == 0
+
+
+def test_a_background_review(hermes: HomeFactory) -> None:
+    """A review beside the next turn, with its session id, neither sees nor clears its state."""
+    home = hermes(config={"memory": {"nudge_interval": 1}})
+    home.extension("watcher", WATCHER)
+    facts = play(
+        home,
+        TOOLS
+        + """
+from time import monotonic
+from hermes_ext import get_turn_state
+from hermes_ext._turn import open_turn_count
+begin_review, reviewed = threading.Event(), threading.Event()
+steps = []
+def auxiliary(request):
+    if not request.tools:
+        return Reply('A summary.')
+    steps.append(request)
+    if len(steps) == 1:
+        begin_review.wait(60)
+        return Reply(tool_calls=(ToolUse('memory', {
+            'action': 'add', 'target': 'memory', 'content': 'likes zebras'}),))
+    return Reply('Nothing to save.')
+stage.auxiliary = auxiliary
+
+@tool('wait_for_review')
+def wait_for_review(args):
+    begin_review.set()
+    end = monotonic() + 60
+    while open_turn_count() > 1 and monotonic() < end:
+        threading.Event().wait(0.05)
+    return json.dumps({'open': open_turn_count()})
+
+agent = stage.agent(session_id='shared', enabled_toolsets=['stage', 'file', 'memory'])
+stage.say(agent, 'first')
+agent._memory_nudge_interval = 0
+stage.model.wait_for(lambda requests: any(not one.is_main for one in requests))
+overlapping = open_turn_count()
+result = stage.say(agent, 'second', Reply(tool_calls=(jot('beside'), write('a'), write('b'))),
+                   Reply(tool_calls=(ToolUse('wait_for_review'),)),
+                   Reply(tool_calls=(jot('afterwards'), write('c'), write('d'))))
+report(seen=seen, overlapping=overlapping, left=open_turn_count(), results=results_of(result),
+       reviews=len(steps))
+""",
+        timeout=240,
+    )
+    assert facts["overlapping"] == 1  # the review, before the second turn began
+    assert facts["reviews"] == 2
+    assert '{"open": 1}' in facts["results"]
+    inputs = [one[1] for one in facts["seen"] if one[0] == "input"]
+    assert inputs == ["first", "second"]  # the review's own prompt is no input of a person
+    own = [one for one in facts["seen"] if one[0] != "input" and one[5] == "user"]
+    assert [one[0] for one in own] == [
+        *("jot", "write_file", "write_file"),
+        "wait_for_review",
+        *("jot", "write_file", "write_file"),
+    ]
+    assert all(one[2]["second"] and "first" not in one[2] for one in own)
+    assert own[-1][2]["requests"] == 3
+    review = [one for one in facts["seen"] if one[0] != "input" and one[5] == "background"]
+    assert [one[0] for one in review] == ["memory"]
+    assert review[0][2] == {"requests": 1}
+    assert review[0][3] == own[0][3] == "shared"
+    assert review[0][4] != own[0][4]
+    assert facts["left"] == 0
+
+
+LIMITER = (
+    HEAD
+    + """
+import json
+
+@register_hook('transform_user_input')
+def greet(user_message, state):
+    state['message'] = user_message
+
+@register_hook('before_llm_call')
+def cached(messages, state):
+    if state['message'].startswith('hello'):
+        return HookResult.answer('Hello.')
+
+@register_hook('intercept_tool_call')
+def limit(tool_name, tool_args, state):
+    if state.count(json.dumps([tool_name, tool_args], sort_keys=True)) > 2:
+        return HookResult.block('You have tried that twice already.')
+"""
+)
+
+
+def test_many_turns(hermes: HomeFactory) -> None:
+    """Two hundred turns of eight agents, each counting its own calls, leave nothing in memory."""
+    home = hermes()
+    home.extension("limiter", LIMITER)
+    facts = play(
+        home,
+        """
+        import gc
+        from concurrent.futures import ThreadPoolExecutor
+        from hermes_ext import _turn
+        from hermes_ext.hosts.hermes import tools
+        from hermes_ext.runtime import Turn
+
+        def script(request):
+            if request.messages[-1]['role'] == 'tool':
+                return Reply('Done.')
+            # The same call thrice, in other words each time, and another one.
+            who = request.last_user
+            same = (f'{{"text": "{who}", "n": 1}}', f'{{"n": 1, "text": "{who}"}}',
+                    f'{{"n": "1", "text": "{who}"}}')
+            return Reply(tool_calls=(*[ToolUse('jot', args) for args in same], jot(who, 2)))
+
+        wrong = []
+        def turns(agent):
+            for turn in range(25):
+                if turn % 5:
+                    result = agent.run_conversation(f'hello {turn}')
+                    right = result['final_response'] == 'Hello.'
+                else:
+                    result = agent.run_conversation(f'go {agent.session_id}')
+                    told = ['twice already' in text for text in results_of(result)]
+                    right = told == [False, False, True, False]
+                if not right:
+                    wrong.append([agent.session_id, turn, result['final_response']])
+
+        stage.script = script
+        agents = [stage.agent(session_id=f's{n}', enabled_toolsets=['stage']) for n in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(turns, agents))
+        gc.collect()
+        kinds = (Turn, _turn.TurnState, tools.Verdict)
+        report(open=_turn.open_turn_count(), wrong=wrong, jots=len(stage.jots),
+               alive=sum(isinstance(thing, kinds) for thing in gc.get_objects()))
+        """,
+        timeout=240,
+    )
+    assert facts["wrong"] == []
+    assert facts["jots"] == 8 * 5 * 3
+    assert (facts["open"], facts["alive"]) == (0, 0)
