@@ -6,15 +6,23 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import CodeType
-from typing import Final
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from hermes_ext._handler import Handler
+from hermes_ext._handler import COMPILED, Handler
 from hermes_ext._timeouts import TimedOut
 from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
 
-__all__ = ["Crash", "Failure", "FailureBook", "InvalidResult", "handler_error", "kind_of"]
+__all__ = [
+    "Crash",
+    "Failure",
+    "FailureBook",
+    "InvalidResult",
+    "crash_of",
+    "handler_error",
+    "kind_of",
+]
 
 SUSPEND_AFTER: Final = 5
 
@@ -23,38 +31,43 @@ class InvalidResult(Exception):  # noqa: N818 - not an error to callers: it beco
     """A handler returned what it may not; the text says what, and what is expected."""
 
 
-class Crash:
-    """A handler's exception without its frames.
+Crash: TypeAlias = tuple[BaseException, list[tuple[CodeType, int]]]
+"""A handler's exception without its frames, and where they were: code and instruction."""
 
-    Frames would keep the turn's objects alive, and a cycle of them for each crash; where they were
-    is enough to write the traceback when somebody wants to read it.
+
+def crash_of(error: BaseException, own_frames: int) -> Crash:
+    """Take an exception's frames away.
+
+    They would keep the turn's objects alive, and in a cycle for each crash; where they were is
+    enough to write the traceback when somebody wants to read it.
     """
+    trace = error.__traceback__
+    error.__traceback__ = None
+    places = []
+    while trace is not None and own_frames:
+        trace = trace.tb_next
+        own_frames -= 1
+    while trace is not None:
+        # Not tb_lineno: it walks the code's line table, which costs more than the exception.
+        places.append((trace.tb_frame.f_code, trace.tb_lasti))
+        trace = trace.tb_next
+    return error, places
 
-    __slots__ = ("error", "places")
 
-    def __init__(self, error: BaseException) -> None:
-        trace = error.__traceback__
-        error.__traceback__ = None
-        self.error = error
-        self.places: list[tuple[CodeType, int]] = []
-        while trace is not None:
-            # Not tb_lineno: it walks the code's line table, which costs more than the exception.
-            self.places.append((trace.tb_frame.f_code, trace.tb_lasti))
-            trace = trace.tb_next
+def _traceback_of(crash: Crash) -> str:
+    """The traceback as text, this package's own frames left out."""
+    from traceback import StackSummary, format_exception, format_exception_only
 
-    def traceback(self) -> str:
-        """The traceback as text, this package's own frames left out."""
-        from traceback import StackSummary, format_exception, format_exception_only
-
-        frames = [
-            (code.co_filename, _line_of(code, place), code.co_name, None)
-            for code, place in self.places[-_FRAMES_SHOWN:]
-            if code.co_filename not in _OUR_FILES
-        ]
-        before = self.error.__cause__ or self.error.__context__
-        lines = [] if before is None else [*format_exception(before), _WHILE]
-        lines += ["Traceback (most recent call last):\n", *StackSummary.from_list(frames).format()]
-        return "".join([*lines, *format_exception_only(self.error)])
+    error, places = crash
+    frames = [
+        (code.co_filename, _line_of(code, place), code.co_name, None)
+        for code, place in places[-_FRAMES_SHOWN:]
+        if code.co_filename not in _OUR_FILES
+    ]
+    before = error.__cause__ or error.__context__
+    lines = [] if before is None else [*format_exception(before), _WHILE]
+    lines += ["Traceback (most recent call last):\n", *StackSummary.from_list(frames).format()]
+    return "".join([*lines, *format_exception_only(error)])
 
 
 def _line_of(code: CodeType, place: int) -> int:
@@ -67,12 +80,12 @@ _WHILE: Final = "\nThen, because of it or while handling it:\n\n"
 _OUR_FILES: Final = frozenset(
     str(Path(__file__).with_name(name))
     for name in ("_chain.py", "_handler.py", "_timeouts.py", "_aio.py")
-)
+) | {COMPILED}
 
 
 def handler_error(handler: Handler, crash: Crash) -> HandlerError:
     """A handler's failure as an error that names everything."""
-    error = crash.error
+    error = crash[0]
     kind = kind_of(type(error))
     return HandlerError(
         f"{handler.name} {_what_happened(handler, kind, error)}",
@@ -83,7 +96,7 @@ def handler_error(handler: Handler, crash: Crash) -> HandlerError:
         path=Path(handler.file) if handler.file else None,
         line=handler.line or None,
         hint=_HINTS[kind],
-        traceback=crash.traceback if kind == "exception" else None,
+        traceback=(lambda: _traceback_of(crash)) if kind == "exception" else None,
     )
 
 
@@ -153,13 +166,13 @@ class Failure:
 
 
 class _Health:
-    __slots__ = ("count", "in_a_row", "last", "last_time")
+    __slots__ = ("count", "in_a_row", "last", "last_at")
 
     def __init__(self) -> None:
         self.count = 0
         self.in_a_row = 0
         self.last: type[BaseException] = Exception
-        self.last_time = 0.0
+        self.last_at = 0
 
 
 class FailureBook:
@@ -168,35 +181,37 @@ class FailureBook:
     def __init__(self, handlers: Iterable[Handler] = ()) -> None:
         self._health = {handler: _Health() for handler in handlers}
         self.ailing: set[Handler] = set()
-        """Handlers whose last call failed; the tight loop keeps off chains that have one."""
+        """Handlers whose last call failed."""
         self.suspended: set[Handler] = set()
         """Handlers that are not to be called any more."""
 
     # No lock: it would cost as much as raising the exception did. Adding to an int attribute and to
     # a set are not interrupted by another thread in CPython; without the GIL a count may be lost.
 
-    def note(self, handler: Handler, error: BaseException) -> None:
-        """Count a failure."""
+    def note(self, handler: Handler, error: BaseException, began: int) -> None:
+        """Count a failure of a chain that began at `began` (`time.perf_counter_ns`)."""
         health = self._health[handler]
         health.count += 1
         health.in_a_row += 1
         health.last = type(error)
-        health.last_time = time.time()
+        health.last_at = began
         self.ailing.add(handler)
         if health.in_a_row >= SUSPEND_AFTER and handler.on_error == "pass":
             self.suspended.add(handler)
 
-    def worked(self, handler: Handler) -> None:
-        """A call of an ailing handler went well."""
-        self._health[handler].in_a_row = 0
-        self.ailing.discard(handler)
+    def worked(self, handlers: Iterable[Handler]) -> None:
+        """Calls of these went well."""
+        for handler in handlers:
+            if handler in self.ailing:
+                self._health[handler].in_a_row = 0
+                self.ailing.discard(handler)
 
     def inherit(self, other: FailureBook) -> None:
         """Take over the counts, not the suspensions, of a book from before a reload."""
         earlier = {_identity(handler): health for handler, health in other._health.items()}
         for handler, mine in self._health.items():
             health = earlier.get(_identity(handler), mine)
-            mine.count, mine.last, mine.last_time = health.count, health.last, health.last_time
+            mine.count, mine.last, mine.last_at = health.count, health.last, health.last_at
 
     def read(self) -> tuple[Failure, ...]:
         """All handlers that ever failed, sorted."""
@@ -207,7 +222,7 @@ class FailureBook:
                 health.in_a_row,
                 kind_of(health.last),
                 _type_name(health.last),
-                health.last_time,
+                time.time() - (time.perf_counter_ns() - health.last_at) / 1e9,
                 handler in self.suspended,
             )
             for handler, health in self._health.items()

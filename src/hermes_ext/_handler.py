@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
@@ -12,14 +12,17 @@ from attrs import field, frozen
 from hermes_ext._isolation import Messages, own_copy
 from hermes_ext._payloads import NO_METADATA, Scope
 from hermes_ext._records import Source
-from hermes_ext._results import ALLOWED, VERDICTS, Action, HookName
+from hermes_ext._results import ALLOWED, PASS, VERDICTS, Action, HookName
 from hermes_ext._signature import Signature
 
-__all__ = ["Handler", "OnError", "Pack"]
+__all__ = ["COMPILED", "CallAll", "Handler", "OnError", "Pack", "caller_of_all"]
 
 OnError: TypeAlias = Literal["pass", "block", "ask"]
 Pack: TypeAlias = Callable[[Any, Scope, "Handler", Mapping[str, Any]], tuple[Any, ...]]
 """From event, scope, handler and metadata, the arguments for `Handler.call`."""
+CallAll: TypeAlias = Callable[
+    [Iterator[Callable[..., Any]], Any, Scope, "Handler", Mapping[str, Any]], Any
+]
 
 
 @frozen(eq=False)
@@ -97,9 +100,9 @@ class Handler:
         return self.signature.wants
 
     @property
-    def shares_arguments(self) -> bool:
-        """Whether handlers that want the same can be given the same objects."""
-        return self.signature.positional and _ITS_OWN.isdisjoint(self.wants)
+    def groups(self) -> bool:
+        """Whether neighbours of the same signature can be called together with it."""
+        return self.signature.positional and _OF_ITS_EXTENSION.isdisjoint(self.wants)
 
     def given(self, values: tuple[Any, ...]) -> dict[str, Any]:
         """Arguments made by `pack`, by name."""
@@ -124,15 +127,14 @@ _EXPRESSIONS: Final = {
     "api_call_count": "event.api_call_count",
     "request_id": "event.request_id",
     "tool_name": "event.tool_name",
-    "tool_args": "own_copy(event.tool_args)",
+    "tool_args": "event.tool_args.copy() if event.flat else own_copy(event.tool_args)",
     "tool_call_id": "event.tool_call_id",
     "result": "event.result",
     "status": "event.status",
     "duration_ms": "event.duration_ms",
 }
-_ITS_OWN: Final = frozenset(
-    {"event", "metadata", "config", "session_state", "user_content", "messages", "tool_args"}
-)
+_COPIED: Final = frozenset({"event", "user_content", "messages", "tool_args"})
+_OF_ITS_EXTENSION: Final = frozenset({"config", "session_state"})
 _OF_EVENT_OR_NONE: Final = frozenset(
     {"status", "duration_ms", "api_call_count", "request_id", "command", "user_content"}
 )
@@ -142,7 +144,7 @@ def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(own_copy(dict(metadata))) if metadata else NO_METADATA
 
 
-def _known(named: dict[str, Any], scope: Scope, handler: Handler) -> tuple[dict[str, Any]]:
+def _known(named: dict[str, Any], scope: Scope, handler: Handler) -> dict[str, Any]:
     """Without the parameters that have a default where the runtime knows no value."""
     optional = handler.signature.optional
     for name in scope.unknown & optional:
@@ -150,27 +152,65 @@ def _known(named: dict[str, Any], scope: Scope, handler: Handler) -> tuple[dict[
     for name in _OF_EVENT_OR_NONE & optional:
         if named.get(name, True) is None:
             del named[name]
-    return (named,)
+    return named
 
 
-@functools.lru_cache(maxsize=256)
-def _packer(signature: Signature) -> Pack:
-    """A function that makes the arguments.
+# The code that makes the arguments is compiled from text, as the methods of an attrs class are:
+# looking the names up at each call costs more than calling the handlers. The text is made of the
+# table above and nothing else.
 
-    It is compiled from text, like the methods of an attrs class: looking the names up at each call
-    costs more than calling the handlers. The text is made of the table above and nothing else.
-    """
-    values = {name: _EXPRESSIONS.get(name, f"scope.{name}") for name in signature.wants}
-    if signature.positional:
-        made = "".join(f"{value}, " for value in values.values())
-        text = f"lambda event, scope, handler, metadata: ({made})"
-    else:
-        made = ", ".join(f"{name!r}: {value}" for name, value in values.items())
-        text = f"lambda event, scope, handler, metadata: known({{{made}}}, scope, handler)"
-    names = {
+COMPILED: Final = "<arguments of hermes_ext handlers>"
+_PARAMETERS: Final = "event, scope, handler, metadata"
+
+
+def _value_of(name: str) -> str:
+    return _EXPRESSIONS.get(name, f"scope.{name}")
+
+
+def _named_values(signature: Signature) -> str:
+    pairs = ", ".join(f"{name!r}: {_value_of(name)}" for name in signature.wants)
+    return f"known({{{pairs}}}, scope, handler)"
+
+
+def _compiled(text: str) -> Any:
+    names: dict[str, Any] = {
         "known": _known,
         "Messages": Messages,
         "own_copy": own_copy,
         "own_metadata": _own_metadata,
+        "PASS": PASS,
     }
-    return eval(text, names)  # type: ignore[no-any-return]
+    exec(compile(text, COMPILED, "exec"), names)
+    return names["made"]
+
+
+@functools.lru_cache(maxsize=256)
+def _packer(signature: Signature) -> Pack:
+    """A function that makes the arguments for `Handler.call`."""
+    values = map(_value_of, signature.wants) if signature.positional else [_named_values(signature)]
+    made = "".join(f"{value}, " for value in values)
+    return _compiled(f"made = lambda {_PARAMETERS}: ({made})")  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=256)
+def caller_of_all(signature: Signature) -> CallAll:
+    """A function that calls functions of one signature in turn, until one returns something.
+
+    It takes an iterator of the functions, so that the caller can tell how far it came: counting
+    them, or passing the arguments as a tuple, costs a quarter of it all.
+    """
+    shared = [name for name in signature.wants if signature.positional and name not in _COPIED]
+    given = (
+        ", ".join(name if name in shared else _value_of(name) for name in signature.wants)
+        if signature.positional
+        else _named_values(signature)
+    )
+    lines = [
+        f"def made(calls, {_PARAMETERS}):",
+        *(f"    {name} = {_value_of(name)}" for name in shared),
+        "    for function in calls:",
+        f"        returned = function({given})",
+        "        if returned is not None and returned is not PASS:",
+        "            return returned",
+    ]
+    return _compiled("\n".join(lines))  # type: ignore[no-any-return]

@@ -7,10 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from typing import Any, SupportsIndex, overload
 
-__all__ = ["Messages", "identical", "own_copy", "own_messages", "raw"]
+__all__ = ["Messages", "identical", "is_flat", "own_copy", "own_messages", "raw"]
 
 _STR = frozenset({str})
 _ATOMS = frozenset({str, int, float, bool, type(None), bytes, complex})
+
+
+def is_flat(value: dict[str, Any]) -> bool:
+    """Whether a dict with str keys holds nothing that could be changed in place."""
+    return _ATOMS.issuperset(map(type, value.values()))
 
 
 def own_copy(value: Any) -> Any:

@@ -136,7 +136,6 @@ def made_outcome(
     action: Action,
     value: Any,
     event: Event,
-    *,
     changed: bool,
     blocked_by: str | None,
     duration_ns: int,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from attrs import field, frozen
 
-from hermes_ext._isolation import Messages, identical, own_copy, own_messages, raw
+from hermes_ext._isolation import Messages, identical, is_flat, own_copy, own_messages, raw
 from hermes_ext._results import HookName
 
 __all__ = [
@@ -211,6 +211,7 @@ class ToolCall:
         tool_name: the tool.
         tool_args: its arguments, after the host's own coercion of types.
         tool_call_id: unique in its turn.
+        flat: whether the arguments hold no further dict or list.
     """
 
     hook: ClassVar[HookName] = HookName.INTERCEPT_TOOL_CALL
@@ -219,6 +220,11 @@ class ToolCall:
     tool_name: str
     tool_args: dict[str, Any] = field(converter=_own_args)
     tool_call_id: str = ""
+    flat: bool = field(init=False, eq=False, repr=False)
+
+    @flat.default
+    def _flat(self) -> bool:
+        return is_flat(self.tool_args)
 
     @property
     def value(self) -> dict[str, Any]:
@@ -258,6 +264,7 @@ class ToolResult:
         result: the result's text.
         status: how the call ended, in the host's words (`ok`, `error`, …). None: unknown.
         duration_ms: how long it ran, in milliseconds. None: unknown.
+        flat: whether the arguments hold no further dict or list.
     """
 
     hook: ClassVar[HookName] = HookName.TRANSFORM_TOOL_RESULT
@@ -269,6 +276,11 @@ class ToolResult:
     result: str = field(default="", converter=_plain_text)
     status: str | None = field(default=None, converter=_known)
     duration_ms: float | None = field(default=None, converter=_known)
+    flat: bool = field(init=False, eq=False, repr=False)
+
+    @flat.default
+    def _flat(self) -> bool:
+        return is_flat(self.tool_args)
 
     @property
     def value(self) -> str:
