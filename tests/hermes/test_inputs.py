@@ -41,7 +41,8 @@ def typed(user_message, user_content, command):
         return HookResult.block('HIDDEN')
     if not user_message.strip():
         return HookResult.rewrite('new words')
-    return HookResult.rewrite(user_message.replace('old words', 'new words'))
+    if 'old words' in user_message:
+        return HookResult.rewrite(user_message.replace('old words', 'new words'))
 """
 
 PNG = (
@@ -102,6 +103,7 @@ def test_text_and_parts(model_factory: ModelFactory, hermes: HomeFactory) -> Non
         ("  \n", None),
         (long, None),
         ("[Voice: be brief] say old words", "say old words"),
+        ("[Voice: be brief] leave me", "leave me"),
         ("[Voice: be brief] hide me", "hide me"),
     )
     assert [one["text"] for one in seen] == [
@@ -112,6 +114,7 @@ def test_text_and_parts(model_factory: ModelFactory, hermes: HomeFactory) -> Non
         "  \n",
         long[-80:],
         "say old words",
+        "leave me",
         "hide me",
     ]
     assert seen[0]["parts"] == [text, IMAGE]
@@ -119,16 +122,18 @@ def test_text_and_parts(model_factory: ModelFactory, hermes: HomeFactory) -> Non
     assert seen[2]["parts"] == []
     assert {one["parts"] is None for one in seen[3:]} == {True}
     assert {one["command"] for one in seen} == {None}
-    both, image, nothing, empty, blank, big, voice = map(sent, model.main_requests)
+    both, image, nothing, empty, blank, big, voice, left = map(sent, model.main_requests)
     assert both == [{"type": "text", "text": "what of new words"}, IMAGE]
     assert image == [{"type": "text", "text": "new words"}, IMAGE]
     assert nothing == [{"type": "text", "text": "new words"}]
     assert empty == blank == "new words"
     assert big == "z" * 1_000_000 + " new words"
-    assert voice == "[Voice: be brief] say new words"
-    assert [result["final_response"] for result in results] == ["Heard."] * 7 + ["HIDDEN"]
+    # 0.17 sends what it stores, without the prefix; that is the host's own doing.
+    assert left in ("[Voice: be brief] leave me", "leave me")
+    assert voice == left.replace("leave me", "say new words")
+    assert [result["final_response"] for result in results] == ["Heard."] * 8 + ["HIDDEN"]
     stored = [content for role, content in home.session_rows() if role == "user"]
-    assert stored[-2:] == ["say new words", "[withheld by recorder]"]
+    assert stored[-3:] == ["say new words", "leave me", "[withheld by recorder]"]
     assert home.occurrences("old words") == [home.home / "extensions/recorder/__init__.py"]
 
 
