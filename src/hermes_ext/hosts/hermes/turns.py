@@ -205,9 +205,17 @@ def _out_of_sight(turn: Turn, agent: Any) -> str | None:
 
 def steer(original: Callable[..., Any], agent: Any, text: Any) -> Any:
     """Wraps `AIAgent.steer`: text for a running turn is input too."""
-    turn = the_host.turn_of_agent(agent)
-    if turn is None or not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or not text.strip():
         return original(agent, text)
+    turn = the_host.turn_of_agent(agent)
+    if turn is not None:
+        return _steered(turn, original, agent, text)
+    # The turn has just ended, or not begun: Hermes keeps the text for the next one.
+    with the_host.open_turn(agent, None, None) as own:
+        return _steered(own, original, agent, text)
+
+
+def _steered(turn: Turn, original: Callable[..., Any], agent: Any, text: str) -> Any:
     if not hook_is_on(turn, HookName.TRANSFORM_USER_INPUT):
         return original(agent, text)
     outcome = turn.transform_user_input(text, origin="steer")
