@@ -7,7 +7,6 @@ only the turn object itself is the key. Ids are merely ways to find it.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import sys
 import threading
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any, Final
+from uuid import uuid4
 
 from hermes_ext.exceptions import StateError
 
@@ -121,7 +121,6 @@ class TurnState(dict[str, Any]):
         return (TurnState, (self._snapshot(),))
 
 
-_serial = itertools.count(1)
 _KINDS: Final = ("turn", "task", "session")
 
 
@@ -130,8 +129,11 @@ class TurnCore:
 
     Args:
         session_id: the session it began in.
-        turn_id: the host's id of the turn; made here (`turn-<n>`) where it has none.
+        turn_id: the host's id of the turn; `uid` where it has none.
         task_id: the host's id of the task, or None.
+
+    Attributes:
+        uid: our own id, the same from the first moment to the last; hosts may make theirs later.
     """
 
     __slots__ = (
@@ -144,13 +146,15 @@ class TurnCore:
         "state",
         "task_id",
         "turn_id",
+        "uid",
     )
 
     def __init__(
         self, session_id: str, turn_id: str | None = None, task_id: str | None = None
     ) -> None:
         self.session_id = session_id
-        self.turn_id = turn_id or f"turn-{next(_serial)}"
+        self.uid = uuid4().hex
+        self.turn_id = turn_id or self.uid
         self.task_id = task_id
         self.state = TurnState()
         self.closed = False

@@ -817,7 +817,7 @@ class Turn(_turn.TurnCore):
                 hook=str(hook),
                 before=before,
                 outcome=partial(_logged, outcome),
-                turn=self.turn_id,
+                turn=self.uid,
                 session=self.session_id,
                 conversation=self.conversation_id,
                 tool=getattr(event, "tool_name", None),
@@ -844,7 +844,7 @@ def _logged(outcome: ChainOutcome) -> dict[str, Any]:
     return {
         **outcome.to_json(),
         "value": outcome.final(outcome.value),
-        "metadata": outcome.metadata,
+        "metadata": dict(outcome.metadata),
     }
 
 

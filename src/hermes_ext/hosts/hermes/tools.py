@@ -490,7 +490,8 @@ def _run_directly(name: str, args: Any, run: NextCall, context: dict[str, Any]) 
     if grant is not None and not grant.used and grant.verdict.tool == name:
         grant.used = True
         if _digest(name, _coerced(name, args)) == grant.verdict.digest:
-            return run(args)
+            # Our own copy: nobody else can change it between this look and the run.
+            return run(copy.deepcopy(grant.verdict.args))
     turn = the_host.find_turn(context)
     if turn is None:
         return _stray_execution(_no_middleware, name, args, run, context)
