@@ -211,7 +211,6 @@ class ToolCall:
         tool_name: the tool.
         tool_args: its arguments, after the host's own coercion of types.
         tool_call_id: unique in its turn.
-        flat: whether the arguments hold no further dict or list.
     """
 
     hook: ClassVar[HookName] = HookName.INTERCEPT_TOOL_CALL
@@ -220,10 +219,10 @@ class ToolCall:
     tool_name: str
     tool_args: dict[str, Any] = field(converter=_own_args)
     tool_call_id: str = ""
-    flat: bool = field(init=False, eq=False, repr=False)
+    _flat: bool = field(init=False, eq=False, repr=False)
 
-    @flat.default
-    def _flat(self) -> bool:
+    @_flat.default
+    def _holds_no_containers(self) -> bool:
         return is_flat(self.tool_args)
 
     @property
@@ -264,7 +263,6 @@ class ToolResult:
         result: the result's text.
         status: how the call ended, in the host's words (`ok`, `error`, …). None: unknown.
         duration_ms: how long it ran, in milliseconds. None: unknown.
-        flat: whether the arguments hold no further dict or list.
     """
 
     hook: ClassVar[HookName] = HookName.TRANSFORM_TOOL_RESULT
@@ -276,10 +274,10 @@ class ToolResult:
     result: str = field(default="", converter=_plain_text)
     status: str | None = field(default=None, converter=_known)
     duration_ms: float | None = field(default=None, converter=_known)
-    flat: bool = field(init=False, eq=False, repr=False)
+    _flat: bool = field(init=False, eq=False, repr=False)
 
-    @flat.default
-    def _flat(self) -> bool:
+    @_flat.default
+    def _holds_no_containers(self) -> bool:
         return is_flat(self.tool_args)
 
     @property
