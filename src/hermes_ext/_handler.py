@@ -122,7 +122,7 @@ _EXPRESSIONS: Final = {
     "user_message": "event.text",
     "user_content": "own_copy(event.content)",
     "command": "event.command",
-    "messages": "Messages(event.messages)",
+    "messages": "Messages(event._plain)",
     "system_prompt": "event.system_prompt",
     "api_call_count": "event.api_call_count",
     "request_id": "event.request_id",

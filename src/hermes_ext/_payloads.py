@@ -163,6 +163,11 @@ class LLMRequest:
     system_prompt: str = ""
     api_call_count: int | None = field(default=None, converter=_known)
     request_id: str | None = field(default=None, converter=_known)
+    _plain: list[dict[str, Any]] = field(init=False, eq=False, repr=False)
+
+    @_plain.default
+    def _the_same_messages(self) -> list[dict[str, Any]]:
+        return raw(self.messages)
 
     @property
     def value(self) -> list[dict[str, Any]]:
@@ -171,7 +176,7 @@ class LLMRequest:
 
     def lend(self) -> Self:
         """The same event with contents of its own (copied when read)."""
-        return type(self)(self.messages, self.system_prompt, self.api_call_count, self.request_id)
+        return self._with(self._plain, self.system_prompt)
 
     def problem(self, value: Any) -> str | None:
         """Why `value` cannot be what the messages are rewritten to, or None."""
@@ -179,17 +184,17 @@ class LLMRequest:
 
     def rewritten(self, value: Any) -> Self:
         """This event with the messages replaced; those that are left alone are shared."""
-        return self._with(own_messages(value, self.messages), self.system_prompt)
+        return self._with(own_messages(value, self._plain), self.system_prompt)
 
     def with_injections(self, system: Sequence[str], user: Sequence[str]) -> Self:
         """As later handlers see it: what was injected stands at the end."""
         shown = [{"role": "user", "content": str(text)} for text in user]
         prompt = "\n\n".join(filter(None, [self.system_prompt, *system]))
-        return self._with([*raw(self.messages), *shown], prompt)
+        return self._with([*self._plain, *shown], prompt)
 
     def without(self, user: Sequence[str], system_prompt: str) -> Self:
         """The reverse of `with_injections`, after a handler rewrote what it saw."""
-        messages = raw(self.messages)
+        messages = self._plain.copy()
         for text in reversed(user):
             shown = {"role": "user", "content": str(text)}
             place = len(messages) - 1
