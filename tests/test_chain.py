@@ -625,6 +625,65 @@ class TestInvalidResults:
         assert not outcome.changed
         assert outcome.errors
 
+    @pytest.mark.parametrize(
+        ("hook", "make"),
+        [
+            ("transform_user_input", lambda: HookResult.rewrite(123)),
+            ("transform_user_input", lambda: HookResult.rewrite(None)),
+            ("transform_user_input", lambda: HookResult.rewrite(b"x")),
+            ("before_llm_call", lambda: HookResult.inject_system(None)),
+            ("before_llm_call", lambda: HookResult("inject_user", 5)),
+        ],
+        ids=["rewrite-int", "rewrite-None", "rewrite-bytes", "inject-None", "inject-int"],
+    )
+    def test_what_cannot_be_made_is_told(self, hook, make):
+        """B23: the original is kept, the chain goes on, and one error names everything."""
+        seen = []
+
+        def wrong(session_id):
+            return make()
+
+        def look(event):
+            seen.append(event)
+
+        outcome = outcome_of(handler(wrong, hook, extension="my-ext"), handler(look, hook))
+        assert seen == [EVENTS[hook]]
+        (error,) = outcome.errors
+        assert (error.extension, error.hook, error.kind) == ("my-ext", hook, "invalid-result")
+        assert "needs a" in str(error)
+
+
+class TestCalling:
+    """Who is called, and how often."""
+
+    @pytest.mark.parametrize(
+        "result",
+        [
+            None,
+            HookResult.pass_(metadata={"a": 1}),
+            HookResult.rewrite({"x": 1}),
+            HookResult.ask("?"),
+            HookResult.answer("42"),
+            HookResult.block("no"),
+            "invalid",
+            ValueError("x"),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("options", [{}, {"timeout": 5}, {"guard": True}], ids=str)
+    def test_each_handler_once(self, result, options):
+        """B27: whatever it says and wherever it runs, a handler is called once in a run."""
+        calls = []
+
+        def count(session_id):
+            calls.append(1)
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+        outcome_of(handler(returning(None), priority=1), handler(count, priority=2, **options))
+        assert len(calls) == 1
+
 
 class TestObserving:
     """`extensions.observe`: recorded as "would have", without effect."""

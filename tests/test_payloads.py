@@ -286,6 +286,12 @@ class TestUserInput:
         after = UserInput("", [PARTS[0]]).rewritten("look")
         assert after.content == [{"type": "text", "text": "look"}, PARTS[0]]
 
+    def test_no_parts_at_all(self):
+        """B24: an empty list of parts is an input too, and gets the text as its only part."""
+        event = UserInput("", [])
+        assert event.value == []
+        assert event.rewritten("look").content == [{"type": "text", "text": "look"}]
+
     def test_a_list_replaces_all(self):
         """The text then is that of the new parts."""
         after = UserInput("a").rewritten([PARTS[0], {"type": "text", "text": "x"}])
