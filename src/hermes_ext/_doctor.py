@@ -14,7 +14,7 @@ from attrs import frozen
 
 from hermes_ext._config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._discovery import Inventory, inventory
-from hermes_ext._install import PLUGIN, hermes_agent_version, plugin_state
+from hermes_ext._install import PLUGIN, hermes_agent_version, plugin_fault, plugin_state
 from hermes_ext._records import (
     ExtensionRecord,
     HookInfo,
@@ -135,7 +135,7 @@ def examine(
         *_problem_findings(seen.problems, seen.records, seen.config),
         *(finding for record in seen.records for finding in _record_findings(record, seen.config)),
         *_tool_name_findings(seen.config, seen.records),
-        *_host_findings(home),
+        *_host_findings(home, seen.config),
         *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
     ]
     return in_order(findings)
@@ -348,8 +348,7 @@ def _tool_name_finding(extension: str, where: str, key: str, tool: str) -> Itera
 # -- the host -------------------------------------------------------------------------------------
 
 
-def _host_findings(home: Path) -> Iterator[Finding]:
-    file = printable(home / "config.yaml")
+def _host_findings(home: Path, config: ExtensionsConfig) -> Iterator[Finding]:
     version = hermes_agent_version()
     if version is None:
         yield Finding(
@@ -360,8 +359,17 @@ def _host_findings(home: Path) -> Iterator[Finding]:
             "hermes-agent is not in this Python",
             "If Hermes is to use the extensions, install both into one environment",
         )
+    # Without Hermes here, another host may be the one that runs the extensions.
+    severity = Severity.NOTE if version is None else Severity.ERROR
     state = plugin_state(home)
-    if state in {"enabled", "unreadable"}:
+    if state == "unreadable":
+        fault = plugin_fault(home)
+        if fault is not None and config.readable:  # else the file as a whole is told already
+            told = f"{fault.key}: {fault.message}" if fault.key else fault.message
+            place = _place(fault.path or config.file, fault.line)
+            yield Finding(severity, "plugin-off", None, place, told, fault.hint)
+        return
+    if state == "enabled":
         return
     told = (
         f"plugins.disabled names {PLUGIN}, which wins over plugins.enabled"
@@ -369,11 +377,10 @@ def _host_findings(home: Path) -> Iterator[Finding]:
         else f"plugins.enabled does not name {PLUGIN}"
     )
     yield Finding(
-        # Without Hermes here, another host may be the one that runs the extensions.
-        Severity.NOTE if version is None else Severity.ERROR,
+        severity,
         "plugin-off",
         None,
-        file,
+        printable(home / "config.yaml"),
         f"{told}, so Hermes loads no extension",
         "Run hermes-ext install",
     )

@@ -100,6 +100,17 @@ def plugin_state(home: Path) -> PluginState:
         return "unreadable"
 
 
+def plugin_fault(home: Path) -> ConfigError | None:
+    """Why the lists that could name the plugin cannot be read; None if they can."""
+    try:
+        for key in ("enabled", "disabled"):
+            read_list(home / "config.yaml", "plugins", key)
+    except ConfigError as error:
+        _explain(error)
+        return error
+    return None
+
+
 def hermes_agent_version() -> str | None:
     """The version of hermes-agent in this Python, from its metadata; nothing of it is imported."""
     try:
@@ -121,14 +132,18 @@ def _edit(home: Path, *edits: ListEdit) -> Installation:
     try:
         edited = edit_lists(home / "config.yaml", edits)
     except ConfigError as error:
-        if error.key in {"plugins", "plugins.enabled"}:
-            error.hint = (
-                "Hermes enables no plugin at all while this is no list of names;"
-                f" write `plugins: {{enabled: [{PLUGIN}]}}`"
-            )
+        _explain(error)
         raise
     folder = read_config(home).global_dir
     return Installation(home, edited.path, edited.changes, folder, False, hermes_agent_version())
+
+
+def _explain(error: ConfigError) -> None:
+    if error.key in {"plugins", "plugins.enabled"}:
+        error.hint = (
+            "Hermes enables no plugin at all while this is no list of names;"
+            f" write `plugins: {{enabled: [{PLUGIN}]}}`"
+        )
 
 
 def _check_folder(home: Path) -> None:
