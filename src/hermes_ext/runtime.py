@@ -794,6 +794,7 @@ class Turn(_turn.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with _turn.entered(self):
             outcome = run(chain, event, scope)
+        _log_failures(chain, outcome)
         if _is_decided(chain, outcome):
             self._write(hook, event, before, outcome)
         return outcome
@@ -802,6 +803,7 @@ class Turn(_turn.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with _turn.entered(self):
             outcome = await arun(chain, event, scope)
+        _log_failures(chain, outcome)
         if _is_decided(chain, outcome):
             self._write(hook, event, before, outcome)
         return outcome
@@ -824,6 +826,25 @@ class Turn(_turn.TurnCore):
                 tool_call_id=getattr(event, "tool_call_id", None),
             )
         )
+
+
+def _log_failures(chain: CompiledChain, outcome: ChainOutcome) -> None:
+    """One record for each handler that failed, with its traceback."""
+    # Building an outcome's steps costs more than most chains: not where nobody can have failed.
+    if outcome is chain.passed or chain.members.isdisjoint(chain.failures.ailing):
+        return
+    # What a handler raised may quote the input, which is to be in no log if it was taken away.
+    taken_away = outcome.blocked or outcome.changed
+    quiet = chain.hook is HookName.TRANSFORM_USER_INPUT and taken_away
+    for step in outcome.steps:
+        if step.error is None:
+            continue
+        if quiet:
+            kind = type(step.error.cause).__name__ if step.error.cause else step.error.kind
+            who = f"{step.extension}, {chain.hook.value}: {step.handler}"
+            logger.warning("%s failed (%s) at %s:%s", who, kind, step.error.path, step.error.line)
+        else:
+            logger.warning("%s", "\n".join(filter(None, (str(step.error), step.error.traceback))))
 
 
 def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:
