@@ -213,7 +213,8 @@ def test_two_who_rewrite(hermes: HomeFactory, kind: str) -> None:
     for way in ("place", "execution"):
         results, jots = facts[way]
         assert jots == []
-        assert "[stamp] the arguments of jot were changed by the plugin changer" in results[0]
+        assert "[stamp] the arguments of jot were changed by" in results[0]
+        assert "changer" in results[0]
 
 
 def test_ids_and_types(hermes: HomeFactory) -> None:
