@@ -100,3 +100,45 @@ def test_nobody_is_there(hermes: HomeFactory, who: str) -> None:
     assert list(home.project.iterdir()) == []
     assert facts["asked"] == []
     assert all("[careful]" in text for text in facts["results"])
+
+
+def test_a_person_in_a_chat(hermes: HomeFactory) -> None:
+    """On a chat platform the question goes to the chat; a no, or nobody listening, refuses."""
+    home = hermes()
+    home.extension("careful", CAREFUL)
+    facts = play(
+        home,
+        """
+        from tools import approval
+        asked, says = [], None
+        def notify(data):
+            asked.append([data['description'], data['pattern_key']])
+            threading.Thread(
+                target=approval.resolve_gateway_approval, args=('chat', says)).start()
+        approval.set_current_session_key('chat')
+        agent = stage.agent(session_id='chat')
+        facts = {'gate': hasattr(approval, 'request_tool_approval')}
+        facts['unheard'] = [stage.use(agent, jot('unheard')), stage.jots]
+        approval.register_gateway_notify('chat', notify)
+        for says in ('once', 'deny', 'session'):
+            asked.clear()
+            results = stage.use(agent, jot(says)) + stage.use(agent, jot(says), jot('not ' + says))
+            facts[says] = [asked[:], results, stage.jots]
+        report(**facts)
+        """,
+        HERMES_GATEWAY_SESSION="1",
+    )
+    assert facts["unheard"][1] == []
+    assert "[careful]" in facts["unheard"][0][0]
+    asked, results, jots = facts["deny"]
+    assert jots == []
+    assert all("[careful]" in text for text in results)
+    if not facts["gate"]:  # a Hermes that cannot ask about tools: nobody says yes
+        assert (facts["once"][2], facts["session"][2]) == ([], [])
+        return
+    asked, _, jots = facts["once"]
+    assert jots == ["once 1", "once 1", "not once 1"]
+    assert [text.startswith("[careful] Really?\\x1b") for text, _ in asked] == [True] * 3
+    asked, _, jots = facts["session"]
+    assert jots == ["session 1", "session 1", "not session 1"]
+    assert len({key for _, key in asked}) == len(asked) == 2
