@@ -229,7 +229,11 @@ def _user_messages(history: Any) -> int:
 
 
 def _repository_of(directory: Path) -> Path | None:
+    """The nearest folder upwards with a `.git`; never `/` or the home: many keep one there."""
+    no_projects = {os.path.realpath(path) for path in (os.sep, os.path.expanduser("~"))}
     for folder in (directory, *directory.parents):
+        if os.path.realpath(folder) in no_projects:
+            return None
         if (folder / ".git").exists():
             return folder
     return None
