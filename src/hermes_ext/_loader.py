@@ -64,6 +64,7 @@ from hermes_ext._registration import (
 )
 from hermes_ext._returns import wrong_return
 from hermes_ext._settings import plain_settings, read_only, settings_class, structured
+from hermes_ext._siblings import taken_for_own
 from hermes_ext._snapshot import stamp_of, write_snapshot
 from hermes_ext.exceptions import HermesExtError, OrderCycleError, RegistrationError, SkipExtension
 
@@ -306,6 +307,8 @@ class _Loading:
     ) -> Iterator[str]:
         if not registrations:
             yield self._nothing(module)
+        if self.look and self.found.is_package:
+            yield from taken_for_own(sys.modules[name] for name in modules_of(self.package))
         registered = {each.mark.hook.value for each in registrations}
         for hook in sorted(self.config.hooks_off(self.found.name) - registered):
             yield f"extensions.disabled turns off its {hook}, which it does not register"
