@@ -659,7 +659,7 @@ class TestArguments:
         assert seen[2] == "mine"
 
     def test_bind_changes_ids_in_mid_turn(self) -> None:
-        """Ids told later reach handlers and find the turn; its state stays."""
+        """Ids told later find the turn; handlers see them, but for the turn's own, which stays."""
         seen: list[Any] = []
 
         def look(session_id: str, turn_id: str, task_id: Any, state: Any) -> None:
@@ -672,7 +672,7 @@ class TestArguments:
             found = [run_in_thread(lambda i=i: get_turn_state(i)) for i in ("a", "b", "t9", "k1")]  # type: ignore[misc]
             assert all(state is turn.state for state in found)
         assert seen[0][0::3] == ("a", 1)
-        assert seen[1] == ("b", "t9", "k1", 2)
+        assert seen[1] == ("b", seen[0][1], "k1", 2)
 
     def test_no_working_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process whose directory was removed still has turns; `cwd` is then unknown."""

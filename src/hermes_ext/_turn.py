@@ -129,11 +129,12 @@ class TurnCore:
 
     Args:
         session_id: the session it began in.
-        turn_id: the host's id of the turn; `uid` where it has none.
+        turn_id: the host's id of the turn; one is made up where it has none yet.
         task_id: the host's id of the task, or None.
 
     Attributes:
-        uid: our own id, the same from the first moment to the last; hosts may make theirs later.
+        uid: what handlers and the decision log call the turn, from its first moment to its last.
+        turn_id: the host's id, which may become known later (`bind`).
     """
 
     __slots__ = (
@@ -153,8 +154,8 @@ class TurnCore:
         self, session_id: str, turn_id: str | None = None, task_id: str | None = None
     ) -> None:
         self.session_id = session_id
-        self.uid = uuid4().hex
-        self.turn_id = turn_id or self.uid
+        self.uid = turn_id or uuid4().hex
+        self.turn_id = self.uid
         self.task_id = task_id
         self.state = TurnState()
         self.closed = False
@@ -186,9 +187,7 @@ class TurnCore:
             self.turn_id = turn_id
         if task_id:
             self.task_id = task_id
-        _open_turns.index(
-            self, (("session", session_id), ("turn", turn_id), ("task", task_id))
-        )
+        _open_turns.index(self, (("session", session_id), ("turn", turn_id), ("task", task_id)))
 
 
 class _OpenTurns:

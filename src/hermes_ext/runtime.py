@@ -361,7 +361,7 @@ class Turn(_turn.TurnCore):
         self._scope = Scope(
             session_id=session_id,
             conversation_id=conversation_id,
-            turn_id=self.turn_id,
+            turn_id=self.uid,
             task_id=_known(task_id),
             state=self.state,
             session_state_of=self._session_state_of,
@@ -415,11 +415,12 @@ class Turn(_turn.TurnCore):
         turn_id: str | None = None,
         task_id: str | None = None,
     ) -> None:
-        """Tell ids that the host made, or changed, after the turn began."""
+        """Tell ids that the host made, or changed, after the turn began.
+
+        Handlers keep seeing the `turn_id` that the turn began with, as the decision log does.
+        """
         super().bind(session_id=session_id, turn_id=turn_id, task_id=task_id)
-        self._scope = self._scope.replace(
-            session_id=self.session_id, turn_id=self.turn_id, task_id=_known(self.task_id)
-        )
+        self._scope = self._scope.replace(session_id=self.session_id, task_id=_known(self.task_id))
 
     # -- input ------------------------------------------------------------------------------
 
@@ -685,7 +686,7 @@ class Turn(_turn.TurnCore):
                 reason=ask.reason,
                 rule_key=f"{ask.extension}:{ask.handler}:{key}",
                 session_id=self.session_id,
-                turn_id=self.turn_id,
+                turn_id=self.uid,
             )
 
     def _answer(self, request: ApprovalRequest) -> Approval:

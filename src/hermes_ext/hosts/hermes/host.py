@@ -20,6 +20,9 @@ from hermes_ext.runtime import Runtime, Turn
 logger = logging.getLogger("hermes_ext")
 
 
+_NOT_IN_FORCE: Final = ("load-error", "config-error", "incompatible", "missing")
+
+
 class TurnData:
     """What the adapter keeps for one turn: on `Turn.host`, gone with it.
 
@@ -79,14 +82,23 @@ class Host:
                 "no tool runs until this is mended (hermes extensions doctor)"
             )
         runtime.approver = approver(runtime.approve_without_human)
-        for problem in runtime.problems:
-            self.say(str(problem))
-        for record in runtime.records:
-            if record.status in ("load-error", "config-error", "incompatible", "missing"):
-                self.say(f"extension {record.name}: {record.status}: {record.reason}")
+        self._tell(runtime)
+        return runtime
+
+    def _tell(self, runtime: Runtime) -> None:
+        """What the person must know before they rely on a rule, each thing once."""
         if runtime.refusal is not None:
             self.say(runtime.refusal)
-        return runtime
+        told = runtime.refusal or ""
+        for record in runtime.records:
+            if record.status in _NOT_IN_FORCE and record.configured_on:
+                self.say(
+                    f"extension {record.name} is not in force ({record.status}): {record.reason}"
+                )
+                told += record.reason
+        for problem in runtime.problems:
+            if str(problem) not in told:
+                self.say(str(problem))
 
     def say(self, text: str) -> None:
         """One line for the person, once per process, past the host's redirected streams."""
