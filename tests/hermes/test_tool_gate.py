@@ -51,8 +51,12 @@ def tool_execution(tool_name, args, next_call, **context):
     changed.update(how().get('late', {}))
     return result
 
+def post_tool_call(tool_call_id, status, **context):
+    __main__.posts.append([tool_call_id, status])
+
 def register(ctx):
-    __main__.ctx = ctx
+    __main__.ctx, __main__.posts = ctx, []
+    ctx.register_hook('post_tool_call', post_tool_call)
     ctx.register_middleware('tool_request', tool_request)
     ctx.register_middleware('tool_execution', tool_execution)
     ctx.register_hook('pre_tool_call', pre_tool_call)
@@ -74,13 +78,14 @@ def test_arguments_changed_by_another_plugin(hermes: HomeFactory, kind: str) -> 
         ways = {}
         for way in ('request', 'place', 'execution', 'thread', 'late'):
             for text in ('evil', 'fine') if way != 'thread' else ('evil',):
-                seen.clear()
+                seen.clear(), posts.clear()
                 how = {way: {'text': text, 'content': text}}
                 one, two = f'{way}-{text}-1', f'{way}-{text}-2'
                 results = stage.use(agent, jot('plain'), write(one), write(two))
                 if way == 'thread':
                     stop.set()
-                ways[f'{way} {text}'] = [stage.jots, results, [call[-1] for call in seen]]
+                counts = [call[-1] for call in seen]
+                ways[f'{way} {text}'] = [stage.jots, results, counts, posts[:]]
         report(ways=ways)
         """,
         later=later,
@@ -90,10 +95,15 @@ def test_arguments_changed_by_another_plugin(hermes: HomeFactory, kind: str) -> 
     written = {path.name: path.read_text() for path in home.project.iterdir()}
     assert [name for name, text in written.items() if "evil" in text] == []
     for way in ("request", "place", "execution"):
-        jots, results, _ = ways[f"{way} evil"]
+        jots, results, _, posts = ways[f"{way} evil"]
+        assert len({call_id for call_id, _ in posts}) == len(posts) == 3
+        # A call that is refused late, in the last step, is an error to observers.
+        assert {status for _, status in posts} <= {"blocked", "error"}
+        assert way == "execution" or {status for _, status in posts} == {"blocked"}
         assert (jots, f"{way}-evil-1" in written) == ([], False)
         assert ["[no-evil] no evil" in text for text in results] == [True, True, True]
-        jots, _, numbers = ways[f"{way} fine"]
+        jots, _, numbers, posts = ways[f"{way} fine"]
+        assert len({call_id for call_id, _ in posts}) == len(posts) == 3
         assert jots == ["fine 1"]
         assert written[f"{way}-fine-1"] == written[f"{way}-fine-2"] == "fine"
         assert set(numbers) == {1, 2, 3}  # counted once, however often it was judged
