@@ -330,6 +330,7 @@ def test_where_a_turn_works(hermes: HomeFactory) -> None:
         """
         agent = stage.agent()
         for place in PLACES:
+            os.environ.pop('TERMINAL_CWD', None)  # Hermes 0.17 sets it while it is imported
             os.chdir(place)
             stage.use(agent, ToolUse('todo'))
         for place in PLACES:  # as Hermes moves a session, in the environment and after its start
