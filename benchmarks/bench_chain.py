@@ -19,10 +19,10 @@ from typing import Any
 import pluggy
 
 from hermes_ext import HookResult, register_hook
-from hermes_ext._chain import CompiledChain, run
-from hermes_ext._manager import HookManager
-from hermes_ext._payloads import Event, LLMRequest, Scope, ToolCall
-from hermes_ext._registration import Registration, build_handlers, marks_of
+from hermes_ext._chain.fold import CompiledChain, run
+from hermes_ext._chain.manager import HookManager
+from hermes_ext._hooks.payloads import Event, LLMRequest, Scope, ToolCall
+from hermes_ext._hooks.registration import Registration, build_handlers, marks_of
 
 ROUNDS = 600
 SLACK = 1.2

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_ext import Runtime, register_hook
-from hermes_ext._turn import open_turn_count
+from hermes_ext._turns.state import open_turn_count
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 PAIRS = 20
@@ -161,8 +161,8 @@ def hook_calls() -> dict[str, float]:
     """Ten passing callbacks: ours, Hermes's `invoke_hook`, and its three sites of one tool call."""
     from hermes_cli import middleware, plugins
 
-    from hermes_ext._chain import run
-    from hermes_ext._payloads import Scope, ToolCall
+    from hermes_ext._chain.fold import run
+    from hermes_ext._hooks.payloads import Scope, ToolCall
 
     manager = plugins.PluginManager()
     for number in range(EXTENSIONS):
@@ -193,7 +193,9 @@ def hook_calls() -> dict[str, float]:
         return {
             "hermes_ext, one chain": smallest(lambda: run(chain, event, scope), 2000),
             "Hermes invoke_hook": smallest(
-                lambda: manager.invoke_hook("pre_tool_call", tool_name="terminal", args=args, **ids),
+                lambda: manager.invoke_hook(
+                    "pre_tool_call", tool_name="terminal", args=args, **ids
+                ),
                 2000,
             ),
             "Hermes, the three sites": smallest(three_sites, 200),
@@ -235,7 +237,9 @@ def bytes_per_session() -> float:
 
 def main() -> int:
     """Measure, print, and say whether the bars hold."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--check", action="store_true", help="exit 1 where a bar is missed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ScriptedModel(script) as model:

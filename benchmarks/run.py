@@ -1,7 +1,7 @@
 """All benchmarks, one after the other, each in a process of its own.
 
-    python benchmarks/run.py            # the figures
-    python benchmarks/run.py --check    # exit 1 where a bar is missed
+python benchmarks/run.py            # the figures
+python benchmarks/run.py --check    # exit 1 where a bar is missed
 """
 
 from __future__ import annotations

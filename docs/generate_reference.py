@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
-from hermes_ext._hookspecs import ALLOWED, ARGUMENTS, VERDICTS, Action, HookName, HookSpecs
-from hermes_ext._payloads import EVENT_OF
+from hermes_ext._hooks.payloads import EVENT_OF
+from hermes_ext._hooks.specs import ALLOWED, ARGUMENTS, VERDICTS, Action, HookName, HookSpecs
 
 FILE = Path(__file__).with_name("hooks.md")
 

@@ -21,10 +21,10 @@ from attrs import frozen
 from tests.harness.home import HermesHome
 
 from hermes_ext import Runtime
-from hermes_ext._config import read_config
-from hermes_ext._hookspecs import HookName
-from hermes_ext._loader import load, unload
-from hermes_ext._manifest import read_manifest
+from hermes_ext._hooks.specs import HookName
+from hermes_ext._install.config import read_config
+from hermes_ext._install.loader import load, unload
+from hermes_ext._install.manifest import read_manifest
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -266,7 +266,7 @@ def test_problem_text_in_the_docs(tmp_path: Path) -> None:
 
 def test_configuration_keys_are_all_told() -> None:
     """configuration.md names every reserved key of the section."""
-    from hermes_ext._records import RESERVED_KEYS
+    from hermes_ext._install.records import RESERVED_KEYS
 
     text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
     assert [key for key in RESERVED_KEYS if f"`{key}`" not in text] == []
@@ -291,8 +291,8 @@ def test_seams_are_all_told() -> None:
 
 def test_options_are_all_told() -> None:
     """authoring.md names every option of `register_hook` and every constructor of `HookResult`."""
-    from hermes_ext._registration import HookMark
-    from hermes_ext._results import Action
+    from hermes_ext._hooks.registration import HookMark
+    from hermes_ext._hooks.results import Action
 
     text = (ROOT / "docs/authoring.md").read_text(encoding="utf-8")
     options = [each.name for each in HookMark.__attrs_attrs__ if each.name != "hook"]

@@ -28,7 +28,7 @@ from hermes_ext import (
     hookimpl,
     register_hook,
 )
-from hermes_ext._turn import open_turn_count
+from hermes_ext._turns.state import open_turn_count
 from hermes_ext.exceptions import RegistrationError, StateError, TurnEndedError
 
 USER = {"role": "user", "content": "hello"}

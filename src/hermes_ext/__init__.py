@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_ext.__about__ import __version__
-from hermes_ext._registration import hookimpl, register_hook
-from hermes_ext._results import (
+from hermes_ext._hooks.registration import hookimpl, register_hook
+from hermes_ext._hooks.results import (
     Action,
     CallResult,
     CallVerdict,
@@ -29,27 +29,28 @@ from hermes_ext._results import (
     ToolOutputResult,
     ToolOutputVerdict,
 )
-from hermes_ext._turn import get_session_state, get_turn_state
+from hermes_ext._turns.state import get_session_state, get_turn_state
 from hermes_ext.exceptions import SkipExtension
 
 if TYPE_CHECKING:
-    from hermes_ext._approval import Approval, ApprovalRequest
-    from hermes_ext._chain import ChainOutcome, Step
-    from hermes_ext._payloads import LLMRequest, ToolCall, ToolResult, UserInput
-    from hermes_ext.runtime import Runtime, Turn
+    from hermes_ext._chain.fold import ChainOutcome, Step
+    from hermes_ext._hooks.payloads import LLMRequest, ToolCall, ToolResult, UserInput
+    from hermes_ext._turns.approval import Approval, ApprovalRequest
+    from hermes_ext._turns.turn import Turn
+    from hermes_ext.runtime import Runtime
 
 # What a host needs, and what most extensions only name in annotations, is imported when asked for.
 _LATER = {
-    "Approval": "hermes_ext._approval",
-    "ApprovalRequest": "hermes_ext._approval",
-    "ChainOutcome": "hermes_ext._chain",
-    "LLMRequest": "hermes_ext._payloads",
+    "Approval": "hermes_ext._turns.approval",
+    "ApprovalRequest": "hermes_ext._turns.approval",
+    "ChainOutcome": "hermes_ext._chain.fold",
+    "LLMRequest": "hermes_ext._hooks.payloads",
     "Runtime": "hermes_ext.runtime",
-    "Step": "hermes_ext._chain",
-    "ToolCall": "hermes_ext._payloads",
-    "ToolResult": "hermes_ext._payloads",
-    "Turn": "hermes_ext.runtime",
-    "UserInput": "hermes_ext._payloads",
+    "Step": "hermes_ext._chain.fold",
+    "ToolCall": "hermes_ext._hooks.payloads",
+    "ToolResult": "hermes_ext._hooks.payloads",
+    "Turn": "hermes_ext._turns.turn",
+    "UserInput": "hermes_ext._hooks.payloads",
 }
 
 __all__ = [

@@ -14,45 +14,26 @@ from __future__ import annotations
 
 import inspect
 import logging
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from attrs import evolve
-
-from hermes_ext import _turn
-from hermes_ext._approval import (
-    Approval,
-    ApprovalRequest,
-    Approver,
-    as_approval,
-    nobody_there,
-)
-from hermes_ext._chain import ChainOutcome, CompiledChain, Injection, arun, run
-from hermes_ext._handler import Handler
-from hermes_ext._hookspecs import HookName
-from hermes_ext._manager import HookManager
-from hermes_ext._payloads import UNKNOWN, LLMRequest, Scope, ToolCall, ToolResult, UserInput
-from hermes_ext._records import ExtensionRecord, Source
-from hermes_ext._registration import build_handlers, registrations_of
-from hermes_ext._requests import InjectionKind, Kept, Message, compose, split_system, text_of
-from hermes_ext._results import Action
-from hermes_ext.exceptions import TurnEndedError
+from hermes_ext._chain.manager import HookManager
+from hermes_ext._hooks.handler import Handler
+from hermes_ext._hooks.payloads import or_unknown
+from hermes_ext._hooks.registration import build_handlers, registrations_of
+from hermes_ext._hooks.source import Source
+from hermes_ext._install.records import ExtensionRecord
+from hermes_ext._turns.approval import Approver
+from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
+from hermes_ext._turns.turn import Turn
 
 if TYPE_CHECKING:
-    from hermes_ext._config import Problem
-    from hermes_ext._decisions import DecisionLog
-    from hermes_ext._session_state import SessionState, SessionStore
+    from hermes_ext._install.config import Problem
+    from hermes_ext._turns.decisions import DecisionLog
+    from hermes_ext._turns.session_state import SessionState, SessionStore
 
 logger = logging.getLogger("hermes_ext")
-
-_KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
-
-ToolSchemas = Mapping[str, Mapping[str, Any]] | Callable[[str], "Mapping[str, Any] | None"]
 
 
 class Runtime:
@@ -109,9 +90,9 @@ class Runtime:
 
         Never raises for what a user or an extension wrote: `records` and `problems` tell.
         """
-        from hermes_ext._config import hermes_home
-        from hermes_ext._decisions import DecisionLog
-        from hermes_ext._loader import load
+        from hermes_ext._install.config import hermes_home
+        from hermes_ext._install.loader import load
+        from hermes_ext._turns.decisions import DecisionLog
 
         home = home or hermes_home()
         loaded = load(home, cwd or _working_directory())
@@ -154,7 +135,7 @@ class Runtime:
         self.log = log
         self._store = store
         self._owners = {handler.function.__module__: handler.extension for handler in handlers}
-        self._schemas = _SchemaChecks(tool_schemas) if tool_schemas is not None else None
+        self._schemas = SchemaChecks(tool_schemas) if tool_schemas is not None else None
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
@@ -212,18 +193,18 @@ class Runtime:
             session_id=session_id,
             conversation_id=conversation_id or session_id,
             turn_id=turn_id,
-            turn_number=_known(turn_number),
+            turn_number=or_unknown(turn_number),
             task_id=task_id,
-            platform=_known(platform),
+            platform=or_unknown(platform),
             origin=origin,
-            interactive=_known(interactive),
-            model=_known(model),
-            cwd=_known(cwd or _working_directory()),
-            project_root=_known(project_root),
+            interactive=or_unknown(interactive),
+            model=or_unknown(model),
+            cwd=or_unknown(cwd or _working_directory()),
+            project_root=or_unknown(project_root),
             is_subagent=is_subagent,
-            parent_session_id=_known(parent_session_id),
-            sender_id=_known(sender_id),
-            chat_id=_known(chat_id),
+            parent_session_id=or_unknown(parent_session_id),
+            sender_id=or_unknown(sender_id),
+            chat_id=or_unknown(chat_id),
         )
 
     def owner_of(self, module: str) -> str | None:
@@ -242,7 +223,7 @@ class Runtime:
 
     def session_state(self, conversation_id: str, extension: str) -> SessionState:
         """What `extension` keeps for a conversation, over turns and restarts."""
-        from hermes_ext._session_state import SessionState
+        from hermes_ext._turns.session_state import SessionState
 
         return SessionState(self._store, conversation_id, extension)
 
@@ -260,12 +241,8 @@ def _working_directory() -> Path | None:
         return None
 
 
-def _known(value: Any) -> Any:
-    return UNKNOWN if value is None else value
-
-
 def _store_in(home: Path | None) -> SessionStore:
-    from hermes_ext._session_state import MemoryStore, SQLiteStore
+    from hermes_ext._turns.session_state import MemoryStore, SQLiteStore
 
     if home is None:
         return MemoryStore()
@@ -290,594 +267,3 @@ def _extension_name(thing: Any) -> str:
     if not isinstance(module, str):
         module = type(thing).__module__
     return module.rpartition(".")[2] or "inline"
-
-
-class _SchemaChecks:
-    """Checks of rewritten tool arguments, one compiled validator per tool."""
-
-    def __init__(self, schemas: ToolSchemas) -> None:
-        self._schemas = schemas
-        self._lock = threading.Lock()
-        self._validators: dict[str, tuple[Any, Any]] = {}
-
-    def error(self, tool_name: str, args: dict[str, Any]) -> str | None:
-        """What is wrong with the arguments, or None."""
-        schema = self._schema(tool_name)
-        if schema is None:
-            return None
-        from jsonschema.exceptions import best_match
-
-        try:
-            problem = best_match(self._validator(tool_name, schema).iter_errors(args))
-        except Exception as error:  # noqa: BLE001 - a host's or server's schema fails in many ways
-            return f"the schema itself cannot be used ({type(error).__name__}: {error})"
-        return None if problem is None else f"{problem.json_path}: {problem.message}"
-
-    def _schema(self, tool_name: str) -> Mapping[str, Any] | None:
-        if callable(self._schemas):
-            return self._schemas(tool_name)
-        return self._schemas.get(tool_name)
-
-    def _validator(self, tool_name: str, schema: Mapping[str, Any]) -> Any:
-        from jsonschema.validators import validator_for
-        from referencing import Registry
-
-        with self._lock:
-            known = self._validators.get(tool_name)
-            if known is None or known[0] is not schema:
-                # The registry is empty: without it an unknown `$ref` would be fetched.
-                known = (schema, validator_for(schema)(schema, registry=Registry()))
-                self._validators[tool_name] = known
-            return known[1]
-
-
-class Turn(_turn.TurnCore):
-    """One turn of one session: where a host calls the hooks. Made by `Runtime.turn`.
-
-    Attributes:
-        runtime: the runtime that it belongs to, fixed for the turn.
-        kept: injections that stay for the rest of the turn.
-        host: for the host adapter's own use.
-    """
-
-    __slots__ = ("_scope", "_token", "conversation_id", "host", "kept", "runtime")
-
-    def __init__(
-        self,
-        runtime: Runtime,
-        *,
-        session_id: str,
-        conversation_id: str,
-        turn_id: str | None,
-        task_id: str | None,
-        **scope: Any,
-    ) -> None:
-        super().__init__(session_id, turn_id, task_id)
-        self.runtime = runtime
-        self.conversation_id = conversation_id
-        self.kept: tuple[Kept, ...] = ()
-        self.host: Any = None
-        self._token: Any = None
-        self._scope = Scope(
-            session_id=session_id,
-            conversation_id=conversation_id,
-            turn_id=self.uid,
-            task_id=_known(task_id),
-            state=self.state,
-            session_state_of=self._session_state_of,
-            check_tool_args=runtime._schemas.error if runtime._schemas is not None else None,
-            **scope,
-        )
-        _turn.begin(self)
-
-    def _session_state_of(self, extension: str) -> SessionState:
-        return self.runtime.session_state(self.conversation_id, extension)
-
-    def session_state_of_module(self, module: str) -> SessionState | None:
-        """The session state of the extension that a module belongs to; None for other modules."""
-        extension = self.runtime.owner_of(module)
-        return None if extension is None else self._session_state_of(extension)
-
-    # -- life -------------------------------------------------------------------------------
-
-    def __enter__(self) -> Self:
-        self._token = _turn.set_current(self)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        token, self._token = self._token, None
-        self.close()
-        if token is not None:
-            # A host may end a turn in another context (an async fixture, a thread of a pool): that
-            # one never had this turn, and the one that had it finds it closed.
-            with suppress(ValueError):
-                _turn.reset_current(token)
-
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(self, *exc: Any) -> None:
-        self.__exit__(*exc)
-
-    def close(self) -> None:
-        """End the turn: its state is gone, and its tool calls are refused from now on."""
-        _turn.end(self)
-
-    def bind(
-        self,
-        *,
-        session_id: str | None = None,
-        turn_id: str | None = None,
-        task_id: str | None = None,
-    ) -> None:
-        """Tell ids that the host made, or changed, after the turn began.
-
-        Handlers keep seeing the `turn_id` that the turn began with, as the decision log does.
-        """
-        super().bind(session_id=session_id, turn_id=turn_id, task_id=task_id)
-        self._scope = self._scope.replace(session_id=self.session_id, task_id=_known(self.task_id))
-
-    # -- input ------------------------------------------------------------------------------
-
-    def transform_user_input(
-        self,
-        message: Any,
-        *,
-        text: str | None = None,
-        origin: str | None = None,
-        command: str | None = None,
-    ) -> ChainOutcome:
-        """Run the hook on what the user wrote.
-
-        Args:
-            message: the text (`str`), or a list of content parts.
-            text: what was typed, where it is not the whole text of the parts.
-            origin: where this text came from, if not from where the turn did (`steer`).
-            command: the skill whose slash command the text came with.
-
-        Returns:
-            The outcome; `final(message)` is what to go on with unless it is blocked or answered.
-        """
-        event, scope = self._input(message, text, origin, command)
-        return self._sync(HookName.TRANSFORM_USER_INPUT, event, scope, message)
-
-    async def atransform_user_input(
-        self,
-        message: Any,
-        *,
-        text: str | None = None,
-        origin: str | None = None,
-        command: str | None = None,
-    ) -> ChainOutcome:
-        """`transform_user_input`, awaited."""
-        event, scope = self._input(message, text, origin, command)
-        return await self._async(HookName.TRANSFORM_USER_INPUT, event, scope, message)
-
-    def _input(
-        self, message: Any, text: str | None, origin: str | None, command: str | None
-    ) -> tuple[UserInput, Scope]:
-        content = message if isinstance(message, list) else None
-        typed = text_of(message) if text is None else text
-        event = UserInput(text=typed, content=content, command=command)
-        return event, self._scope.replace(origin=origin) if origin else self._scope
-
-    # -- requests ---------------------------------------------------------------------------
-
-    def before_llm_call(
-        self,
-        messages: Sequence[Message],
-        system_prompt: str = "",
-        *,
-        api_call_count: int | None = None,
-        request_id: str | None = None,
-        model: str | None = None,
-    ) -> ChainOutcome:
-        """Run the hook on a request to the model; `apply` puts the outcome into the request.
-
-        Args:
-            messages: chat-completions messages, without the system message.
-            system_prompt: the system prompt.
-            api_call_count: 1 for the turn's first request; a retry keeps its number.
-            request_id: the host's id of the request.
-            model: the model asked, if it is not the turn's.
-        """
-        event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
-        # A list of its own for the log, which reads it after the host has gone on.
-        outcome = self._sync(HookName.BEFORE_LLM_CALL, event, scope, list(messages))
-        self._keep(outcome, len(messages))
-        return outcome
-
-    async def abefore_llm_call(
-        self,
-        messages: Sequence[Message],
-        system_prompt: str = "",
-        *,
-        api_call_count: int | None = None,
-        request_id: str | None = None,
-        model: str | None = None,
-    ) -> ChainOutcome:
-        """`before_llm_call`, awaited."""
-        event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
-        outcome = await self._async(HookName.BEFORE_LLM_CALL, event, scope, list(messages))
-        self._keep(outcome, len(messages))
-        return outcome
-
-    def _request(
-        self,
-        messages: Sequence[Message],
-        system_prompt: str,
-        api_call_count: int | None,
-        request_id: str | None,
-        model: str | None,
-    ) -> tuple[LLMRequest, Scope]:
-        event = LLMRequest(
-            messages=messages if isinstance(messages, list) else list(messages),
-            system_prompt=system_prompt,
-            api_call_count=_known(api_call_count),
-            request_id=request_id,
-        )
-        return event, self._scope.replace(model=model) if model else self._scope
-
-    def _keep(self, outcome: ChainOutcome, place: int) -> None:
-        """Remember injections that are to stay; the same one of the same handler stays once."""
-        with self.lock:
-            for kind in _KINDS:
-                for text in _injections(outcome, kind):
-                    self._keep_one(kind, text, place)
-
-    def _keep_one(self, kind: InjectionKind, text: Injection, place: int) -> None:
-        handler = _injector(text)
-        known = any((one.kind, one.handler, one.text) == (kind, handler, text) for one in self.kept)
-        if text.keep == "turn" and not known:
-            self.kept = (*self.kept, Kept(kind, text, handler, place))
-
-    def new_texts(
-        self, outcome: ChainOutcome, kind: InjectionKind, kept: Sequence[Kept]
-    ) -> tuple[str, ...]:
-        """What an outcome injects that `kept` does not already hold.
-
-        Args:
-            outcome: of `before_llm_call`.
-            kind: `system` or `user`.
-            kept: the injections that stood before this request.
-        """
-        there = {(one.handler, one.text) for one in kept if one.kind == kind}
-        return tuple(
-            str(text)
-            for text in _injections(outcome, kind)
-            if (_injector(text), str(text)) not in there
-        )
-
-    def apply(
-        self, outcome: ChainOutcome, messages: Sequence[Message], system_prompt: str = ""
-    ) -> tuple[list[Message], str]:
-        """A request as the outcome of its `before_llm_call` wants it.
-
-        Args:
-            outcome: neither blocked nor answered.
-            messages: what the hook was called with.
-            system_prompt: likewise.
-
-        Returns:
-            Messages and system prompt to send. The turn's own injections (`keep="turn"`) are in
-            them, at the place where they first stood. The arguments are not changed.
-        """
-        body = outcome.final(list(messages))
-        # What this very request was the first to inject is put in as new, and kept for later ones.
-        new = {id(text) for kind in _KINDS for text in _injections(outcome, kind)}
-        kept = [one for one in self.kept if id(one.text) not in new]
-        system: list[Message] = [{"role": "system", "content": system_prompt}]
-        composed = compose(
-            [*(system if system_prompt else []), *body],
-            system=self.new_texts(outcome, "system", kept),
-            user=self.new_texts(outcome, "user", kept),
-            kept=kept,
-        )
-        head, rest = split_system(composed)
-        return rest, text_of(head.get("content")) if head is not None else ""
-
-    # -- tool calls -------------------------------------------------------------------------
-
-    def intercept_tool_call(
-        self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
-    ) -> ChainOutcome:
-        """Run the hook on a tool call, and ask a person where a handler wants it.
-
-        Args:
-            tool_name: the tool.
-            tool_args: its arguments. They are not changed.
-            tool_call_id: the host's id of the call; one is made up where it is None or empty.
-
-        Returns:
-            The outcome: if it is blocked, `as_tool_result()` goes to the model; if it is answered,
-            `value` does; else the tool runs with `final(tool_args)`.
-
-        Raises:
-            TurnEndedError: the turn is over.
-        """
-        outcome = self.judge_tool_call(tool_name, tool_args, tool_call_id=tool_call_id)
-        return self.settle(outcome, tool_name, outcome.final(tool_args))
-
-    async def aintercept_tool_call(
-        self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
-    ) -> ChainOutcome:
-        """`intercept_tool_call`, awaited."""
-        event = self._call(tool_name, tool_args, tool_call_id)
-        refused = self._refused(event)
-        if refused is not None:
-            return refused
-        outcome = await self._async(HookName.INTERCEPT_TOOL_CALL, event, self._scope, tool_args)
-        if outcome.action != Action.ASK:
-            return outcome
-        final = outcome.final(tool_args)
-        answers: list[Approval] = []
-        for request in self._questions(outcome, tool_name, final):
-            answers.append(await self._aanswer(request))
-            if not answers[-1].approved:
-                return self._resolved(outcome, answers[-1], request)
-        return self._resolved(outcome, _yes(answers), None)
-
-    def judge_tool_call(
-        self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
-    ) -> ChainOutcome:
-        """`intercept_tool_call` without asking anybody: `settle` does that, later."""
-        event = self._call(tool_name, tool_args, tool_call_id)
-        refused = self._refused(event)
-        if refused is not None:
-            return refused
-        return self._sync(HookName.INTERCEPT_TOOL_CALL, event, self._scope, tool_args)
-
-    def settle(
-        self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any]
-    ) -> ChainOutcome:
-        """Ask a person about a call, where the outcome is `ask`; else return it as it is.
-
-        Args:
-            outcome: of `judge_tool_call`.
-            tool_name: the tool.
-            tool_args: the final arguments: a yes covers these and no others.
-        """
-        if outcome.action != Action.ASK:
-            return outcome
-        answers: list[Approval] = []
-        for request in self._questions(outcome, tool_name, tool_args):
-            answers.append(self._answer(request))
-            if not answers[-1].approved:
-                return self._resolved(outcome, answers[-1], request)
-        return self._resolved(outcome, _yes(answers), None)
-
-    def _call(self, tool_name: str, tool_args: Any, tool_call_id: str | None) -> ToolCall:
-        if self.closed:
-            raise TurnEndedError(
-                f"{tool_name} was called after its turn had ended",
-                hint="Open a turn for it with Runtime.turn(...)",
-            )
-        return ToolCall(
-            tool_name=tool_name,
-            tool_args=tool_args,
-            tool_call_id=tool_call_id or self.new_call_id(),
-        )
-
-    def _refused(self, call: ToolCall) -> ChainOutcome | None:
-        """The refusal of every call while a required extension is not loaded."""
-        if self.runtime.refusal is None:
-            return None
-        outcome = ChainOutcome.refused(self.runtime.refusal, "hermes-ext", call)
-        self._write(HookName.INTERCEPT_TOOL_CALL, call, call.value, outcome)
-        return outcome
-
-    def _questions(
-        self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any]
-    ) -> Iterator[ApprovalRequest]:
-        from hermes_ext._decisions import canonical_digest
-
-        for ask in outcome.asks:
-            key = ask.key or canonical_digest([tool_name, tool_args])
-            yield ApprovalRequest(
-                extension=ask.extension,
-                handler=ask.handler,
-                tool_name=tool_name,
-                tool_args=tool_args,
-                reason=ask.reason,
-                rule_key=f"{ask.extension}:{ask.handler}:{key}",
-                session_id=self.session_id,
-                turn_id=self.uid,
-            )
-
-    def _answer(self, request: ApprovalRequest) -> Approval:
-        approver = self.runtime.approver
-        if approver is None:
-            return nobody_there(request, approve=self.runtime.approve_without_human)
-        try:
-            answer = approver(request)
-            if inspect.isawaitable(answer):
-                from hermes_ext._aio import wait_for
-
-                answer = wait_for(answer)
-        except Exception:  # noqa: BLE001 - the host's code; a broken approver has not said yes
-            return _approver_failed(request)
-        return as_approval(answer, request)
-
-    async def _aanswer(self, request: ApprovalRequest) -> Approval:
-        approver = self.runtime.approver
-        if approver is None:
-            return nobody_there(request, approve=self.runtime.approve_without_human)
-        import asyncio
-
-        try:
-            answer = await asyncio.to_thread(approver, request)
-            if inspect.isawaitable(answer):
-                answer = await answer
-        except Exception:  # noqa: BLE001 - the host's code; a broken approver has not said yes
-            return _approver_failed(request)
-        return as_approval(answer, request)
-
-    def _resolved(
-        self, outcome: ChainOutcome, answer: Approval, request: ApprovalRequest | None
-    ) -> ChainOutcome:
-        settled = outcome.resolved(answer.approved, message=answer.message, by=answer.by)
-        if request is not None:
-            settled = evolve(settled, blocked_by=request.extension)
-        call = settled.event
-        final = None if call is None else call.value
-        self._write(HookName.INTERCEPT_TOOL_CALL, call, final, settled)
-        return settled
-
-    # -- results ----------------------------------------------------------------------------
-
-    def transform_tool_result(
-        self,
-        tool_name: str,
-        tool_args: dict[str, Any],
-        result: str,
-        *,
-        tool_call_id: str | None = None,
-        status: str = "ok",
-        duration_ms: int | None = None,
-    ) -> ChainOutcome:
-        """Run the hook on a tool's result, before the model sees it.
-
-        Args:
-            tool_name: the tool that ran.
-            tool_args: with these arguments.
-            result: what it gave.
-            tool_call_id: the id that `intercept_tool_call` was given.
-            status: `ok` or `error`.
-            duration_ms: how long it ran, in milliseconds.
-        """
-        event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
-        return self._sync(HookName.TRANSFORM_TOOL_RESULT, event, self._scope, result)
-
-    async def atransform_tool_result(
-        self,
-        tool_name: str,
-        tool_args: dict[str, Any],
-        result: str,
-        *,
-        tool_call_id: str | None = None,
-        status: str = "ok",
-        duration_ms: int | None = None,
-    ) -> ChainOutcome:
-        """`transform_tool_result`, awaited."""
-        event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
-        return await self._async(HookName.TRANSFORM_TOOL_RESULT, event, self._scope, result)
-
-    def _result(
-        self,
-        tool_name: str,
-        tool_args: dict[str, Any],
-        result: str,
-        tool_call_id: str | None,
-        status: str,
-        duration_ms: int | None,
-    ) -> ToolResult:
-        return ToolResult(
-            tool_name=tool_name,
-            tool_args=tool_args,
-            tool_call_id=tool_call_id or self.new_call_id(),
-            result=result,
-            status=status,
-            duration_ms=_known(duration_ms),
-        )
-
-    # -- running a chain --------------------------------------------------------------------
-
-    def _chain_of(self, hook: HookName, event: Any, scope: Scope) -> CompiledChain:
-        tool = getattr(event, "tool_name", None)
-        return self.runtime.manager.chain(hook, tool, str(scope.origin))
-
-    def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
-        chain = self._chain_of(hook, event, scope)
-        with _turn.entered(self):
-            outcome = run(chain, event, scope)
-        _log_failures(chain, outcome)
-        if _is_decided(chain, outcome):
-            self._write(hook, event, before, outcome)
-        return outcome
-
-    async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
-        chain = self._chain_of(hook, event, scope)
-        with _turn.entered(self):
-            outcome = await arun(chain, event, scope)
-        _log_failures(chain, outcome)
-        if _is_decided(chain, outcome):
-            self._write(hook, event, before, outcome)
-        return outcome
-
-    def _write(self, hook: HookName, event: Any, before: Any, outcome: ChainOutcome) -> None:
-        log = self.runtime.log
-        if log is None or not log.on:
-            return
-        from hermes_ext._decisions import DecisionEvent
-
-        log.write(
-            DecisionEvent(
-                hook=str(hook),
-                before=before,
-                outcome=partial(_logged, outcome),
-                turn=self.uid,
-                session=self.session_id,
-                conversation=self.conversation_id,
-                tool=getattr(event, "tool_name", None),
-                tool_call_id=getattr(event, "tool_call_id", None),
-            )
-        )
-
-
-def _log_failures(chain: CompiledChain, outcome: ChainOutcome) -> None:
-    """One record for each handler that failed, with its traceback."""
-    # Building an outcome's steps costs more than most chains: not where nobody can have failed.
-    if outcome is chain.passed or chain.members.isdisjoint(chain.failures.ailing):
-        return
-    # What a handler raised may quote the input, which is to be in no log if it was taken away.
-    taken_away = outcome.blocked or outcome.changed
-    quiet = chain.hook is HookName.TRANSFORM_USER_INPUT and taken_away
-    for step in outcome.steps:
-        if step.error is None:
-            continue
-        if quiet:
-            kind = type(step.error.cause).__name__ if step.error.cause else step.error.kind
-            who = f"{step.extension}, {chain.hook.value}: {step.handler}"
-            logger.warning("%s failed (%s) at %s:%s", who, kind, step.error.path, step.error.line)
-        else:
-            logger.warning("%s", "\n".join(filter(None, (str(step.error), step.error.traceback))))
-
-
-def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:
-    """Whether there is something to log: nobody decides in an empty chain, and asks are settled."""
-    return bool(chain) and outcome.action is not Action.ASK
-
-
-def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:
-    return outcome.system_injections if kind == "system" else outcome.user_injections
-
-
-def _injector(text: Injection) -> str:
-    return f"{text.extension}/{text.handler}"
-
-
-def _logged(outcome: ChainOutcome) -> dict[str, Any]:
-    """An outcome as the decision log wants it; the log keeps a digest of the value."""
-    return {
-        **outcome.to_json(),
-        "value": outcome.final(outcome.value),
-        "metadata": dict(outcome.metadata),
-    }
-
-
-def _yes(answers: Sequence[Approval]) -> Approval:
-    """All said yes; if the user's setting said one of them, that is what is to be known."""
-    by = next((answer.by for answer in answers if answer.by != "person"), "person")
-    return Approval(approved=True, by=by)
-
-
-def _approver_failed(request: ApprovalRequest) -> Approval:
-    logger.exception("the approver failed; the call is refused")
-    return Approval(
-        approved=False, by="nobody", message=f"Approval failed, so it is refused: {request.reason}"
-    )

@@ -67,7 +67,7 @@ def test_list_shows_what_the_last_load_recorded(home):
 
 
 def test_list_tells_problems_with_file_and_line(home):
-    """B75: a name that is nowhere is shown with its line, and with the name that was meant."""
+    """A name that is nowhere is shown with its line, and with the name that was meant."""
     home.add("alpha")
     home.write_config("extensions:\n  observe:\n  - alhpa\n")
 
@@ -91,7 +91,7 @@ def test_list_of_a_config_that_does_not_parse(home):
 
 
 def test_the_off_switch_is_told(home, monkeypatch):
-    """B51: with HERMES_EXT_OFF set, `list` and `doctor` say that everything is off."""
+    """With HERMES_EXT_OFF set, `list` and `doctor` say that everything is off."""
     home.add("alpha")
     monkeypatch.setenv("HERMES_EXT_OFF", "1")
 
@@ -107,7 +107,7 @@ def test_the_off_switch_is_told(home, monkeypatch):
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_extension_locks_nothing(home, kind):
-    """B51: `list` works, `--load` and `doctor` tell it, and it can be disabled."""
+    """`list` works, `--load` and `doctor` tell it, and it can be disabled."""
     home.add("broken-one", BROKEN[kind])
     home.add("alpha")
     home.run("install")
@@ -184,7 +184,7 @@ def test_a_module_in_the_working_directory_is_not_imported(home, tmp_path):
 
 
 def test_a_disabled_extension_is_not_loaded(home):
-    """B34: once disabled, a new process runs nothing of it; named on and off, it is off."""
+    """Once disabled, a new process runs nothing of it; named on and off, it is off."""
     path = home.add("quiet", SENTINEL + GOOD)
     home.write_config("extensions:\n  on: [quiet]\n")
 
@@ -198,7 +198,7 @@ def test_a_disabled_extension_is_not_loaded(home):
 
 
 def test_a_disabled_and_deleted_extension_is_only_a_line(home):
-    """B34: a name left in the configuration is one `missing` line; `enable` takes it out again."""
+    """A name left in the configuration is one `missing` line; `enable` takes it out again."""
     home.write_config("extensions:\n  disabled: [gone]\n")
 
     assert row(home.run("list", "--json"), "gone")["status"] == "missing"
@@ -246,7 +246,7 @@ def test_an_installed_one_is_turned_on_and_off_by_the_on_list(home, installed):
 
 @pytest.mark.parametrize("spelling", ["ping-island", "ping_island", "Ping_Island", "PING.ISLAND"])
 def test_either_spelling_is_one_extension(home, spelling):
-    """B58: hyphen, underscore and case make no difference, and nothing is written twice."""
+    """Hyphen, underscore and case make no difference, and nothing is written twice."""
     home.add("ping_island", manifest="name: ping-island\n")
 
     first = home.run("disable", spelling, "--json")
@@ -260,7 +260,7 @@ def test_either_spelling_is_one_extension(home, spelling):
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "..", "/etc/passwd", "x:y"])
 def test_a_name_that_is_a_path_is_refused(home, name):
-    """B58: names that reach elsewhere are unknown, and nothing is written."""
+    """Names that reach elsewhere are unknown, and nothing is written."""
     output = home.run("disable", name)
 
     assert output.code == 2
@@ -407,7 +407,7 @@ ODD_DESCRIPTION = (
     ids=["C", "C, no UTF-8 mode", "ascii", "utf-8"],
 )
 def test_any_path_and_text_can_be_printed(home, env):
-    """B73: odd paths and texts are printed in any locale, escaped, never as markup."""
+    """Odd paths and texts are printed in any locale, escaped, never as markup."""
     home.add("spaced é 😀", manifest=ODD_DESCRIPTION)
     odd = os.fsencode(home.path / "extensions") + b"/undecodable-\xff"
     os.mkdir(odd)
@@ -430,7 +430,7 @@ def test_any_path_and_text_can_be_printed(home, env):
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_a_config_in_any_common_form_is_read_and_changed(home, encoding, newline):
-    """B73: byte-order mark and CRLF are read in any locale, and stay when a list is changed."""
+    """Byte-order mark and CRLF are read in any locale, and stay when a list is changed."""
     home.add("alpha")
     text = f"# é 😀{newline}extensions:{newline}  disabled: []{newline}"
     home.config.write_bytes(text.encode(encoding))

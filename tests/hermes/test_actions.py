@@ -1,4 +1,4 @@
-"""Every action of every hook, through the real Hermes: `hermes -z` with an extension in its home."""
+"""Every action of every hook, through the real `hermes -z` with an extension in its home."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def results_of(model: ScriptedModel, request: int = -1) -> list[str]:
 
 class TestInput:
     def test_rewrite(self, model_factory: ModelFactory, hermes: HomeFactory) -> None:
-        """A rewritten input is what the model gets and what is saved; the original is in neither."""
+        """A rewritten input is what the model gets and what is saved; the original is nowhere."""
         model = model_factory([Reply("Done.")])
         home = hermes(model)
         home.extension(
             "upper",
             HEAD
             + "@register_hook('transform_user_input')\n"
-            + "def up(user_message):\n    return HookResult.rewrite('PLAN FIRST: ' + user_message[::-1])\n",
+            + "def up(user_message):\n"
+            + "    return HookResult.rewrite('PLAN FIRST: ' + user_message[::-1])\n",
         )
         run = home.oneshot("fix zebra").check()
         assert run.stdout == "Done.\n"
@@ -88,14 +89,15 @@ class TestRequest:
     def test_inject_system(
         self, model_factory: ModelFactory, hermes: HomeFactory, api_mode: str
     ) -> None:
-        """Injected system text stands once at the end of each request's system prompt, and is not saved."""
+        """Injected text stands once at the end of each system prompt, and is not saved."""
         model = model_factory([Reply(tool_calls=(write("a.txt"),)), Reply("Done.")])
         home = hermes(model, api_mode=api_mode)
         home.extension(
             "rules",
             HEAD
             + "@register_hook('before_llm_call')\n"
-            + "def rules(system_prompt):\n    return HookResult.inject_system('RULE-ONE applies.')\n",
+            + "def rules(system_prompt):\n"
+            + "    return HookResult.inject_system('RULE-ONE applies.')\n",
         )
         home.oneshot("hello").check()
         assert len(model.main_requests) == 2
@@ -109,7 +111,7 @@ class TestRequest:
     def test_inject_user(
         self, model_factory: ModelFactory, hermes: HomeFactory, api_mode: str
     ) -> None:
-        """Injected user text comes last in its request: in the user's message, or after tool results."""
+        """Injected user text comes last: in the user's message, or after tool results."""
         model = model_factory([Reply(tool_calls=(write("a.txt"),)), Reply("Done.")])
         home = hermes(model, api_mode=api_mode)
         home.extension(
@@ -163,7 +165,7 @@ class TestRequest:
         assert [content for _, content in home.session_rows()] == ["what is it", "From the cache."]
 
     def test_block(self, model_factory: ModelFactory, hermes: HomeFactory) -> None:
-        """A blocked request ends the turn with the reason, and nothing more is sent in that turn."""
+        """A blocked request ends the turn with the reason; nothing more is sent in it."""
         model = model_factory([Reply(tool_calls=(write("a.txt"),))])
         home = hermes(model)
         home.extension(
@@ -201,7 +203,8 @@ class TestToolCall:
             "dry-run",
             HEAD
             + "@register_hook('intercept_tool_call', tools=['write_file'])\n"
-            + "def dry(tool_args):\n    return HookResult.answer('DRY RUN: ' + tool_args['path'])\n",
+            + "def dry(tool_args):\n"
+            + "    return HookResult.answer('DRY RUN: ' + tool_args['path'])\n",
         )
         home.oneshot("go").check()
         assert results_of(model)[0].startswith("DRY RUN: a.txt")
@@ -237,7 +240,7 @@ class TestToolCall:
         assert (home.project / "a.txt").exists()
 
     def test_block(self, model_factory: ModelFactory, hermes: HomeFactory) -> None:
-        """A blocked call reaches the model as an error that names the extension; no file is touched."""
+        """A blocked call is an error that names the extension to the model; no file is touched."""
         model = model_factory([Reply(tool_calls=(write("a.txt"),)), Reply("Understood.")])
         home = hermes(model)
         home.extension(
@@ -343,14 +346,16 @@ class TestSeveralExtensions:
                 name,
                 HEAD
                 + "@register_hook('transform_user_input')\n"
-                + f"def text(user_message):\n    return HookResult.rewrite(user_message + ' {name}')\n"
+                + "def text(user_message):\n"
+                + f"    return HookResult.rewrite(user_message + ' {name}')\n"
                 + "@register_hook('before_llm_call')\n"
                 + "def messages(messages):\n"
                 + f"    messages[-1]['content'] += ' m-{name}'\n"
                 + "    return HookResult.rewrite(messages)\n"
                 + "@register_hook('intercept_tool_call')\n"
                 + "def args(tool_args):\n"
-                + f"    return HookResult.rewrite({{**tool_args, 'content': tool_args['content'] + ' {name}'}})\n",
+                + f"    content = tool_args['content'] + ' {name}'\n"
+                + "    return HookResult.rewrite({**tool_args, 'content': content})\n",
             )
         home.oneshot("go").check()
         assert model.main_requests[0].last_user == "go one two m-one m-two"

@@ -59,7 +59,8 @@ def test_each_costs_a_line(model_factory: ModelFactory, hermes: HomeFactory) -> 
     assert "[stringly]" in refused
     assert not (home.project / "a.txt").exists()
     for name, (_, told) in BROKEN.items():
-        [line] = [line for line in run.stderr.splitlines() if f" {name}:" in line]
+        said = f" {name} is not in force"
+        [line] = [line for line in run.stderr.splitlines() if said in line]
         assert told in line
 
     listed = home.cli("extensions", "list", "--load", "--deadline", "20")

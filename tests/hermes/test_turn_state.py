@@ -68,7 +68,7 @@ def test_six_ways_to_end(hermes: HomeFactory) -> None:
         home,
         TOOLS
         + """
-from hermes_ext._turn import open_turn_count
+from hermes_ext._turns.state import open_turn_count
 agent = stage.agent()
 left, kinds = [], {}
 
@@ -129,7 +129,7 @@ def test_a_session_that_is_renamed(hermes: HomeFactory) -> None:
         home,
         TOOLS
         + """
-from hermes_ext._turn import open_turn_count
+from hermes_ext._turns.state import open_turn_count
 agent = stage.agent(session_id='first')
 both = (write('a'), write('b'))
 stage.say(agent, 'renamed', Reply(tool_calls=(ToolUse('rename'), jot('same batch'))),
@@ -168,7 +168,7 @@ def test_a_background_review(hermes: HomeFactory) -> None:
         + """
 from time import monotonic
 from hermes_ext import get_turn_state
-from hermes_ext._turn import open_turn_count
+from hermes_ext._turns.state import open_turn_count
 begin_review, reviewed = threading.Event(), threading.Event()
 steps = []
 def auxiliary(request):
@@ -255,9 +255,9 @@ def test_many_turns(hermes: HomeFactory) -> None:
         """
         import gc
         from concurrent.futures import ThreadPoolExecutor
-        from hermes_ext import _turn
+        from hermes_ext._turns import state as _turn
         from hermes_ext.hosts.hermes import tools
-        from hermes_ext.runtime import Turn
+        from hermes_ext._turns.turn import Turn
 
         def script(request):
             if request.messages[-1]['role'] == 'tool':

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from hermes_ext.__about__ import __version__
-from hermes_ext._config import hermes_home
-from hermes_ext._records import HOOKS, did_you_mean, printable
-from hermes_ext._switches import UnknownExtensionError
+from hermes_ext._install.config import hermes_home
+from hermes_ext._install.records import HOOKS, did_you_mean, printable
+from hermes_ext._install.switches import UnknownExtensionError
 from hermes_ext.cli._commands import COMMANDS, Request, Result
 from hermes_ext.cli._loading import LOAD_SECONDS
 from hermes_ext.cli._pages import Page, show

@@ -15,11 +15,11 @@ from typing import Any
 
 from attrs import asdict
 
-from hermes_ext._config import read_config
-from hermes_ext._discovery import discover
-from hermes_ext._doctor import examine, is_broken
-from hermes_ext._loader import load
-from hermes_ext._records import HOOKS, Status, printable
+from hermes_ext._install.config import read_config
+from hermes_ext._install.discovery import discover
+from hermes_ext._install.doctor import examine, is_broken
+from hermes_ext._install.loader import load
+from hermes_ext._install.records import HOOKS, Status, printable
 from hermes_ext.cli._loading import Host
 from hermes_ext.exceptions import HermesExtError
 
@@ -63,7 +63,7 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _orders(handlers: Any) -> dict[str, Any]:
-    from hermes_ext._manager import HookManager
+    from hermes_ext._chain.manager import HookManager
 
     manager = HookManager(handlers)
     orders: dict[str, Any] = {}

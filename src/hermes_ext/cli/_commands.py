@@ -9,14 +9,14 @@ from typing import Any
 
 from attrs import frozen
 
-from hermes_ext import _install, _switches
-from hermes_ext._config import OFF_SWITCH, ExtensionsConfig, switched_off
-from hermes_ext._discovery import Found, Inventory, discover, inventory
-from hermes_ext._doctor import Finding, Severity, examine, in_order
-from hermes_ext._install import hermes_agent_version
-from hermes_ext._records import ExtensionRecord, Status, canonical_name, printable
-from hermes_ext._settings import plain_settings
-from hermes_ext._switches import unknown_extension
+from hermes_ext._install import hermes_home, switches
+from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
+from hermes_ext._install.discovery import Found, Inventory, discover, inventory
+from hermes_ext._install.doctor import Finding, Severity, examine, in_order
+from hermes_ext._install.hermes_home import hermes_agent_version
+from hermes_ext._install.records import ExtensionRecord, Status, canonical_name, printable
+from hermes_ext._install.settings import plain_settings
+from hermes_ext._install.switches import unknown_extension
 from hermes_ext.cli._loading import LOAD_SECONDS, load_in_child, look_at_host
 
 _SECRET = re.compile(r"token|secret|passw|credential|api_?key|private_?key", re.IGNORECASE)
@@ -71,13 +71,13 @@ def list_all(request: Request) -> Result:
 
 def enable(request: Request) -> Result:
     """Turns an extension or one hook of it on."""
-    switched = _switches.enable(request.home, request.cwd, request.name, hook=request.hook)
+    switched = switches.enable(request.home, request.cwd, request.name, hook=request.hook)
     return Result(0, switched.to_json())
 
 
 def disable(request: Request) -> Result:
     """Turns an extension or one hook of it off."""
-    switched = _switches.disable(request.home, request.cwd, request.name, hook=request.hook)
+    switched = switches.disable(request.home, request.cwd, request.name, hook=request.hook)
     return Result(0, switched.to_json())
 
 
@@ -153,12 +153,12 @@ def doctor(request: Request) -> Result:
 
 def install(request: Request) -> Result:
     """Puts the plugin into a Hermes home."""
-    return Result(0, _install.install(request.home).to_json())
+    return Result(0, hermes_home.install(request.home).to_json())
 
 
 def uninstall(request: Request) -> Result:
     """Takes the plugin out of a Hermes home."""
-    return Result(0, _install.uninstall(request.home).to_json())
+    return Result(0, hermes_home.uninstall(request.home).to_json())
 
 
 def _seen(request: Request, seen: Inventory) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from typing import Any
 
 from attrs import Factory, frozen
 
-from hermes_ext._importing import IMPORT_SECONDS
-from hermes_ext._install import hermes_agent_version
+from hermes_ext._install.hermes_home import hermes_agent_version
+from hermes_ext._install.importing import IMPORT_SECONDS
 
 # One import may take 20 s before the loader gives it up; a few of those and their start-up fit in.
 LOAD_SECONDS = 90.0

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from hermes_ext._records import printable
+from hermes_ext._install.records import printable
 
 _STYLES = {
     "enabled": "green",

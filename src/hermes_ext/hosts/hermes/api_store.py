@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hermes_ext._hookspecs import HookName
+from hermes_ext._hooks.specs import HookName
 from hermes_ext.hosts.hermes.host import the_host
 
 # A key of the result of `run_conversation`: the input was changed or withheld.

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from hermes_ext._approval import Approval, ApprovalRequest, nobody_there
+from hermes_ext._turns.approval import Approval, ApprovalRequest, nobody_there
 
 logger = logging.getLogger("hermes_ext")
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from hermes_ext._requests import append_text, compose
+from hermes_ext._turns.requests import append_text, compose
 
 Request = dict[str, Any]
 

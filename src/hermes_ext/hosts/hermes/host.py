@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from hermes_ext import _turn
-from hermes_ext._hookspecs import HookName
+from hermes_ext._hooks.specs import HookName
+from hermes_ext._turns import state as turn_state
+from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver
-from hermes_ext.runtime import Runtime, Turn
+from hermes_ext.runtime import Runtime
 
 logger = logging.getLogger("hermes_ext")
 
@@ -152,7 +153,7 @@ class Host:
 
     def find_turn(self, context: dict[str, Any]) -> Turn | None:
         """The open turn of a tool call or request, by the ids that Hermes gives with it."""
-        turn = _turn.find_turn(
+        turn = turn_state.find_turn(
             turn_id=_text(context.get("turn_id")),
             task_id=_text(context.get("task_id")),
             session_id=_text(context.get("session_id")),
@@ -161,12 +162,12 @@ class Host:
 
     def turn_of_agent(self, agent: Any) -> Turn | None:
         """The turn that an agent is in, asked from any thread."""
-        turn = _turn.find_open(lambda one: isinstance(one, Turn) and _runs(one, agent))
+        turn = turn_state.find_open(lambda one: isinstance(one, Turn) and _runs(one, agent))
         return turn if isinstance(turn, Turn) else None
 
     def turn_is_over(self, context: dict[str, Any]) -> bool:
         """Whether a call belongs to a turn that has ended (or was never seen to begin)."""
-        here = _turn.current_turn()
+        here = turn_state.current_turn()
         return bool(context.get("turn_id")) or (here is not None and here.closed)
 
 
@@ -176,7 +177,7 @@ def _runs(turn: Turn, agent: Any) -> bool:
 
 def current_agent_turn(agent: Any) -> Turn | None:
     """The turn that `agent` runs in this context."""
-    turn = _turn.current_turn()
+    turn = turn_state.current_turn()
     return turn if isinstance(turn, Turn) and not turn.closed and _runs(turn, agent) else None
 
 

@@ -6,7 +6,7 @@ import logging
 from types import ModuleType
 from typing import Final
 
-from hermes_ext._hookspecs import HookName
+from hermes_ext._hooks.specs import HookName
 from hermes_ext.hosts.hermes.host import the_host
 
 _LINE: Final = "inbound message: "

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_ext import _import_name
-from hermes_ext._config import switched_off
+from hermes_ext._install import import_name
+from hermes_ext._install.config import switched_off
 
 if TYPE_CHECKING:
     import argparse
@@ -37,7 +37,7 @@ def register(ctx: Any) -> None:
     )
     if switched_off():
         return
-    _import_name.install()
+    import_name.install()
     from hermes_ext.hosts.hermes.seams import attach
 
     attach()

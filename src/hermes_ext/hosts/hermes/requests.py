@@ -17,12 +17,12 @@ from typing import Any
 
 from attrs import frozen
 
-from hermes_ext._hookspecs import HookName
-from hermes_ext._requests import InjectionKind, Kept, Message, compose, split_system, text_of
-from hermes_ext._turn import current_turn
+from hermes_ext._hooks.specs import HookName
+from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system, text_of
+from hermes_ext._turns.state import current_turn
+from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes import forms
 from hermes_ext.hosts.hermes.host import current_agent_turn, hook_is_on, the_host
-from hermes_ext.runtime import Turn
 
 logger = logging.getLogger("hermes_ext")
 

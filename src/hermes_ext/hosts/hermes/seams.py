@@ -23,8 +23,8 @@ logger = logging.getLogger("hermes_ext")
 
 _MARK: Final = "__hermes_ext_seam__"
 
-# Wrapped already, by module and name: a plugin may have wrapped our wrap since, and hides it.
-_wrapped_once: Final[set[tuple[int, str]]] = set()
+# In the module: what of it is wrapped. A plugin may have wrapped our wrap since, and hides it.
+_DONE: Final = "__hermes_ext_wrapped__"
 
 SeamStatus = Literal["attached", "waiting", "missing"]
 
@@ -113,9 +113,10 @@ def _wrap(module: ModuleType, seam: Seam) -> None:
         return
     static = isinstance(raw, staticmethod)
     original = raw.__func__ if static else raw
-    if (id(module), seam.name) in _wrapped_once:
+    done: set[str] = module.__dict__.setdefault(_DONE, set())
+    if seam.name in done:
         return
-    _wrapped_once.add((id(module), seam.name))
+    done.add(seam.name)
     wrapped = _wrapped(original, seam)
     setattr(owner, name, staticmethod(wrapped) if static else wrapped)
 

@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from attrs import define
 
-from hermes_ext._decisions import canonical_digest
-from hermes_ext._hookspecs import HookName
-from hermes_ext._turn import judging_again
+from hermes_ext._hooks.specs import HookName
+from hermes_ext._turns.decisions import canonical_digest
+from hermes_ext._turns.state import judging_again
+from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.host import hook_is_on, the_host
-from hermes_ext.runtime import Turn
 
 logger = logging.getLogger("hermes_ext")
 

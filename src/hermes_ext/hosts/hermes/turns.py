@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from hermes_ext._hookspecs import HookName
+from hermes_ext._hooks.specs import HookName
+from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes import api_store, titles
 from hermes_ext.hosts.hermes.host import hook_is_on, origin_of, the_host
 from hermes_ext.hosts.hermes.inputs import Typed, put_back, take_apart
-from hermes_ext.runtime import Turn
 
 logger = logging.getLogger("hermes_ext")
 

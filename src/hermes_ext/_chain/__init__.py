@@ -1,0 +1,1 @@
+"""Running the handlers of a hook, one after the other, over one value."""

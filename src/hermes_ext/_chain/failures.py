@@ -1,0 +1,235 @@
+"""Failures of handlers: what one was, and how often each handler failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import CodeType
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+from hermes_ext._chain.timeouts import TimedOut
+from hermes_ext._hooks.handler import COMPILED, Handler
+from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
+
+__all__ = [
+    "Crash",
+    "Failure",
+    "FailureBook",
+    "InvalidResult",
+    "crash_of",
+    "handler_error",
+    "kind_of",
+]
+
+SUSPEND_AFTER: Final = 5
+
+
+class InvalidResult(Exception):  # noqa: N818 - not an error to callers: it becomes the handler's failure
+    """A handler returned what it may not; the text says what, and what is expected."""
+
+
+Crash: TypeAlias = tuple[BaseException, list[tuple[CodeType, int]]]
+"""A handler's exception without its frames, and where they were: code and instruction."""
+
+
+def crash_of(error: BaseException, own_frames: int) -> Crash:
+    """Take an exception's frames away.
+
+    They would keep the turn's objects alive, and in a cycle for each crash; where they were is
+    enough to write the traceback when somebody wants to read it.
+    """
+    trace = error.__traceback__
+    error.__traceback__ = None
+    places = []
+    while trace is not None and own_frames:
+        trace = trace.tb_next
+        own_frames -= 1
+    while trace is not None:
+        # Not tb_lineno: it walks the code's line table, which costs more than the exception.
+        places.append((trace.tb_frame.f_code, trace.tb_lasti))
+        trace = trace.tb_next
+    return error, places
+
+
+def _traceback_of(crash: Crash) -> str:
+    """The traceback as text, this package's own frames left out."""
+    from traceback import StackSummary, format_exception, format_exception_only
+
+    error, places = crash
+    frames = [
+        (code.co_filename, _line_of(code, place), code.co_name, None)
+        for code, place in places[-_FRAMES_SHOWN:]
+        if code.co_filename not in _OUR_FILES
+    ]
+    before = error.__cause__ or error.__context__
+    lines = [] if before is None else [*format_exception(before), _WHILE]
+    lines += ["Traceback (most recent call last):\n", *StackSummary.from_list(frames).format()]
+    return "".join([*lines, *format_exception_only(error)])
+
+
+def _line_of(code: CodeType, place: int) -> int:
+    lines = (line for begin, end, line in code.co_lines() if begin <= place < end)
+    return next(lines, None) or code.co_firstlineno
+
+
+_FRAMES_SHOWN: Final = 60
+_WHILE: Final = "\nThen, because of it or while handling it:\n\n"
+_OUR_FILES: Final = frozenset(
+    str(Path(__file__).parents[1] / name)
+    for name in ("_chain/fold.py", "_hooks/handler.py", "_chain/timeouts.py", "_chain/aio.py")
+) | {COMPILED}
+
+
+def handler_error(handler: Handler, crash: Crash) -> HandlerError:
+    """A handler's failure as an error that names everything."""
+    error = crash[0]
+    kind = kind_of(type(error))
+    return HandlerError(
+        f"{handler.name} {_what_happened(handler, kind, error)}",
+        kind=kind,
+        cause=None if isinstance(error, (InvalidResult, TimedOut)) else error,
+        extension=handler.extension,
+        hook=handler.hook.value,
+        path=Path(handler.file) if handler.file else None,
+        line=handler.line or None,
+        hint=_HINTS[kind],
+        traceback=(lambda: _traceback_of(crash)) if kind == "exception" else None,
+    )
+
+
+def _what_happened(handler: Handler, kind: FailureKind, error: BaseException) -> str:
+    if isinstance(error, InvalidResult):
+        return str(error)
+    if isinstance(error, TimedOut):
+        return error.text(handler.timeout)
+    return "was cancelled" if kind == "cancelled" else _raised(error)
+
+
+def kind_of(error: type[BaseException]) -> FailureKind:
+    """What kind of failure an exception class stands for."""
+    if issubclass(error, (InvalidResult, ResultError)):
+        return "invalid-result"
+    if issubclass(error, TimedOut):
+        return "timeout"
+    # By name: importing asyncio for its class would double what importing this package costs.
+    return "cancelled" if error.__name__ == "CancelledError" else "exception"
+
+
+def _type_name(error: type[BaseException]) -> str:
+    kind = kind_of(error)
+    return error.__name__ if kind == "exception" else kind
+
+
+_HINTS: Final[Mapping[FailureKind, str | None]] = {
+    "exception": None,
+    "timeout": "Make it faster, or raise timeout= in register_hook",
+    "cancelled": None,
+    "invalid-result": "Return None or one of HookResult.pass_(), .rewrite(…), .block(…), …",
+}
+
+
+def _raised(cause: BaseException | None) -> str:
+    try:
+        return f"raised {type(cause).__name__}: {cause}"
+    except BaseException as broken:
+        if isinstance(broken, KeyboardInterrupt):
+            raise
+        return f"raised {type(cause).__name__} (its text cannot be read: {type(broken).__name__})"
+
+
+@frozen
+class Failure:
+    """How often a handler failed, for programs to read. Holds no text of the errors.
+
+    Attributes:
+        extension, hook, handler: who.
+        count: failures so far.
+        in_a_row: of them, those since it last worked.
+        last_kind: `exception`, `timeout`, `cancelled` or `invalid-result`.
+        last_type: the exception's class, or the kind.
+        last_time: seconds since the epoch.
+        suspended: whether it is not called any more (five failures in a row, policy `pass`).
+    """
+
+    extension: str
+    hook: str
+    handler: str
+    count: int
+    in_a_row: int
+    last_kind: FailureKind
+    last_type: str
+    last_time: float
+    suspended: bool
+
+
+class _Health:
+    __slots__ = ("count", "in_a_row", "last", "last_at")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.in_a_row = 0
+        self.last: type[BaseException] = Exception
+        self.last_at = 0
+
+
+class FailureBook:
+    """The failures of a set of handlers; shared by their chains, and by threads."""
+
+    def __init__(self, handlers: Iterable[Handler] = ()) -> None:
+        self._health = {handler: _Health() for handler in handlers}
+        self.ailing: set[Handler] = set()
+        """Handlers whose last call failed."""
+        self.suspended: set[Handler] = set()
+        """Handlers that are not to be called any more."""
+
+    # No lock: it would cost as much as raising the exception did. Adding to an int attribute and to
+    # a set are not interrupted by another thread in CPython; without the GIL a count may be lost.
+
+    def note(self, handler: Handler, error: BaseException, began: int) -> None:
+        """Count a failure of a chain that began at `began` (`time.perf_counter_ns`)."""
+        health = self._health[handler]
+        health.count += 1
+        health.in_a_row += 1
+        health.last = type(error)
+        health.last_at = began
+        self.ailing.add(handler)
+        if health.in_a_row >= SUSPEND_AFTER and handler.on_error == "pass":
+            self.suspended.add(handler)
+
+    def worked(self, handlers: Iterable[Handler]) -> None:
+        """Calls of these went well."""
+        for handler in handlers:
+            if handler in self.ailing:
+                self._health[handler].in_a_row = 0
+                self.ailing.discard(handler)
+
+    def inherit(self, other: FailureBook) -> None:
+        """Take over the counts, not the suspensions, of a book from before a reload."""
+        earlier = {_identity(handler): health for handler, health in other._health.items()}
+        for handler, mine in self._health.items():
+            health = earlier.get(_identity(handler), mine)
+            mine.count, mine.last, mine.last_at = health.count, health.last, health.last_at
+
+    def read(self) -> tuple[Failure, ...]:
+        """All handlers that ever failed, sorted."""
+        rows = [
+            Failure(
+                *_identity(handler),
+                health.count,
+                health.in_a_row,
+                kind_of(health.last),
+                _type_name(health.last),
+                time.time() - (time.perf_counter_ns() - health.last_at) / 1e9,
+                handler in self.suspended,
+            )
+            for handler, health in self._health.items()
+            if health.count
+        ]
+        return tuple(sorted(rows, key=lambda row: (row.extension, row.hook, row.handler)))
+
+
+def _identity(handler: Handler) -> tuple[str, str, str]:
+    return handler.extension, handler.hook.value, handler.name

@@ -1,0 +1,576 @@
+"""The chain: a fold of the handlers over one value. Pure: no pluggy, logging, host or disk.
+
+`run` first calls the leading light handlers in a tight loop. As soon as one of them does anything
+but return None, or a handler needs to be waited for, a `_Fold` takes over from that position.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from time import perf_counter_ns
+from typing import Any, Final, TypeAlias
+
+from hermes_ext._chain.failures import Crash, Failure, FailureBook, InvalidResult, crash_of
+from hermes_ext._chain.outcome import (
+    Ask,
+    ChainOutcome,
+    Injection,
+    Record,
+    Step,
+    made_outcome,
+    outgoing,
+    step_of,
+)
+from hermes_ext._chain.timeouts import workers
+from hermes_ext._hooks.handler import CallAll, Handler, caller_of_all
+from hermes_ext._hooks.isolation import identical, own_copy
+from hermes_ext._hooks.payloads import (
+    NO_METADATA,
+    Event,
+    LLMRequest,
+    Scope,
+    ToolCall,
+    UserInput,
+)
+from hermes_ext._hooks.results import Action, HookName, HookResult
+
+__all__ = [
+    "Ask",
+    "ChainOutcome",
+    "CompiledChain",
+    "Failure",
+    "FailureBook",
+    "Injection",
+    "Step",
+    "arun",
+    "run",
+]
+
+
+_BLOCK: Final = Action.BLOCK  # looking a member up in its class takes as long as a call
+
+
+class CompiledChain:
+    """The handlers of one hook that match, in their order, made ready to run. Immutable.
+
+    Args:
+        hook: the hook.
+        handlers: in order, transformers before guards.
+        failures: where failures are counted.
+    """
+
+    __slots__ = ("complete", "failures", "groups", "handlers", "hook", "light", "members", "passed")
+
+    def __init__(
+        self, hook: HookName, handlers: Sequence[Handler], failures: FailureBook | None = None
+    ) -> None:
+        self.hook = hook
+        self.handlers = tuple(handlers)
+        self.failures = FailureBook(handlers) if failures is None else failures
+        self.members = frozenset(self.handlers)
+        self.light = tuple(takewhile(_is_light, self.handlers))
+        self.complete = len(self.light) == len(self.handlers)
+        self.groups = _groups(self.light)
+        self.passed = ChainOutcome(Action.PASS, trace=_Quiet(self.handlers, len(handlers), None))
+
+    def __bool__(self) -> bool:
+        return bool(self.handlers)
+
+
+def _is_light(handler: Handler) -> bool:
+    return handler.inline and not handler.observe
+
+
+# Neighbours that want the same: their calls, how to call them all, the first of
+# them and its place in the chain.
+_Group: TypeAlias = tuple[tuple[Callable[..., Any], ...], CallAll, Handler, int]
+
+
+def _groups(handlers: Sequence[Handler]) -> tuple[_Group, ...]:
+    groups: list[_Group] = []
+    for place, handler in enumerate(handlers):
+        if groups and handler.groups and groups[-1][2].signature == handler.signature:
+            calls, call_all, first, begin = groups[-1]
+            groups[-1] = ((*calls, handler.call), call_all, first, begin)
+        else:
+            call_all = caller_of_all(handler.signature)
+            groups.append(((handler.call,), call_all, handler, place))
+    return tuple(groups)
+
+
+class _Quiet:
+    """The trace of a chain in which everyone passed, up to one that failed if `crash` is given."""
+
+    __slots__ = ("crash", "handlers", "reached")
+
+    asks: tuple[Ask, ...] = ()
+    metadata: Mapping[str, Any] = NO_METADATA
+    system: tuple[Injection, ...] = ()
+    user: tuple[Injection, ...] = ()
+
+    def __init__(self, handlers: tuple[Handler, ...], reached: int, crash: Crash | None) -> None:
+        self.handlers = handlers
+        self.reached = reached
+        self.crash = crash
+
+    def steps(self) -> tuple[Step, ...]:
+        """What each handler did, in order."""
+        return tuple(map(self._step, range(len(self.handlers)), self.handlers))
+
+    def _step(self, place: int, handler: Handler) -> Step:
+        if place == self.reached and self.crash is not None:
+            return step_of(handler, _record_of_crash(handler, self.crash))
+        record = Record(Action.PASS)
+        if place > self.reached:
+            record.skipped = "ended"
+        return step_of(handler, record)
+
+
+def _record_of_crash(handler: Handler, crash: Crash) -> Record:
+    record = Record(Action(handler.on_error))
+    record.failure = crash
+    record.observed = handler.observe
+    if handler.on_error != "pass":
+        record.reason = f"failed ({type(crash[0]).__name__})"
+    return record
+
+
+# -- running ------------------------------------------------------------------------------------
+
+
+def run(
+    chain: CompiledChain,
+    event: Event,
+    scope: Scope,
+    *,
+    strict: bool = False,
+    timed: bool = False,
+) -> ChainOutcome:
+    """Run a chain over an event.
+
+    Args:
+        chain: from `HookManager.chain`.
+        event: what it is about; handlers get copies of its contents.
+        scope: the turn's values.
+        strict: also find out whether handlers change their arguments in place (`Step.mutated`).
+        timed: also measure each handler (`Step.duration_ns`).
+
+    Raises:
+        KeyboardInterrupt: and nothing else, whatever handlers do.
+    """
+    began = perf_counter_ns()
+    failures = chain.failures
+    if strict or timed or (failures.suspended and not chain.members.isdisjoint(failures.suspended)):
+        return _Fold(chain, event, scope, began).examining(strict, timed).finish()
+    for functions, call_all, first, place in chain.groups:
+        calls = iter(functions)
+        try:
+            returned = call_all(calls, event, scope, first, NO_METADATA)
+            if returned is None:
+                continue
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
+            crashed = place + _last(functions, calls)
+            if crashed and failures.ailing:
+                failures.worked(chain.handlers[:crashed])
+            if chain.handlers[crashed].on_error == "block":
+                return _closed(chain, event, began, crashed, error)
+            fold = _Fold(chain, event, scope, began, crashed)
+            fold.failed(chain.handlers[crashed], error, own_frames=2)
+        else:
+            fold = _Fold(chain, event, scope, began, place + _last(functions, calls))
+            if fold.place and failures.ailing:
+                failures.worked(chain.handlers[: fold.place])
+            fold.returned(chain.handlers[fold.place], returned)
+        fold.place += 1
+        return fold.finish()
+    if failures.ailing:
+        failures.worked(chain.light)
+    if chain.complete:
+        return chain.passed
+    return _Fold(chain, event, scope, began, len(chain.light)).finish()
+
+
+def _closed(
+    chain: CompiledChain, event: Event, began: int, place: int, error: BaseException
+) -> ChainOutcome:
+    """The outcome where nobody did anything but one, whose failure blocks."""
+    handler = chain.handlers[place]
+    chain.failures.note(handler, error, began)
+    trace = _Quiet(chain.handlers, place, crash_of(error, own_frames=2))
+    took = perf_counter_ns() - began
+    return made_outcome(
+        _BLOCK, _closing_text(handler, error), event, False, handler.extension, took, trace
+    )
+
+
+def _closing_text(handler: Handler, error: BaseException) -> str:
+    return f"{handler.name} failed ({type(error).__name__}){_SO[handler.hook]}"
+
+
+async def arun(
+    chain: CompiledChain,
+    event: Event,
+    scope: Scope,
+    *,
+    strict: bool = False,
+    timed: bool = False,
+) -> ChainOutcome:
+    """`run`, awaiting async handlers in the caller's loop.
+
+    Raises:
+        KeyboardInterrupt: raised by a handler.
+        asyncio.CancelledError: the caller's task was cancelled.
+    """
+    fold = _Fold(chain, event, scope, perf_counter_ns()).examining(strict, timed)
+    return await fold.finish_async()
+
+
+def _last(functions: tuple[Callable[..., Any], ...], calls: Any) -> int:
+    done: int = len(functions) - calls.__length_hint__()
+    # The first one, if not even its arguments could be made.
+    return done - 1 if done else 0
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except BaseException as broken:
+        if isinstance(broken, KeyboardInterrupt):
+            raise
+        return f"a {type(value).__name__}"
+    text = text if len(text) <= 80 else f"{text[:79]}…"
+    return f"{text} ({type(value).__name__})"
+
+
+class _Fold:
+    """The state of a running chain, and what each handler's result does to it.
+
+    `event` is the value as the handlers left it, `view` what the next handler is shown: the same
+    with the injections so far.
+    """
+
+    # Most chains change few of these: what stays as it is costs nothing.
+    answer: str | None = None
+    asks: tuple[Ask, ...] = ()
+    block: tuple[str, str] | None = None
+    changed = False
+    ended = False
+    examined = False
+    metadata: Mapping[str, Any] = NO_METADATA
+    rewrote = False
+    strict = False
+    system: tuple[Injection, ...] = ()
+    user: tuple[Injection, ...] = ()
+
+    def __init__(
+        self, chain: CompiledChain, event: Any, scope: Scope, began: int, place: int = 0
+    ) -> None:
+        self.began = began
+        self.chain = chain
+        self.event = self.view = event
+        self.scope = scope
+        self.place = place
+        # Of a failure only the crash is kept; its record is made when somebody reads it.
+        self.records: dict[int, Record | Crash] = {}
+
+    def examining(self, strict: bool, timed: bool) -> _Fold:
+        """The same, finding out more about each handler if so wanted."""
+        self.strict, self.examined = strict, strict or timed
+        return self
+
+    def finish(self) -> ChainOutcome:
+        """Call the handlers from `place` on."""
+        handlers = self.chain.handlers
+        while not self.ended and self.place < len(handlers):
+            self.attempt(handlers[self.place])
+            self.place += 1
+        return self.outcome()
+
+    async def finish_async(self) -> ChainOutcome:
+        """As `finish`, awaiting those that are async or have a timeout."""
+        handlers = self.chain.handlers
+        while not self.ended and self.place < len(handlers):
+            handler = handlers[self.place]
+            if handler.inline:
+                self.attempt(handler)
+            else:
+                await self.attempt_async(handler)
+            self.place += 1
+        return self.outcome()
+
+    def _record(self, action: Action) -> Record:
+        record = self.records[self.place] = Record(action)
+        return record
+
+    # -- calling --------------------------------------------------------------------------------
+
+    def attempt(self, handler: Handler) -> None:
+        """Call a handler and settle what it did, waiting for it where that is needed."""
+        if handler in self.chain.failures.suspended:
+            self._record(Action.PASS).skipped = "suspended"
+            return
+        began, view = perf_counter_ns() if self.examined else 0, self.view
+        values: tuple[Any, ...] | None = None
+        try:
+            values = handler.pack(view, self.scope, handler, self.metadata)
+            ended = (handler.call(*values), None) if handler.inline else None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
+            self.failed(handler, error)
+        else:
+            self._settle(handler, *(ended or _waited_for(handler, values)))
+        if self.examined:
+            self._examine(handler, values, began, view)
+
+    async def attempt_async(self, handler: Handler) -> None:
+        """As `attempt`, awaiting a handler that is async or has a timeout."""
+        from hermes_ext._chain.aio import awaited
+
+        if handler in self.chain.failures.suspended:
+            self._record(Action.PASS).skipped = "suspended"
+            return
+        began, view = perf_counter_ns() if self.examined else 0, self.view
+        values: tuple[Any, ...] | None = None
+        try:
+            values = handler.pack(view, self.scope, handler, self.metadata)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the host's state can fail in any way
+            self.failed(handler, error)
+        else:
+            # What is raised here concerns the caller's task; the handler's error is returned.
+            self._settle(handler, *await awaited(handler, handler.call, values))
+        if self.examined:
+            self._examine(handler, values, began, view)
+
+    def _settle(self, handler: Handler, returned: Any, error: BaseException | None) -> None:
+        if error is None:
+            self.returned(handler, returned)
+        elif isinstance(error, KeyboardInterrupt):
+            raise error
+        else:
+            self.failed(handler, error)
+
+    def _examine(
+        self, handler: Handler, values: tuple[Any, ...] | None, began: int, view: Event
+    ) -> None:
+        record = self.records[self.place] = self._record_at(self.place, handler)
+        record.duration_ns = perf_counter_ns() - began
+        if self.strict and values is not None:
+            record.mutated = record.action is not Action.REWRITE and _touched(
+                handler.given(values), view
+            )
+
+    # -- settling -------------------------------------------------------------------------------
+
+    def returned(self, handler: Handler, returned: Any) -> None:
+        """Settle what a handler returned."""
+        event: Event | None = None
+        if returned is not None:
+            try:
+                event = self._checked(handler, returned)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - values can be foreign objects
+                self.failed(handler, error)
+                return
+        if handler in self.chain.failures.ailing:
+            self.chain.failures.worked((handler,))
+        if returned is None:
+            return
+        if handler.observe:
+            self._observed(returned, event)
+            return
+        if returned.metadata:
+            self.metadata = {**self.metadata, **own_copy(dict(returned.metadata))}
+            self._record(Action.PASS)
+        if returned.action is not Action.PASS:
+            record = self._record(returned.action)
+            _SETTLE[returned.action](self, handler, returned, record, event)
+
+    def _checked(self, handler: Handler, returned: Any) -> Event | None:
+        """The event after a rewrite, None for other actions; raises where it is not allowed."""
+        if not isinstance(returned, HookResult):
+            _close(returned)
+            raise InvalidResult(f"returned {_shown(returned)}; expected None or a HookResult")
+        action = returned.action
+        if action not in handler.allowed:
+            kind = "guards of " if handler.guard else ""
+            allowed = ", ".join(one.value for one in Action if one in handler.allowed)
+            raise InvalidResult(
+                f"returned {action.value!r}; {kind}{handler.hook.value} may return {allowed}"
+            )
+        to_the_user = handler.hook is not HookName.INTERCEPT_TOOL_CALL
+        if action is Action.ANSWER and to_the_user and not returned.value.strip():
+            raise InvalidResult("returned 'answer' without text; expected the reply to the user")
+        if action is not Action.REWRITE:
+            return None
+        problem = self.event.problem(returned.value)
+        if problem is not None:
+            raise InvalidResult(
+                f"returned 'rewrite' with {problem}; expected {self.event.expected}"
+            )
+        return self._rewritten(returned.value)
+
+    def _rewritten(self, value: Any) -> Event:
+        event: Event = self.view.rewritten(value)
+        check = self.scope.check_tool_args
+        if check is not None and isinstance(event, ToolCall):
+            problem = check(event.tool_name, own_copy(event.tool_args))
+            if problem is not None:
+                raise InvalidResult(
+                    f"rewrote the arguments of {event.tool_name} to what its schema refuses: "
+                    f"{problem}"
+                )
+        return event
+
+    def _observed(self, result: HookResult[Any], event: Event | None) -> None:
+        record = self._record(result.action)
+        record.observed = True
+        record.reason = result.value if result.action in _HAVE_REASON else None
+        if event is not None:
+            record.changed = not identical(event.value, self.view.value)
+
+    def _block(self, handler: Handler, result: HookResult[Any], record: Record, _: Any) -> None:
+        self.block = (handler.extension, result.value)
+        self.ended = True
+        record.reason = result.value
+
+    def _answer(self, _h: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
+        self.answer = result.value
+        self.ended = True
+
+    def _ask(self, handler: Handler, result: HookResult[Any], record: Record, _: Any) -> None:
+        ask = Ask(handler.extension, handler.name, result.value, result.key)
+        self.asks = (*self.asks, ask)
+        record.reason = result.value
+
+    def _rewrite(self, _h: Handler, _: HookResult[Any], record: Record, event: Any) -> None:
+        self.rewrote = True
+        record.changed = not identical(event.value, self.view.value)
+        self.changed |= record.changed
+        before, self.event, self.view = self.event, event, event
+        if self.system or self.user:
+            self.event = event.without(self.user, before.system_prompt)
+            self.view = self.event.with_injections(self.system, self.user)
+
+    def _inject(self, handler: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
+        text = Injection(result.value, handler, result.keep)
+        if result.action is Action.INJECT_SYSTEM:
+            self.system = (*self.system, text)
+        else:
+            self.user = (*self.user, text)
+        self.view = self.event.with_injections(self.system, self.user)
+
+    def failed(self, handler: Handler, error: BaseException, own_frames: int = 1) -> None:
+        """Settle a handler's failure, by its policy; `own_frames` of the traceback are ours."""
+        self.chain.failures.note(handler, error, self.began)
+        self.records[self.place] = crash_of(error, own_frames)
+        if handler.observe:
+            return
+        if handler.on_error == "block":
+            self.block = (handler.extension, _closing_text(handler, error))
+            self.ended = True
+        elif handler.on_error == "ask":
+            text = f"{handler.name} failed ({type(error).__name__})"
+            self.asks = (*self.asks, Ask(handler.extension, handler.name, text))
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def outcome(self) -> ChainOutcome:
+        """What the host gets."""
+        if not self.records:
+            return self.chain.passed
+        if self.block is not None:
+            action = _BLOCK
+            blocked_by, value = self.block
+        else:
+            blocked_by = None
+            action, value = self._decision()
+        # The outcome may outlive its turn; the turn's state must not.
+        self.scope = None  # type: ignore[assignment]
+        took = perf_counter_ns() - self.began
+        return made_outcome(action, value, self.event, self.changed, blocked_by, took, self)
+
+    def _decision(self) -> tuple[Action, Any]:
+        if self.answer is not None:
+            return Action.ANSWER, self.answer
+        value = outgoing(self.event) if self.rewrote else None
+        if self.asks:
+            return Action.ASK, value
+        if self.rewrote:
+            return Action.REWRITE, value
+        if self.system:
+            return Action.INJECT_SYSTEM, None
+        return (Action.INJECT_USER if self.user else Action.PASS), None
+
+    def steps(self) -> tuple[Step, ...]:
+        """What each handler did, in order."""
+        return tuple(map(self._step, range(len(self.chain.handlers)), self.chain.handlers))
+
+    def _step(self, place: int, handler: Handler) -> Step:
+        record = self._record_at(place, handler)
+        if place >= self.place:
+            record.skipped = "ended"
+        return step_of(handler, record)
+
+    def _record_at(self, place: int, handler: Handler) -> Record:
+        record = self.records.get(place)
+        if isinstance(record, tuple):
+            return _record_of_crash(handler, record)
+        return Record(Action.PASS) if record is None else record
+
+
+_Settle: TypeAlias = Callable[[_Fold, Handler, HookResult[Any], Record, Any], None]
+_SETTLE: Final[Mapping[Action, _Settle]] = {
+    Action.BLOCK: _Fold._block,
+    Action.ANSWER: _Fold._answer,
+    Action.ASK: _Fold._ask,
+    Action.REWRITE: _Fold._rewrite,
+    Action.INJECT_SYSTEM: _Fold._inject,
+    Action.INJECT_USER: _Fold._inject,
+}
+_HAVE_REASON: Final = frozenset({Action.BLOCK, Action.ASK})
+_SO: Final = {
+    HookName.TRANSFORM_USER_INPUT: ", so this input is refused",
+    HookName.BEFORE_LLM_CALL: ", so this request is refused",
+    HookName.INTERCEPT_TOOL_CALL: ", so this call is refused",
+    HookName.TRANSFORM_TOOL_RESULT: ", so this result is withheld",
+}
+
+
+def _close(returned: Any) -> None:
+    # A coroutine that is dropped unawaited warns on stderr; the failure says it better.
+    if inspect.iscoroutine(returned) or inspect.isgenerator(returned):
+        returned.close()
+
+
+def _touched(given: Mapping[str, Any], view: Event) -> bool:
+    """Whether a handler changed in place what it was given (its own copies)."""
+    lent = _contents(view)
+    own_event = given.get("event")
+    return any(
+        not identical(given[name], value) for name, value in lent.items() if name in given
+    ) or (own_event is not None and not identical(_contents(own_event), lent))
+
+
+def _contents(event: Event) -> dict[str, Any]:
+    """By argument name, what handlers get copies of."""
+    if isinstance(event, UserInput):
+        return {"user_content": event.content}
+    if isinstance(event, LLMRequest):
+        return {"messages": event.messages}
+    return {"tool_args": event.tool_args}
+
+
+def _waited_for(handler: Handler, values: Any) -> tuple[Any, BaseException | None]:
+    if handler.is_async:
+        from hermes_ext._chain.aio import call_async
+
+        return call_async(handler, handler.call, values)
+    return workers.call(handler, handler.call, values)

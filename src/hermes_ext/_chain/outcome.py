@@ -1,0 +1,352 @@
+"""What a chain returns: `ChainOutcome` with its `Step`s, asks and injections."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar
+
+from attrs import evolve, field, frozen
+
+from hermes_ext._chain.failures import Crash, handler_error
+from hermes_ext._hooks.handler import Handler
+from hermes_ext._hooks.isolation import raw
+from hermes_ext._hooks.payloads import NO_METADATA, Event, LLMRequest
+from hermes_ext._hooks.results import Action, Keep
+from hermes_ext.exceptions import HandlerError
+
+__all__ = [
+    "Ask",
+    "ChainOutcome",
+    "Injection",
+    "Record",
+    "Step",
+    "Trace",
+    "made_outcome",
+    "outgoing",
+    "step_of",
+]
+
+_V = TypeVar("_V")
+
+
+@frozen
+class Ask:
+    """A handler wants a person to decide about a tool call.
+
+    Attributes:
+        extension, handler: who asks.
+        reason: why.
+        key: what a yes covers; None: this tool with exactly these arguments.
+    """
+
+    extension: str
+    handler: str
+    reason: str
+    key: str | None = None
+
+
+class Injection(str):
+    """An injected text that knows who injected it and how long it stays."""
+
+    __slots__ = ("extension", "handler", "keep")
+
+    extension: str
+    handler: str
+    keep: Keep
+
+    def __new__(cls, text: str, handler: Handler, keep: Keep) -> Injection:
+        made = super().__new__(cls, text)
+        made.extension = handler.extension
+        made.handler = handler.name
+        made.keep = keep
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+@frozen
+class Step:
+    """What one handler did in a chain.
+
+    Attributes:
+        extension, handler: who.
+        guard: whether it is a guard.
+        action: what it did, or with an error what its failure did (`pass`, `block`, `ask`).
+        changed: whether it changed the value.
+        error: how it failed, or None.
+        observed: it is only observed: `action` is what it would have done.
+        skipped: why it was not called: `ended` (the chain was over) or `suspended`; else None.
+        reason: the text of a block or ask.
+        duration_ns: how long it took, where that was asked for.
+        mutated: in strict runs, whether it changed its arguments in place without returning them.
+    """
+
+    extension: str
+    handler: str
+    guard: bool
+    action: Action
+    changed: bool = False
+    error: HandlerError | None = None
+    observed: bool = False
+    skipped: str | None = None
+    reason: str | None = None
+    duration_ns: int | None = None
+    mutated: bool | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; what is None or False is left out."""
+        data: dict[str, Any] = {
+            "extension": self.extension,
+            "handler": self.handler,
+            "action": self.action.value,
+        }
+        for name in ("guard", "changed", "observed", "skipped", "reason", "duration_ns", "mutated"):
+            value = getattr(self, name)
+            if value is not None and value is not False:
+                data[name] = value
+        if self.error is not None:
+            data["error"] = {"kind": self.error.kind, "message": str(self.error)}
+        return data
+
+
+class _Draft:
+    """A `ChainOutcome` in the making.
+
+    A frozen attrs class takes three times as long to build, which would be more than all the rest
+    of handling a crash; so the chain fills this one in and then gives it its real class.
+    """
+
+    __slots__ = (
+        "_by",
+        "_trace",
+        "action",
+        "approved",
+        "blocked_by",
+        "changed",
+        "duration_ns",
+        "event",
+        "value",
+    )
+
+
+def made_outcome(
+    action: Action,
+    value: Any,
+    event: Event,
+    changed: bool,
+    blocked_by: str | None,
+    duration_ns: int,
+    trace: Trace,
+) -> ChainOutcome:
+    """An outcome, without the generated `__init__`."""
+    made: Any = _Draft()
+    made.action = action
+    made.value = value
+    made.event = event
+    made.changed = changed
+    made.blocked_by = blocked_by
+    made.duration_ns = duration_ns
+    made.approved = False
+    made._trace = trace
+    made._by = None
+    made.__class__ = ChainOutcome
+    return made  # type: ignore[no-any-return]
+
+
+@frozen(weakref_slot=False)
+class ChainOutcome(_Draft):
+    """What a chain returns to the host.
+
+    Attributes:
+        action: the most severe that occurred: block > answer > ask > rewrite > inject > pass.
+        value: `block`: the message; `answer`: the reply or tool result; where the value was
+            rewritten: the new one; else None.
+        event: the event as the handlers left it; None if all passed.
+        changed: whether the value differs from the one that came in.
+        blocked_by: the extension that blocked, or None.
+        duration_ns: nanoseconds that the chain took; 0 if all passed (that outcome is shared).
+        approved: True once a person (or the user's setting) has answered all asks with yes.
+    """
+
+    action: Action
+    value: Any = None
+    event: Event | None = field(default=None, repr=False)
+    changed: bool = False
+    blocked_by: str | None = None
+    duration_ns: int = 0
+    approved: bool = False
+    _trace: Trace | None = field(default=None, repr=False, eq=False, alias="trace")
+    _by: str | None = field(default=None, repr=False, alias="by")
+
+    @classmethod
+    def refused(cls, message: str, by: str, event: Event | None = None) -> ChainOutcome:
+        """A block that no handler made: by the runtime, in the name of `by`."""
+        return cls(Action.BLOCK, message, event, blocked_by=by)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether it must not go on."""
+        return self.action is Action.BLOCK
+
+    @property
+    def answered(self) -> bool:
+        """Whether `value` is the reply to the user, or the tool's result."""
+        return self.action is Action.ANSWER
+
+    @property
+    def message(self) -> str | None:
+        """The text of a block; None otherwise."""
+        return self.value if self.blocked else None
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the handlers added, merged left to right; read-only."""
+        metadata = NO_METADATA if self._trace is None else self._trace.metadata
+        return MappingProxyType(metadata) if isinstance(metadata, dict) else metadata
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """What a person has to decide, in handler order."""
+        return () if self._trace is None else self._trace.asks
+
+    @property
+    def system_injections(self) -> tuple[Injection, ...]:
+        """Texts for the end of the system prompt, in handler order."""
+        return () if self._trace is None else self._trace.system
+
+    @property
+    def user_injections(self) -> tuple[Injection, ...]:
+        """Texts that go behind everything else in the request, in handler order."""
+        return () if self._trace is None else self._trace.user
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What each handler of the chain did, in order; built when read."""
+        return () if self._trace is None else self._trace.steps()
+
+    @property
+    def errors(self) -> tuple[HandlerError, ...]:
+        """How handlers failed, in order."""
+        return tuple(step.error for step in self.steps if step.error is not None)
+
+    def final(self, original: _V) -> _V | Any:
+        """The rewritten value, or `original` if nothing changed it."""
+        if not self.changed or self.event is None:
+            return original
+        return self.value if self.action in _CARRY_VALUE else outgoing(self.event)
+
+    def resolved(self, approved: bool, message: str = "", by: str | None = None) -> ChainOutcome:
+        """The outcome after the asks were answered.
+
+        Args:
+            approved: yes to all of them.
+            message: for a no, what the model is told.
+            by: who answered.
+        """
+        if approved:
+            action = Action.REWRITE if self.changed else Action.PASS
+            return evolve(self, action=action, approved=True, by=by)
+        asked = self.asks[0].extension if self.asks else None
+        text = message or "Not approved: " + "; ".join(ask.reason for ask in self.asks)
+        return evolve(self, action=Action.BLOCK, value=text, blocked_by=asked, by=by)
+
+    def as_tool_result(self) -> str | None:
+        """What the model gets in place of the tool's result; None if the tool is to run.
+
+        For a block the JSON `{"error", "blocked_by_extension", "extension"}`, for an answer itself.
+        """
+        if self.blocked:
+            return json.dumps(
+                {
+                    "error": self.value,
+                    "blocked_by_extension": True,
+                    "extension": self.blocked_by,
+                },
+                ensure_ascii=False,
+            )
+        return self.value if self.answered else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: the decision with its steps, without the payload."""
+        data: dict[str, Any] = {"action": self.action.value, "changed": self.changed}
+        if self.blocked:
+            data |= {"blocked_by": self.blocked_by, "message": self.value}
+        if self.asks:
+            data["asks"] = [
+                {"extension": a.extension, "handler": a.handler, "reason": a.reason, "key": a.key}
+                for a in self.asks
+            ]
+            data["approved"] = self.approved
+        if self._by is not None:
+            data["decided_by"] = self._by
+        for name, texts in (("system", self.system_injections), ("user", self.user_injections)):
+            if texts:
+                data[f"{name}_injections"] = [
+                    {"extension": t.extension, "handler": t.handler, "text": str(t), "keep": t.keep}
+                    for t in texts
+                ]
+        data["duration_ns"] = self.duration_ns
+        data["steps"] = [step.to_json() for step in self.steps]
+        return data
+
+
+_CARRY_VALUE: Final = frozenset(
+    {Action.REWRITE, Action.ASK, Action.INJECT_SYSTEM, Action.INJECT_USER}
+)
+
+
+def outgoing(event: Event) -> Any:
+    """What a host gets of a rewritten event."""
+    # A plain list that shares the untouched messages with the host; the others are already ours.
+    return raw(event.messages) if isinstance(event, LLMRequest) else event.value
+
+
+class Record:
+    """What is kept of a step until somebody reads it; most are never read."""
+
+    action: Action = Action.PASS
+    reason: str | None = None
+    changed: bool = False
+    observed: bool = False
+    skipped: str | None = None
+    failure: Crash | None = None
+    duration_ns: int | None = None
+    mutated: bool | None = None
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+
+class Trace(Protocol):
+    """How a chain went: what an outcome's properties are read from."""
+
+    @property
+    def asks(self) -> tuple[Ask, ...]: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+    @property
+    def system(self) -> tuple[Injection, ...]: ...
+    @property
+    def user(self) -> tuple[Injection, ...]: ...
+    def steps(self) -> tuple[Step, ...]:
+        """What each handler did, in order."""
+
+
+def step_of(handler: Handler, record: Record) -> Step:
+    """The step that a record stands for."""
+    return Step(
+        handler.extension,
+        handler.name,
+        handler.guard,
+        record.action,
+        record.changed,
+        None if record.failure is None else handler_error(handler, record.failure),
+        record.observed,
+        record.skipped,
+        record.reason,
+        record.duration_ns,
+        record.mutated,
+    )

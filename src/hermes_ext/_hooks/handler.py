@@ -1,0 +1,216 @@
+"""`Handler`: one function for one hook, and how it is called."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+from attrs import field, frozen
+
+from hermes_ext._hooks.isolation import Messages, own_copy
+from hermes_ext._hooks.payloads import NO_METADATA, Scope
+from hermes_ext._hooks.results import ALLOWED, PASS, VERDICTS, Action, HookName
+from hermes_ext._hooks.signature import Signature
+from hermes_ext._hooks.source import Source
+
+__all__ = ["COMPILED", "CallAll", "Handler", "OnError", "Pack", "caller_of_all"]
+
+OnError: TypeAlias = Literal["pass", "block", "ask"]
+Pack: TypeAlias = Callable[[Any, Scope, "Handler", Mapping[str, Any]], tuple[Any, ...]]
+"""From event, scope, handler and metadata, the arguments for `Handler.call`."""
+CallAll: TypeAlias = Callable[
+    [Iterator[Callable[..., Any]], Any, Scope, "Handler", Mapping[str, Any]], Any
+]
+
+
+@frozen(eq=False)
+class Handler:
+    """One function for one hook, ready to be called. Made by `build_handlers`.
+
+    Attributes:
+        extension, name: who it is; `str(handler)` is `extension/name`.
+        hook, function, priority, before, after, guard, tools, origins: as registered.
+        on_error: what its failure does: `pass`, `block` or `ask`.
+        timeout: seconds that it may take, None for no limit.
+        source: where its extension comes from.
+        sequence: its place in the order of registration.
+        file, line: where the function is defined.
+        wants: the arguments that it gets.
+        is_async: whether its result is awaited.
+        config: its extension's settings.
+        observe: whether its verdicts are only recorded.
+        allowed: the actions that it may return.
+        inline: whether it runs in the caller's thread, without waiting for anything.
+        call, pack: `call(*pack(event, scope, handler, metadata))` calls it.
+    """
+
+    extension: str
+    name: str
+    hook: HookName
+    function: Callable[..., Any]
+    signature: Signature
+    priority: int = 100
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    guard: bool = False
+    tools: tuple[str, ...] | None = None
+    origins: tuple[str, ...] | None = None
+    on_error: OnError = "pass"
+    timeout: float | None = None
+    source: Source = Source.GLOBAL
+    sequence: int = 0
+    file: str = ""
+    line: int = 0
+    is_async: bool = False
+    config: Any = field(default=None, repr=False)
+    observe: bool = False
+
+    allowed: frozenset[Action] = field(init=False, repr=False)
+    inline: bool = field(init=False, repr=False)
+    call: Callable[..., Any] = field(init=False, repr=False)
+    pack: Pack = field(init=False, repr=False)
+
+    @allowed.default
+    def _allowed(self) -> frozenset[Action]:
+        return (VERDICTS if self.guard else ALLOWED)[self.hook]
+
+    @inline.default
+    def _inline(self) -> bool:
+        return not self.is_async and self.timeout is None
+
+    @call.default
+    def _call(self) -> Callable[..., Any]:
+        if self.signature.positional:
+            return self.function
+        function = self.function
+        return lambda named: function(**named)
+
+    @pack.default
+    def _pack(self) -> Pack:
+        return _packer(self.signature)
+
+    def __str__(self) -> str:
+        return f"{self.extension}/{self.name}"
+
+    @property
+    def wants(self) -> tuple[str, ...]:
+        """The arguments that it gets."""
+        return self.signature.wants
+
+    @property
+    def groups(self) -> bool:
+        """Whether neighbours of the same signature can be called together with it."""
+        return self.signature.positional and _OF_ITS_EXTENSION.isdisjoint(self.wants)
+
+    def given(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """Arguments made by `pack`, by name."""
+        if not self.signature.positional:
+            return values[0]  # type: ignore[no-any-return]
+        return dict(zip(self.wants, values, strict=True))
+
+
+# -- arguments ----------------------------------------------------------------------------------
+
+# Where a value comes from. What can be changed is copied, once for each handler that names it.
+_EXPRESSIONS: Final = {
+    "event": "event.lend()",
+    "metadata": "own_metadata(metadata)",
+    "config": "handler.config",
+    "session_state": "scope.session_state_of(handler.extension)",
+    "user_message": "event.text",
+    "user_content": "own_copy(event.content)",
+    "command": "event.command",
+    "messages": "Messages(event._plain)",
+    "system_prompt": "event.system_prompt",
+    "api_call_count": "event.api_call_count",
+    "request_id": "event.request_id",
+    "tool_name": "event.tool_name",
+    "tool_args": "event.tool_args.copy() if event._flat else own_copy(event.tool_args)",
+    "tool_call_id": "event.tool_call_id",
+    "result": "event.result",
+    "status": "event.status",
+    "duration_ms": "event.duration_ms",
+}
+_COPIED: Final = frozenset({"event", "user_content", "messages", "tool_args"})
+_OF_ITS_EXTENSION: Final = frozenset({"config", "session_state"})
+_OF_EVENT_OR_NONE: Final = frozenset(
+    {"status", "duration_ms", "api_call_count", "request_id", "command", "user_content"}
+)
+
+
+def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(own_copy(dict(metadata))) if metadata else NO_METADATA
+
+
+def _known(named: dict[str, Any], scope: Scope, handler: Handler) -> dict[str, Any]:
+    """Without the parameters that have a default where the runtime knows no value."""
+    optional = handler.signature.optional
+    for name in scope.unknown & optional:
+        del named[name]
+    for name in _OF_EVENT_OR_NONE & optional:
+        if named.get(name, True) is None:
+            del named[name]
+    return named
+
+
+# The code that makes the arguments is compiled from text, as the methods of an attrs class are:
+# looking the names up at each call costs more than calling the handlers. The text is made of the
+# table above and nothing else.
+
+COMPILED: Final = "<arguments of hermes_ext handlers>"
+_PARAMETERS: Final = "event, scope, handler, metadata"
+
+
+def _value_of(name: str) -> str:
+    return _EXPRESSIONS.get(name, f"scope.{name}")
+
+
+def _named_values(signature: Signature) -> str:
+    pairs = ", ".join(f"{name!r}: {_value_of(name)}" for name in signature.wants)
+    return f"known({{{pairs}}}, scope, handler)"
+
+
+def _compiled(text: str) -> Any:
+    names: dict[str, Any] = {
+        "known": _known,
+        "Messages": Messages,
+        "own_copy": own_copy,
+        "own_metadata": _own_metadata,
+        "PASS": PASS,
+    }
+    exec(compile(text, COMPILED, "exec"), names)
+    return names["made"]
+
+
+@functools.lru_cache(maxsize=256)
+def _packer(signature: Signature) -> Pack:
+    """A function that makes the arguments for `Handler.call`."""
+    values = map(_value_of, signature.wants) if signature.positional else [_named_values(signature)]
+    made = "".join(f"{value}, " for value in values)
+    return _compiled(f"made = lambda {_PARAMETERS}: ({made})")  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=256)
+def caller_of_all(signature: Signature) -> CallAll:
+    """A function that calls functions of one signature in turn, until one returns something.
+
+    It takes an iterator of the functions, so that the caller can tell how far it came: counting
+    them, or passing the arguments as a tuple, costs a quarter of it all.
+    """
+    shared = [name for name in signature.wants if signature.positional and name not in _COPIED]
+    given = (
+        ", ".join(name if name in shared else _value_of(name) for name in signature.wants)
+        if signature.positional
+        else _named_values(signature)
+    )
+    lines = [
+        f"def made(calls, {_PARAMETERS}):",
+        *(f"    {name} = {_value_of(name)}" for name in shared),
+        "    for function in calls:",
+        f"        returned = function({given})",
+        "        if returned is not None and returned is not PASS:",
+        "            return returned",
+    ]
+    return _compiled("\n".join(lines))  # type: ignore[no-any-return]

@@ -1,0 +1,432 @@
+"""The `extensions:` section of `$HERMES_HOME/config.yaml`.
+
+Nothing that stands in the file raises: what is wrong becomes a `Problem`, and a wrong value never
+loosens a rule. So a malformed value counts as its default; a malformed `disabled`, `observe`,
+`overridable` or `project_may_set` names nobody; and where `on` or `required` is one plain name
+instead of a list, it is taken as that name, with a problem. A file that cannot be read at all
+leaves the defaults: the global directory is loaded, nothing bundled is on.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from attrs import Factory, field, frozen
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from hermes_ext._install.records import (
+    HOOKS,
+    RESERVED_KEYS,
+    Problem,
+    canonical_name,
+    did_you_mean,
+    name_fault,
+)
+from hermes_ext._install.yaml_nodes import (
+    Unreadable,
+    described,
+    is_null,
+    items_of,
+    kind_of,
+    line_of,
+    node_at,
+    plain,
+    read_document,
+    repeated_keys,
+    text_of,
+)
+
+__all__ = [
+    "OFF_SWITCH",
+    "ExtensionsConfig",
+    "Problem",
+    "hermes_home",
+    "read_config",
+    "switched_off",
+]
+
+OFF_SWITCH = "HERMES_EXT_OFF"
+
+_LENIENT = frozenset({"on", "required"})
+_EFFECTS = {
+    "on": "is on",
+    "disabled": "is disabled",
+    "required": "is required",
+    "overridable": "may be replaced",
+    "observe": "is only observed",
+    "project_may_set": "may be set by projects",
+}
+_ONE_NAME = re.compile(r"[^\s,\[\]{}:'\"]+")
+
+AskWithoutHuman = Literal["block", "approve"]
+Log = Literal["decisions", "steps", "payloads", "off"]
+
+
+def _empty() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@frozen
+class ExtensionsConfig:
+    """What the section says, with defaults for what it leaves out or gets wrong.
+
+    Names stand as they are written; compare them with the methods, which know that
+    `Ping_Island` and `ping-island` are one. `disabled_hooks` and `priorities` have canonical names.
+
+    global_dir_given: whether the file names a directory itself. disabled_hooks: hooks turned off,
+    by extension. priorities: by `name` or `name:hook`. state_days: days that a conversation's
+    state is kept. settings: one extension's settings each, of any shape: `settings` checks them.
+    readable: False where the file exists and could not be read or parsed.
+    """
+
+    file: Path
+    global_dir: Path
+    global_dir_given: bool = False
+    enabled: bool = True
+    project_local: bool = True
+    on: tuple[str, ...] = ()
+    disabled: tuple[str, ...] = ()
+    disabled_hooks: Mapping[str, frozenset[str]] = Factory(_empty)
+    required: tuple[str, ...] = ()
+    overridable: tuple[str, ...] = ()
+    project_may_set: tuple[str, ...] = ()
+    observe: tuple[str, ...] = ()
+    ask_without_human: AskWithoutHuman = "block"
+    log: Log = "decisions"
+    reload: bool = True
+    state_days: float = 30
+    priorities: Mapping[str, int] = Factory(_empty)
+    settings: Mapping[str, Any] = Factory(_empty)
+    problems: tuple[Problem, ...] = ()
+    readable: bool = True
+    _section: Node | None = field(default=None, repr=False, eq=False)
+
+    def is_on(self, name: str) -> bool:
+        """Whether `on` names it."""
+        return _names(self.on, name)
+
+    def is_disabled(self, name: str) -> bool:
+        """Whether `disabled` names it as a whole. Disabled wins over on."""
+        return _names(self.disabled, name)
+
+    def is_required(self, name: str) -> bool:
+        """Whether `required` names it."""
+        return _names(self.required, name)
+
+    def is_overridable(self, name: str) -> bool:
+        """Whether `overridable` names it."""
+        return _names(self.overridable, name)
+
+    def is_observed(self, name: str) -> bool:
+        """Whether `observe` names it."""
+        return _names(self.observe, name)
+
+    def hooks_off(self, name: str) -> frozenset[str]:
+        """The hooks that `disabled: ["name:hook"]` turns off."""
+        return self.disabled_hooks.get(canonical_name(name), frozenset())
+
+    def priority_of(self, name: str, hook: str) -> int | None:
+        """The priority that the user gave its handlers of this hook, or None."""
+        canonical = canonical_name(name)
+        return self.priorities.get(f"{canonical}:{hook}", self.priorities.get(canonical))
+
+    def settings_of(self, name: str) -> Any:
+        """Its settings as written, None where there are none."""
+        return self.settings.get(self.written(name) or "")
+
+    def written(self, name: str) -> str | None:
+        """How the section spells the key of this extension's settings, or None."""
+        canonical = canonical_name(name)
+        return next((key for key in self.settings if canonical_name(key) == canonical), None)
+
+    def line_of(self, *path: str | int) -> int | None:
+        """The line of the value at this path below `extensions`, or of what holds it."""
+        return line_of(node_at(self._section, path))
+
+    def line_of_name(self, key: str, name: str) -> int | None:
+        """The line where the list under `key` names this extension."""
+        node = node_at(self._section, (key,))
+        found = [
+            item
+            for item in (node.value if isinstance(node, SequenceNode) else ())
+            if isinstance(item, ScalarNode) and canonical_name(item.value) == canonical_name(name)
+        ]
+        return line_of(found[0] if found else node)
+
+
+def hermes_home() -> Path:
+    """`$HERMES_HOME`, else `~/.hermes`."""
+    # os.path.expanduser leaves `~` where no home is known; Path.home() raises there.
+    return Path(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes"))
+
+
+def switched_off() -> bool:
+    """Whether `$HERMES_EXT_OFF` is set (to anything but 0, false, no or nothing)."""
+    return os.environ.get(OFF_SWITCH, "").strip().lower() not in {"", "0", "false", "no", "off"}
+
+
+def read_config(home: Path | None = None) -> ExtensionsConfig:
+    """Read `home/config.yaml` (default: `hermes_home()`). Raises nothing about its content."""
+    home = hermes_home() if home is None else home
+    file = home / "config.yaml"
+    document = read_document(file)
+    config = ExtensionsConfig(file, home / "extensions")
+    if document.fault is not None:
+        return ExtensionsConfig(file, config.global_dir, problems=(document.fault,), readable=False)
+    if is_null(document.root):
+        return config
+    return _Reading(file, home).config(document.root)
+
+
+class _Reading:
+    """One pass over the section that gathers values and problems."""
+
+    def __init__(self, file: Path, home: Path) -> None:
+        self.file = file
+        self.home = home
+        self.problems: list[Problem] = []
+        self.values: dict[str, Any] = {"global_dir": home / "extensions"}
+        self.settings: dict[str, Any] = {}
+
+    def config(self, root: Node | None) -> ExtensionsConfig:
+        section = self._section(root)
+        if section is not None:
+            self._tell_repeated(section)
+            # A dict, because of a repeated key the last one counts, also where that one is null.
+            for key, (key_node, value) in {k: (n, v) for k, n, v in items_of(section)}.items():
+                self._key(key, key_node, value, section)
+        return ExtensionsConfig(
+            self.file,
+            **self.values,
+            settings=MappingProxyType(self.settings),
+            problems=tuple(self.problems),
+            section=section,
+        )
+
+    def problem(self, node: Node | None, key: str, message: str, hint: str | None = None) -> None:
+        path = f"extensions.{key}" if key else "extensions"
+        self.problems.append(Problem(self.file, line_of(node), path, message, hint))
+
+    def _section(self, root: Node | None) -> MappingNode | None:
+        if not isinstance(root, MappingNode):
+            assert root is not None
+            told = f"found {described(root)}, expected a mapping"
+            self.problems.append(Problem(self.file, line_of(root), "", told))
+            return None
+        found = [(key, value) for name, key, value in items_of(root) if name == "extensions"]
+        if not found:
+            return None
+        if len(found) > 1:
+            first = line_of(found[0][0])
+            self.problem(found[-1][0], "", f"given twice (first in line {first}); the last counts")
+        node: Node = found[-1][1]
+        if is_null(node):
+            return None
+        if isinstance(node, MappingNode):
+            return node
+        told = f"found {described(node)}, expected a mapping; the defaults are used"
+        self.problem(node, "", told, _section_hint(node))
+        return None
+
+    def _tell_repeated(self, section: MappingNode) -> None:
+        for path, line, first in repeated_keys(section, "extensions"):
+            told = f"given twice (first in line {first}); the last one counts"
+            self.problems.append(Problem(self.file, line, path, told))
+
+    def _key(self, key: str, key_node: Node, value: Node, section: MappingNode) -> None:
+        name = _respelled(key, key_node)
+        if name != key and any(other == name for other, _, _ in items_of(section)):
+            told = "YAML reads a bare `on` as true: both keys are `on`; the one written so counts"
+            self.problem(key_node, key, told, f"Move its names to `{name}` and take it away")
+            return
+        if name in RESERVED_KEYS:
+            if not is_null(value):
+                self._reserved(name, value)
+            return
+        self._settings(key, key_node, value)
+
+    def _reserved(self, key: str, node: Node) -> None:
+        if key in _EFFECTS:
+            self.values[key] = self._list(key, node)
+        elif key in {"enabled", "project_local", "reload"}:
+            self._bool(key, node)
+        elif key == "global_dir":
+            self._global_dir(node)
+        elif key == "ask_without_human":
+            self._choice(key, node, {"block": "block", "approve": "approve"})
+        elif key == "log":
+            # YAML 1.1 reads a bare `off` as false, and a program that saves the file writes that.
+            words = ("decisions", "steps", "payloads", "off")
+            self._choice(key, node, {word: word for word in words} | {"false": "off"})
+        elif key == "state_days":
+            self._state_days(node)
+        elif key == "priorities":
+            self._priorities(node)
+
+    def _bool(self, key: str, node: Node) -> None:
+        value = plain(node) if kind_of(node) == "bool" else None
+        if isinstance(value, bool):
+            self.values[key] = value
+            return
+        told = f"found {described(node)}, expected true or false; taken as true"
+        hint = "Take the quotes away" if _reads_as_bool(node) else None
+        self.problem(node, key, told, hint)
+
+    def _choice(self, key: str, node: Node, words: Mapping[str, str]) -> None:
+        word = str(node.value).lower() if isinstance(node, ScalarNode) else ""
+        if word in words:
+            self.values[key] = words[word]
+            return
+        known = list(dict.fromkeys(words.values()))
+        told = f"found {described(node)}, expected {', '.join(known[:-1])} or {known[-1]}"
+        self.problem(node, key, f"{told}; taken as {known[0]}", did_you_mean(word, known))
+
+    def _state_days(self, node: Node) -> None:
+        value = plain(node) if kind_of(node) in {"int", "float"} else None
+        if isinstance(value, int | float) and math.isfinite(value) and value > 0:
+            self.values["state_days"] = value
+            return
+        told = f"found {described(node)}, expected a number of days above 0; taken as 30"
+        self.problem(node, "state_days", told)
+
+    def _global_dir(self, node: Node) -> None:
+        text = text_of(node)
+        if not text or "\0" in text:
+            told = f"found {described(node)}, expected the path of a directory; not used"
+            self.problem(node, "global_dir", told)
+            return
+        self.values["global_dir"] = self.home / os.path.expanduser(text)
+        self.values["global_dir_given"] = True
+
+    def _priorities(self, node: Node) -> None:
+        if not isinstance(node, MappingNode):
+            told = f"found {described(node)}, expected a mapping of names to numbers; not used"
+            self.problem(node, "priorities", told)
+            return
+        found: dict[str, int] = {}
+        for key, key_node, value in items_of(node):
+            name = self._target("priorities", f"priorities.{key}", key_node, key)
+            if name is None:
+                continue
+            if kind_of(value) == "int":
+                found[name] = plain(value)
+            else:
+                told = f"found {described(value)}, expected a whole number; not used"
+                self.problem(value, f"priorities.{key}", told)
+        self.values["priorities"] = MappingProxyType(found)
+
+    def _list(self, key: str, node: Node) -> tuple[str, ...]:
+        if isinstance(node, SequenceNode):
+            return self._items(key, node)
+        text = text_of(node)
+        told = f"found {described(node)}, expected a list of names"
+        if key in _LENIENT and text and _ONE_NAME.fullmatch(text) and not name_fault(text):
+            self.problem(node, key, f"{told}; taken as that one name", f"Write `{key}: [{text}]`")
+            return (text,)
+        self.problem(node, key, f"{told}; so nothing {_EFFECTS[key]}", _list_hint(key, node))
+        return ()
+
+    def _items(self, key: str, node: SequenceNode) -> tuple[str, ...]:
+        names: dict[str, str] = {}
+        hooks: dict[str, frozenset[str]] = {}
+        for index, item in enumerate(node.value):
+            path = f"{key}[{index}]"
+            text = text_of(item)
+            if text is None:
+                told = f"found {described(item)}, expected a name; not used"
+                self.problem(item, path, told, _quote_hint(item))
+            elif key == "project_may_set":
+                names.setdefault(text, text)
+            elif (name := self._target(key, path, item, text)) is not None:
+                extension, _, hook = name.partition(":")
+                if hook:
+                    hooks[extension] = hooks.get(extension, frozenset()) | {hook}
+                else:
+                    names.setdefault(name, text.strip())
+        if hooks:
+            self.values["disabled_hooks"] = MappingProxyType(hooks)
+        return tuple(names.values())
+
+    def _target(self, key: str, path: str, node: Node, text: str) -> str | None:
+        """The canonical `name` or `name:hook`, or None and a problem."""
+        name, colon, hook = text.strip().partition(":")
+        fault = name_fault(name)
+        if fault:
+            self.problem(node, path, f"{text!r} names no extension: {fault}; not used")
+        elif colon and key not in {"disabled", "priorities"}:
+            told = f"{text!r} names one hook, expected the name of an extension; not used"
+            self.problem(node, path, told)
+        elif colon and hook not in HOOKS:
+            told = f"no hook is called {hook!r}; not used"
+            self.problem(
+                node, path, told, did_you_mean(hook, HOOKS) or f"Hooks: {', '.join(HOOKS)}"
+            )
+        else:
+            return canonical_name(name) + colon + hook
+        return None
+
+    def _settings(self, key: str, key_node: Node, value: Node) -> None:
+        fault = name_fault(key) if isinstance(key_node, ScalarNode) else "it is no text"
+        if fault:
+            hint = did_you_mean(key, RESERVED_KEYS)
+            self.problem(key_node, key, f"is no key and no name of an extension: {fault}", hint)
+            return
+        same = [old for old in self.settings if canonical_name(old) == canonical_name(key)]
+        for old in same:
+            if old != key:
+                self.problem(key_node, key, f"the same extension as `{old}`; the last one counts")
+            del self.settings[old]
+        try:
+            self.settings[key] = plain(value)
+        except Unreadable as error:
+            line = error.line or line_of(value)
+            told = f"cannot be read: {error}"
+            self.problems.append(Problem(self.file, line, f"extensions.{key}", told))
+            # Of no shape that settings can have, so that the extension is refused, not run bare.
+            self.settings[key] = Unreadable(told, line)
+
+
+def _names(written: tuple[str, ...], name: str) -> bool:
+    canonical = canonical_name(name)
+    return any(canonical_name(each) == canonical for each in written)
+
+
+def _respelled(key: str, node: Node) -> str:
+    # A bare `on:` is the boolean true to YAML 1.1; saved anew by a program it is `true:`.
+    return "on" if kind_of(node) == "bool" and key.lower() == "true" else key
+
+
+def _reads_as_bool(node: Node) -> bool:
+    text = text_of(node)
+    return text is not None and text.strip().lower() in {"true", "false", "yes", "no", "on", "off"}
+
+
+def _section_hint(node: Node) -> str | None:
+    if kind_of(node) == "bool":
+        return "Write `extensions: {enabled: false}` to turn everything off"
+    if isinstance(node, SequenceNode):
+        return "Write `extensions: {on: [...]}` to turn extensions on"
+    return None
+
+
+def _list_hint(key: str, node: Node) -> str:
+    text = text_of(node)
+    if text is not None and text.lstrip().startswith("["):
+        return "Take the quotes around the list away"
+    if text is not None:
+        return f"Write `{key}: [{', '.join(part.strip() for part in text.split(','))}]`"
+    if isinstance(node, MappingNode):
+        return f"Write `{key}: [{', '.join(name for name, _, _ in items_of(node))}]`"
+    return f"Write `{key}: [name]`"
+
+
+def _quote_hint(node: Node) -> str | None:
+    if not isinstance(node, ScalarNode) or is_null(node):
+        return None
+    return f'YAML reads {node.value} as a {kind_of(node)}; if it is a name, write "{node.value}"'

@@ -1,0 +1,482 @@
+"""Finding extensions. No code of an extension runs here, and one that is broken hides no other.
+
+    bundled with the package   off until `extensions.on` names them
+    entry points               off until `extensions.on` names them
+    global directory           on, unless `extensions.disabled` names them
+
+Of several with one name (or of one code under several names) the last in this order is used, in
+one directory a folder before a file; the others are records that say which one is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, frozen
+
+from hermes_ext._hooks.source import Source
+from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, read_config, switched_off
+from hermes_ext._install.manifest import Manifest, incompatibility, name_differs, read_manifest
+from hermes_ext._install.records import (
+    RESERVED_KEYS,
+    ExtensionRecord,
+    Problem,
+    Status,
+    canonical_name,
+    did_you_mean,
+    name_fault,
+    printable,
+)
+from hermes_ext._install.snapshot import Remembered, key_of, read_snapshot, stamp_of
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "hermes_ext.extensions"
+
+_OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
+
+
+@frozen
+class Found:
+    """An extension, or what looks like one.
+
+    name: of its folder, file or entry point, printable. path: folder, or file of a single-file
+    extension. module_file: the file that would run first; None where it cannot be told without
+    running something. module: what an entry point names, `package.module` or with `:attribute`.
+    status: None if it may be loaded, else why not, with the reason. also_at: other places of the
+    same extension or name.
+    """
+
+    name: str
+    source: Source
+    path: Path | None
+    module_file: Path | None = None
+    module: str | None = None
+    version: str | None = None
+    manifest: Manifest | None = None
+    status: Status | None = None
+    reason: str = ""
+    warnings: tuple[str, ...] = ()
+    also_at: tuple[Path, ...] = ()
+
+    @property
+    def is_package(self) -> bool:
+        """Whether it is a folder with `__init__.py`."""
+        return self.module_file is not None and self.module_file.name == "__init__.py"
+
+
+@frozen
+class Discovery:
+    """All that was found, by rank of source and then name, and what is wrong with the places."""
+
+    found: tuple[Found, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+@frozen
+class Standing:
+    """Whether an extension is to be loaded: `status` None, else why not."""
+
+    configured_on: bool
+    status: Status | None = None
+    reason: str = ""
+
+
+@frozen
+class Inventory:
+    """What is installed, without running any of it; hooks are those that the last load recorded."""
+
+    config: ExtensionsConfig
+    records: tuple[ExtensionRecord, ...]
+    problems: tuple[Problem, ...]
+
+
+def inventory(home: Path, cwd: Path | None = None) -> Inventory:
+    """Records of every extension found or named. Imports nothing of them."""
+    config = read_config(home)
+    discovery = discover(config, home=home, cwd=cwd)
+    remembered = read_snapshot(home)
+    problems, missing = unknown_names(config, discovery.found)
+    records = [_inventory_record(each, config, remembered) for each in discovery.found]
+    told = (*config.problems, *discovery.problems, *manifest_problems(discovery.found), *problems)
+    return Inventory(config, (*records, *missing), told)
+
+
+def discover(
+    config: ExtensionsConfig, *, home: Path, cwd: Path | None = None, entry_points: bool = True
+) -> Discovery:
+    """Find the extensions of all sources, whether on or off.
+
+    home, cwd: the Hermes home and the session's directory. entry_points: False skips the
+    installed distributions, of which there may be hundreds to look through.
+    """
+    in_home, problems = _global(config, home)
+    candidates = [*_bundled(), *in_home, *(_entry_points() if entry_points else ())]
+    found = _resolved(candidates)
+    return Discovery(tuple(sorted(found, key=_order)), tuple(problems))
+
+
+def bundled_dir() -> Path | None:
+    """The folder of the extensions that come with the package, None if it has none."""
+    here = Path(__file__).resolve().parents[1]
+    installed, checkout = here / "bundled", here.parents[1] / "extensions"
+    if installed.is_dir():
+        return installed
+    # An editable installation runs from a checkout; elsewhere that folder is somebody else's.
+    return checkout if here.parent.name == "src" and checkout.is_dir() else None
+
+
+def standing(found: Found, config: ExtensionsConfig) -> Standing:
+    """Whether the configuration, the manifest and the versions here let it be loaded."""
+    off = _turned_off(found, config)
+    if found.status is Status.SHADOWED:
+        return Standing(False, found.status, found.reason)
+    if off:
+        return Standing(False, Status.DISABLED, off)
+    if found.status is not None:
+        return Standing(True, found.status, found.reason)
+    manifest = found.manifest
+    if manifest is not None and manifest.problems:
+        return Standing(True, Status.LOAD_ERROR, "; ".join(map(str, manifest.problems)))
+    lacking = None if manifest is None else incompatibility(manifest)
+    return Standing(True, Status.INCOMPATIBLE, lacking) if lacking else Standing(True)
+
+
+def record_of(found: Found, config: ExtensionsConfig, **changes: Any) -> ExtensionRecord:
+    """The record of an extension; `changes` are fields of it, `status` among them."""
+    manifest = found.manifest
+    values: dict[str, Any] = {
+        "version": (manifest and manifest.version) or found.version,
+        "description": manifest and manifest.description,
+        "required": config.is_required(found.name),
+        "also_at": found.also_at,
+    }
+    warnings = (*found.warnings, *changes.pop("warnings", ()))
+    return ExtensionRecord(
+        found.name, found.source, path=found.path, warnings=warnings, **values, **changes
+    )
+
+
+def manifest_problems(found: Iterable[Found]) -> tuple[Problem, ...]:
+    """What is wrong with the manifests, whether their extensions are on or off."""
+    return tuple(
+        problem
+        for each in found
+        if each.manifest is not None
+        for problem in (*each.manifest.problems, *each.manifest.warnings)
+    )
+
+
+def unknown_names(
+    config: ExtensionsConfig, found: Iterable[Found]
+) -> tuple[tuple[Problem, ...], tuple[ExtensionRecord, ...]]:
+    """Problems for names that are nowhere, and a record for each that should be somewhere."""
+    known = {canonical_name(each.name): each.name for each in found}
+    problems: list[Problem] = []
+    missing: dict[str, ExtensionRecord] = {}
+    for key, name in _named(config):
+        if canonical_name(name) in known:
+            continue
+        problem = _unknown(config, key, name, known.values())
+        problems.append(problem)
+        if key in {"on", "disabled", "required", "observe"}:
+            missing.setdefault(canonical_name(name), _missing(config, name, problem))
+    return tuple(problems), tuple(missing.values())
+
+
+def _named(config: ExtensionsConfig) -> Iterator[tuple[str, str]]:
+    for key in ("on", "required", "disabled", "observe", "overridable"):
+        yield from ((key, name) for name in getattr(config, key))
+    yield from (("disabled", name) for name in config.disabled_hooks)
+    yield from (("priorities", name.partition(":")[0]) for name in config.priorities)
+    yield from (("", name) for name in config.settings)
+
+
+def _unknown(config: ExtensionsConfig, key: str, name: str, known: Iterable[str]) -> Problem:
+    if key:
+        line = config.line_of_name(key, name)
+        told = f'names "{name}", and no extension of that name is installed'
+        hint = did_you_mean(name, known)
+    else:
+        line = config.line_of(name)
+        told = "is neither a key of the section nor the name of an installed extension"
+        hint = did_you_mean(name, (*RESERVED_KEYS, *known))
+    looked = (
+        f"Looked among the bundled ones, the entry points and in {printable(config.global_dir)}"
+    )
+    path = f"extensions.{key or name}"
+    return Problem(config.file, line, path, told, f"{hint} {looked}" if hint else looked)
+
+
+def _missing(config: ExtensionsConfig, name: str, problem: Problem) -> ExtensionRecord:
+    return ExtensionRecord(
+        printable(name),
+        None,
+        Status.MISSING,
+        str(problem),
+        configured_on=not config.is_disabled(name),
+        required=config.is_required(name),
+    )
+
+
+def _turned_off(found: Found, config: ExtensionsConfig) -> str:
+    if switched_off():
+        return f"everything is off: ${OFF_SWITCH} is set"
+    if not config.enabled:
+        return f"everything is off: {_at(config, 'enabled')}: extensions.enabled is false"
+    if config.is_disabled(found.name):
+        line = config.line_of_name("disabled", found.name)
+        return f"{printable(config.file)}:{line}: extensions.disabled names it"
+    if found.source in _OFF_UNTIL_NAMED and not config.is_on(found.name):
+        kind = "bundled" if found.source is Source.BUNDLED else "installed"
+        return f"not on: {kind} extensions are off until extensions.on names them"
+    return ""
+
+
+def _at(config: ExtensionsConfig, key: str) -> str:
+    return f"{printable(config.file)}:{config.line_of(key)}"
+
+
+def _inventory_record(
+    found: Found,
+    config: ExtensionsConfig,
+    remembered: dict[tuple[str, str, str], Remembered],
+) -> ExtensionRecord:
+    stand = standing(found, config)
+    last = remembered.get(key_of(found.source, found.name, found.path))
+    if stand.status is not None:
+        hooks = last.hooks if last is not None else ()
+        return record_of(
+            found,
+            config,
+            status=stand.status,
+            reason=stand.reason,
+            configured_on=stand.configured_on,
+            hooks=hooks,
+        )
+    changes: dict[str, Any] = {"status": Status.ENABLED, "reason": "not loaded yet"}
+    if last is not None and last.stamp != stamp_of(found.module_file):
+        changes |= {"reason": "changed since it was last loaded", "hooks": last.hooks}
+    elif last is not None:
+        changes = {"status": last.status, "reason": last.reason, "hooks": last.hooks}
+        changes["warnings"] = tuple(each for each in last.warnings if each not in found.warnings)
+    return record_of(found, config, configured_on=True, **changes)
+
+
+def _order(found: Found) -> tuple[int, str, str]:
+    return found.source.rank, found.name, printable(found.path or "")
+
+
+# --- one name, one extension ---------------------------------------------------------------------
+
+
+def _resolved(candidates: Iterable[Found]) -> Iterator[Found]:
+    winners: dict[str, Found] = {}
+    losers: list[Found] = []
+    places: dict[str, str] = {}
+    for each in sorted(candidates, key=_precedence):
+        if each.status is Status.SKIPPED:  # no extension at all, it takes nobody's name
+            losers.append(each)
+            continue
+        name, place = canonical_name(each.name), _real(each)
+        winner = places.get(place, name if name in winners else "")
+        if not winner:
+            winners[name] = each
+            places[place] = name
+            continue
+        chosen = winners[winner]
+        losers.append(evolve(each, status=Status.SHADOWED, reason=_why_not(each, chosen, place)))
+        winners[winner] = _with_other_place(chosen, each)
+    yield from (*winners.values(), *losers)
+
+
+def _precedence(found: Found) -> tuple[int, bool]:
+    is_file = found.module_file is not None and not found.is_package
+    return -found.source.rank, is_file
+
+
+def _why_not(loser: Found, winner: Found, place: str) -> str:
+    same = "the same code" if _real(winner) == place else "an extension of the same name"
+    where = printable(winner.path or winner.module or "")
+    return f"{same} is used as {winner.source} extension {winner.name!r}: {where}"
+
+
+def _with_other_place(winner: Found, loser: Found) -> Found:
+    if loser.path is None:
+        return winner
+    warnings = winner.warnings
+    if loser.source is winner.source and _real(loser) != _real(winner):
+        told = f"{printable(loser.path)} has the same name and is not used"
+        warnings = (*warnings, told)
+    return evolve(winner, also_at=(*winner.also_at, loser.path), warnings=warnings)
+
+
+def _real(found: Found) -> str:
+    place = found.module_file or found.path
+    return os.path.realpath(place) if place is not None else f"module {found.module}"
+
+
+# --- bundled -------------------------------------------------------------------------------------
+
+
+def _bundled() -> Iterator[Found]:
+    root = bundled_dir()
+    if root is None:
+        return
+    for folder in sorted(root.iterdir()):
+        if not folder.name.startswith((".", "_")) and (folder / "__init__.py").is_file():
+            yield _package(folder.name, Source.BUNDLED, folder)
+
+
+def _package(name: str, source: Source, folder: Path, **changes: Any) -> Found:
+    manifest = read_manifest(folder)
+    differs = None if manifest is None else name_differs(manifest, name)
+    if differs:
+        changes["warnings"] = (differs,)
+    file = folder / "__init__.py"
+    return Found(name, source, folder, module_file=file, manifest=manifest, **changes)
+
+
+# --- the global directory ------------------------------------------------------------------------
+
+
+def _global(config: ExtensionsConfig, home: Path) -> tuple[list[Found], list[Problem]]:
+    root = config.global_dir
+    try:
+        with os.scandir(root) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+    except FileNotFoundError as error:
+        usual = {home / "extensions", Path(os.path.expanduser("~/.hermes/extensions"))}
+        expected = not config.global_dir_given or root in usual
+        return [], [] if expected else [_root_problem(config, error)]
+    except OSError as error:
+        return [], [_root_problem(config, error)]
+    found = (_entry(Path(entry.path)) for entry in listed if _counts(entry.name))
+    return [each for each in found if each is not None], []
+
+
+def _counts(name: str) -> bool:
+    return not name.startswith((".", "_")) and not name.endswith("~")
+
+
+def _root_problem(config: ExtensionsConfig, error: OSError) -> Problem:
+    told = f"{printable(config.global_dir)} cannot be read: {error.strerror or error}"
+    return Problem(config.file, config.line_of("global_dir"), "extensions.global_dir", told)
+
+
+def _entry(path: Path) -> Found | None:
+    name = path.stem if path.suffix == ".py" else path.name
+    try:
+        found = _classified(name, path)
+    except OSError as error:
+        reason = f"{printable(path)} cannot be read: {error.strerror or error}"
+        return Found(printable(name), Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
+    fault = name_fault(name)
+    if found is None or not fault:
+        return found
+    reason = f"{printable(path)} cannot be an extension: {fault}. Rename it"
+    return evolve(found, name=printable(name), status=Status.LOAD_ERROR, reason=reason)
+
+
+def _classified(name: str, path: Path) -> Found | None:
+    mode = path.stat().st_mode if not _dangling(path) else None
+    if mode is None:
+        target = printable(os.readlink(path))
+        reason = f"{printable(path)} is a link to {target}, which is not there"
+        return Found(name, Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
+    if os.path.isdir(path):
+        return _folder(path)
+    if path.suffix == ".py":
+        return Found(name, Source.GLOBAL, path, module_file=path)
+    return None
+
+
+def _dangling(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def _folder(folder: Path) -> Found | None:
+    with os.scandir(folder) as entries:  # unlike is_file(), this tells a folder that is closed
+        names = {entry.name for entry in entries}
+    if "__init__.py" in names:
+        with open(folder / "__init__.py", "rb"):
+            return _package(folder.name, Source.GLOBAL, folder)
+    telling = {"extension.yaml", "pyproject.toml", "setup.py"} & names
+    if not telling and not any(name.endswith(".py") for name in names):
+        return None
+    told = f"no extension: {printable(folder)} has no __init__.py"
+    hint = "install it with pip, or link to its package" if "pyproject.toml" in names else "add one"
+    reason = f"{told}; {hint}"
+    return Found(
+        folder.name,
+        Source.GLOBAL,
+        folder,
+        status=Status.SKIPPED,
+        reason=reason,
+        warnings=(reason,),
+    )
+
+
+# --- entry points --------------------------------------------------------------------------------
+
+
+def _entry_points() -> Iterator[Found]:
+    from importlib.metadata import entry_points
+
+    points = entry_points(group=ENTRY_POINT_GROUP)
+    for point in sorted(points, key=lambda each: (each.name, each.value)):
+        yield _entry_point(point)
+
+
+def _entry_point(point: EntryPoint) -> Found:
+    fault = name_fault(point.name)
+    if fault:
+        reason = f"the entry point {point.name!r} cannot be an extension: {fault}"
+        return Found(
+            printable(point.name),
+            Source.ENTRY_POINT,
+            None,
+            module=point.value,
+            status=Status.LOAD_ERROR,
+            reason=reason,
+        )
+    version = None if point.dist is None else point.dist.version
+    spec = _spec(point.value.partition(":")[0].strip())
+    file = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
+    told: dict[str, Any] = {"module": point.value, "version": version}
+    if file is not None and file.name == "__init__.py":
+        return _package(point.name, Source.ENTRY_POINT, file.parent, **told)
+    if spec is None:
+        reason = f"the entry point names {point.value!r}, and there is no such module"
+        told |= {"status": Status.LOAD_ERROR, "reason": reason}
+    return Found(point.name, Source.ENTRY_POINT, file, module_file=file, **told)
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """The spec of a module, without importing its parents as importlib.util.find_spec would."""
+    import importlib.machinery
+    import importlib.util
+
+    name, _, rest = module.partition(".")
+    try:
+        spec = importlib.util.find_spec(name)
+        while spec is not None and rest:
+            below, _, rest = rest.partition(".")
+            name = f"{name}.{below}"
+            places = spec.submodule_search_locations
+            if places is None:  # no package; PathFinder would look all over sys.path
+                return None
+            spec = importlib.machinery.PathFinder.find_spec(name, places)
+    except (ImportError, ValueError, AttributeError):
+        # ValueError: a module without a spec; the others come from finders of other people.
+        return None
+    return spec

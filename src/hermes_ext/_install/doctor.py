@@ -1,0 +1,414 @@
+"""What is wrong, or worth knowing, about an installation: findings as data.
+
+Nothing here loads an extension: what loading showed is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
+from hermes_ext._install.discovery import Inventory, inventory
+from hermes_ext._install.hermes_home import PLUGIN, hermes_agent_version, plugin_fault, plugin_state
+from hermes_ext._install.records import (
+    ExtensionRecord,
+    HookInfo,
+    Problem,
+    Status,
+    did_you_mean,
+    printable,
+)
+
+if TYPE_CHECKING:
+    from hermes_ext._install.loader import Loaded
+
+SLOW_IMPORT_SECONDS = 1.0
+
+# What hermes-agent 0.17 to 0.19 registers itself. Names with a `_` family (browser_click, …) are
+# covered by the family, since a rule for one of them is rarely a slip.
+HERMES_TOOLS = (
+    "clarify",
+    "close_terminal",
+    "computer_use",
+    "cronjob",
+    "delegate_task",
+    "discord",
+    "discord_admin",
+    "execute_code",
+    "image_generate",
+    "memory",
+    "mixture_of_agents",
+    "patch",
+    "process",
+    "project_create",
+    "project_list",
+    "project_switch",
+    "read_file",
+    "read_terminal",
+    "search_files",
+    "session_search",
+    "skill_manage",
+    "skill_view",
+    "skills_list",
+    "terminal",
+    "text_to_speech",
+    "todo",
+    "video_analyze",
+    "video_generate",
+    "vision_analyze",
+    "web_extract",
+    "web_search",
+    "write_file",
+    "x_search",
+)
+_TOOL_FAMILIES = ("browser_", "feishu_", "ha_", "kanban_", "mcp_", "xai_", "yb_")
+# Names that no tool of Hermes has, and that `workflow-guard` takes for the ones that do the work.
+TOOL_ALIASES = {"write": "write_file", "edit": "patch"}
+_TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
+
+
+class Severity(StrEnum):
+    """ERROR: something does not do what the user asked for. WARNING: it may not. NOTE: to know."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+    @property
+    def rank(self) -> int:
+        return list(Severity).index(self)
+
+
+@frozen
+class Finding:
+    """One thing that was found.
+
+    code: stable name of the kind, in words with hyphens. extension: None where it concerns none.
+    where: "file:line", a file or a key; None where there is none. hint: what to do next.
+    """
+
+    severity: Severity
+    code: str
+    extension: str | None
+    where: str | None
+    message: str
+    hint: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON values with the same keys."""
+        return {
+            "severity": str(self.severity),
+            "code": self.code,
+            "extension": self.extension,
+            "where": self.where,
+            "message": self.message,
+            "hint": self.hint,
+        }
+
+
+def examine(
+    home: Path,
+    cwd: Path | None,
+    loaded: Loaded | None = None,
+    *,
+    seams: Mapping[str, str] | None = None,
+    needed_seams: Iterable[str] = (),
+    seams_failure: str | None = None,
+) -> tuple[Finding, ...]:
+    """Everything found, errors first.
+
+    loaded: what loading showed; without it the records of the last load are judged. seams: the
+    status of each function of the host that is wrapped, `attached`, `waiting` or `missing`; None
+    where that was not looked at. needed_seams: those without which guards do not hold.
+    seams_failure: why the host could not be looked at, None if it could.
+    """
+    seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
+    refusal = None if loaded is None else loaded.refusal
+    findings = [
+        *_off_findings(seen.config),
+        *_refusal_findings(refusal),
+        *_problem_findings(seen.problems, seen.records, seen.config),
+        *(finding for record in seen.records for finding in _record_findings(record, seen.config)),
+        *_tool_name_findings(seen.config, seen.records),
+        *_host_findings(home, seen.config),
+        *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
+    ]
+    return in_order(findings)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Errors, then warnings, then notes; each kind as it was found, nothing twice."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: finding.severity.rank))
+
+
+def is_broken(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
+    """Whether loading it went wrong, or ended with nothing that could ever be called."""
+    wrong = {Status.LOAD_ERROR, Status.CONFIG_ERROR, Status.INCOMPATIBLE, Status.MISSING}
+    off = record.status is Status.MISSING and not record.configured_on
+    faulty = any(hook.fault for hook in record.hooks)
+    return (record.status in wrong and not off) or _is_idle(record, config) or faulty
+
+
+def _is_idle(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
+    """Whether it registers nothing by itself, and not because its hooks were turned off."""
+    return record.loaded and not record.hooks and not config.hooks_off(record.name)
+
+
+# -- the configuration ----------------------------------------------------------------------------
+
+
+def _off_findings(config: ExtensionsConfig) -> Iterator[Finding]:
+    if switched_off():
+        yield Finding(
+            Severity.WARNING,
+            "switched-off",
+            None,
+            f"${OFF_SWITCH}",
+            f"the environment variable {OFF_SWITCH} turns every extension off",
+            f"Unset {OFF_SWITCH} to turn them on again",
+        )
+    if not config.enabled:
+        yield Finding(
+            Severity.WARNING,
+            "switched-off",
+            None,
+            _place(config.file, config.line_of("enabled")),
+            "extensions.enabled is false: nothing loads",
+            "Take it out, or set it to true",
+        )
+
+
+def _refusal_findings(refusal: str | None) -> Iterator[Finding]:
+    if refusal:
+        yield Finding(
+            Severity.ERROR,
+            "required-missing",
+            None,
+            "extensions.required",
+            f"the agent refuses every tool call: {refusal}",
+            "Repair the extension, or take it out of extensions.required",
+        )
+
+
+def _problem_findings(
+    problems: Sequence[Problem], records: Sequence[ExtensionRecord], config: ExtensionsConfig
+) -> Iterator[Finding]:
+    """Problems of files; those that are a record's own reason are told with the record."""
+    told = {
+        part
+        for record in records
+        if record.status is not Status.MISSING
+        for part in record.reason.split("; ")
+    }
+    for problem in problems:
+        if str(problem) in told:
+            continue
+        message = f"{problem.key}: {problem.message}" if problem.key else problem.message
+        in_config = problem.file == config.file
+        yield Finding(
+            Severity.ERROR if in_config else Severity.WARNING,
+            "config" if in_config else "manifest",
+            None,
+            _place(problem.file, problem.line),
+            message,
+            problem.hint,
+        )
+
+
+# -- one extension --------------------------------------------------------------------------------
+
+
+def _record_findings(record: ExtensionRecord, config: ExtensionsConfig) -> Iterator[Finding]:
+    yield from _status_findings(record)
+    if _is_idle(record, config):
+        yield _about(
+            record,
+            Severity.ERROR,
+            "registers-nothing",
+            "; ".join(record.warnings)
+            or "it registers no handler, so nothing of it is ever called",
+        )
+    else:
+        for warning in record.warnings:
+            yield _about(record, Severity.WARNING, "warning", warning)
+    for hook in record.hooks:
+        if hook.fault:
+            told = f"{hook.hook}: {hook.handler}: {hook.fault}"
+            yield _about(record, Severity.ERROR, "wrong-return", told)
+    if record.status is not Status.ENABLED:
+        return
+    if record.import_seconds is not None and record.import_seconds > SLOW_IMPORT_SECONDS:
+        yield _about(
+            record,
+            Severity.WARNING,
+            "slow-import",
+            f"importing it takes {record.import_seconds:.1f} s of every start",
+            "Import what is heavy inside the functions that need it",
+        )
+    yield from (_fails_open(record, info) for info in record.hooks if _can_fail_open(info))
+
+
+def _status_findings(record: ExtensionRecord) -> Iterator[Finding]:
+    if record.status in {Status.LOAD_ERROR, Status.CONFIG_ERROR}:
+        yield _about(
+            record,
+            Severity.ERROR,
+            str(record.status),
+            record.reason,
+            f"Until it is repaired it can be turned off: hermes-ext disable {record.name}",
+        )
+    elif record.status is Status.INCOMPATIBLE:
+        yield _about(record, Severity.ERROR, "incompatible", record.reason)
+    elif record.status is Status.SHADOWED:
+        yield _about(record, Severity.NOTE, "shadowed", record.reason)
+    elif record.status is Status.SKIPPED:
+        yield _about(record, Severity.NOTE, "skipped", record.reason)
+    elif record.status is Status.UNTRUSTED:
+        yield _about(record, Severity.NOTE, "untrusted", record.reason)
+
+
+def _can_fail_open(info: HookInfo) -> bool:
+    return info.hook == "intercept_tool_call" and info.on_error == "pass"
+
+
+def _fails_open(record: ExtensionRecord, info: HookInfo) -> Finding:
+    return Finding(
+        Severity.NOTE,
+        "fails-open",
+        record.name,
+        f"{info.file}:{info.line}",
+        f'{info.handler} lets the tool run when it fails (on_error="pass")',
+        'Right for a convenience; a rule should have on_error="block"',
+    )
+
+
+def _about(
+    record: ExtensionRecord, severity: Severity, code: str, message: str, hint: str | None = None
+) -> Finding:
+    where = None if record.path is None else printable(record.path)
+    return Finding(severity, code, record.name, where, message, hint)
+
+
+# -- names of tools -------------------------------------------------------------------------------
+
+
+def _tool_name_findings(
+    config: ExtensionsConfig, records: Sequence[ExtensionRecord]
+) -> Iterator[Finding]:
+    for name, settings in config.settings.items():
+        if isinstance(settings, Mapping):
+            for key in _TOOL_SETTINGS & settings.keys():
+                place = _place(config.file, config.line_of(name, key))
+                for tool in _texts(settings[key]):
+                    yield from _tool_name_finding(name, place, f"extensions.{name}.{key}", tool)
+    for record in records:
+        for info in record.hooks:
+            for tool in info.tools or ():
+                yield from _tool_name_finding(
+                    record.name, f"{info.file}:{info.line}", f"tools= of {info.handler}", tool
+                )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        yield from (item for item in value if isinstance(item, str))
+
+
+def _tool_name_finding(extension: str, where: str, key: str, tool: str) -> Iterator[Finding]:
+    known = (*HERMES_TOOLS, *TOOL_ALIASES)
+    if tool in HERMES_TOOLS or tool.startswith(_TOOL_FAMILIES) or set(tool) & set("*?["):
+        return
+    if tool in TOOL_ALIASES:
+        yield Finding(
+            Severity.NOTE,
+            "tool-alias",
+            extension,
+            where,
+            f'{key}: Hermes has no tool "{tool}"; workflow-guard takes it for'
+            f" {TOOL_ALIASES[tool]}, other extensions may not",
+            f"Write {TOOL_ALIASES[tool]}; write_file, patch, terminal and execute_code can all"
+            " change files",
+        )
+        return
+    yield Finding(
+        Severity.WARNING,
+        "unknown-tool",
+        extension,
+        where,
+        f'{key}: Hermes itself has no tool "{tool}"',
+        did_you_mean(tool, known) or "Right if a plugin or an MCP server brings it",
+    )
+
+
+# -- the host -------------------------------------------------------------------------------------
+
+
+def _host_findings(home: Path, config: ExtensionsConfig) -> Iterator[Finding]:
+    version = hermes_agent_version()
+    if version is None:
+        yield Finding(
+            Severity.NOTE,
+            "no-hermes-agent",
+            None,
+            None,
+            "hermes-agent is not in this Python",
+            "If Hermes is to use the extensions, install both into one environment",
+        )
+    # Without Hermes here, another host may be the one that runs the extensions.
+    severity = Severity.NOTE if version is None else Severity.ERROR
+    state = plugin_state(home)
+    if state == "unreadable":
+        fault = plugin_fault(home)
+        if fault is not None and config.readable:  # else the file as a whole is told already
+            told = f"{fault.key}: {fault.message}" if fault.key else fault.message
+            place = _place(fault.path or config.file, fault.line)
+            yield Finding(severity, "plugin-off", None, place, told, fault.hint)
+        return
+    if state == "enabled":
+        return
+    told = (
+        f"plugins.disabled names {PLUGIN}, which wins over plugins.enabled"
+        if state == "disabled"
+        else f"plugins.enabled does not name {PLUGIN}"
+    )
+    yield Finding(
+        severity,
+        "plugin-off",
+        None,
+        printable(home / "config.yaml"),
+        f"{told}, so Hermes loads no extension",
+        "Run hermes-ext install",
+    )
+
+
+def _seam_findings(
+    seams: Mapping[str, str], needed: frozenset[str], failure: str | None
+) -> Iterator[Finding]:
+    if failure:
+        yield Finding(
+            Severity.WARNING,
+            "host-unseen",
+            None,
+            None,
+            f"what the package attaches to in Hermes could not be looked at: {failure}",
+            "See whether `hermes --version` works",
+        )
+    for name, status in seams.items():
+        if status == "missing":
+            yield Finding(
+                Severity.ERROR if name in needed else Severity.WARNING,
+                "host-changed",
+                None,
+                name,
+                f"this hermes-agent ({hermes_agent_version()}) has no {name} to attach to",
+                "Use a version of hermes-agent that this package knows, or a newer package",
+            )
+
+
+def _place(file: Path, line: int | None) -> str:
+    return printable(file) + ("" if line is None else f":{line}")

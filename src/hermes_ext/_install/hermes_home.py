@@ -1,0 +1,165 @@
+"""Puts the package into a Hermes home, so that Hermes loads it, and takes it out again."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import evolve, frozen
+
+from hermes_ext._install.config import read_config
+from hermes_ext._install.config_edit import Change, ListEdit, edit_lists, read_list
+from hermes_ext._install.records import printable
+from hermes_ext.exceptions import ConfigError
+
+PLUGIN = "hermes-ext"
+PLUGIN_GROUP = "hermes_agent.plugins"
+
+PluginState = Literal["enabled", "not-enabled", "disabled", "unreadable"]
+
+
+@frozen
+class Installation:
+    """What `install` or `uninstall` did and found.
+
+    file: the `config.yaml` behind links. changes: lists that were changed, () for none.
+    folder: where extensions go; made: whether it was made now. hermes_agent: the version in this
+    Python, None if there is none. notes: what the person should know, most urgent first.
+    """
+
+    home: Path
+    file: Path
+    changes: tuple[Change, ...]
+    folder: Path
+    made: bool
+    hermes_agent: str | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.changes) or self.made
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON values; paths as printable text."""
+        return {
+            "home": printable(self.home),
+            "file": printable(self.file),
+            "changed": self.changed,
+            "changes": [change.to_json() for change in self.changes],
+            "folder": printable(self.folder),
+            "folder_made": self.made,
+            "hermes_agent": self.hermes_agent,
+            "notes": list(self.notes),
+        }
+
+
+def install(home: Path) -> Installation:
+    """Names the plugin in `plugins.enabled` of `home/config.yaml` and makes the extensions folder.
+
+    Done before, it changes nothing. A `plugins.disabled` that names the plugin, which would win,
+    loses it. Raises ConfigError where the file cannot be changed safely, with nothing changed.
+    """
+    _check_folder(home)
+    edited = _edit(
+        home,
+        ListEdit("plugins", "enabled", add=(PLUGIN,)),
+        ListEdit("plugins", "disabled", remove=(PLUGIN,)),
+    )
+    folder = edited.folder
+    made = not folder.is_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"the folder of extensions cannot be made: {error.strerror or error}",
+            path=folder,
+            hint="Make it yourself, or set extensions.global_dir to another one",
+        ) from error
+    return evolve(edited, made=made, notes=tuple(_host_notes()))
+
+
+def uninstall(home: Path) -> Installation:
+    """Takes the plugin out of `plugins.enabled`; extensions and their settings stay as they are.
+
+    Done before, it changes nothing. Raises ConfigError as `install` does.
+    """
+    _check_folder(home)
+    return _edit(home, ListEdit("plugins", "enabled", remove=(PLUGIN,)))
+
+
+def plugin_state(home: Path) -> PluginState:
+    """Whether Hermes would load the plugin from this home; a disabled entry wins in Hermes."""
+    file = home / "config.yaml"
+    try:
+        if PLUGIN in read_list(file, "plugins", "disabled"):
+            return "disabled"
+        return "enabled" if PLUGIN in read_list(file, "plugins", "enabled") else "not-enabled"
+    except ConfigError:
+        return "unreadable"
+
+
+def plugin_fault(home: Path) -> ConfigError | None:
+    """Why the lists that could name the plugin cannot be read; None if they can."""
+    try:
+        for key in ("enabled", "disabled"):
+            read_list(home / "config.yaml", "plugins", key)
+    except ConfigError as error:
+        _explain(error)
+        return error
+    return None
+
+
+def hermes_agent_version() -> str | None:
+    """The version of hermes-agent in this Python, from its metadata; nothing of it is imported."""
+    try:
+        version = importlib.metadata.version("hermes-agent")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    # Metadata can outlive the code; finding a top-level module's file runs nothing.
+    return version if importlib.util.find_spec("run_agent") else None
+
+
+def plugin_is_visible() -> bool:
+    """Whether this Python's metadata offers the plugin to Hermes."""
+    return any(
+        point.name == PLUGIN for point in importlib.metadata.entry_points(group=PLUGIN_GROUP)
+    )
+
+
+def _edit(home: Path, *edits: ListEdit) -> Installation:
+    try:
+        edited = edit_lists(home / "config.yaml", edits)
+    except ConfigError as error:
+        _explain(error)
+        raise
+    folder = read_config(home).global_dir
+    return Installation(home, edited.path, edited.changes, folder, False, hermes_agent_version())
+
+
+def _explain(error: ConfigError) -> None:
+    if error.key in {"plugins", "plugins.enabled"}:
+        error.hint = (
+            "Hermes enables no plugin at all while this is no list of names;"
+            f" write `plugins: {{enabled: [{PLUGIN}]}}`"
+        )
+
+
+def _check_folder(home: Path) -> None:
+    if home.exists() and not home.is_dir():
+        raise ConfigError("the Hermes home is no folder", path=home, hint="Give --home a folder")
+
+
+def _host_notes() -> list[str]:
+    if hermes_agent_version() is None:
+        return [
+            "hermes-agent is not in this Python, so nothing will load the extensions here."
+            " Install both into one environment: pip install hermes-agent hermes-ext"
+        ]
+    if not plugin_is_visible():
+        return [
+            f"this Python's metadata has no plugin {PLUGIN}: install the package with pip,"
+            " instead of running it from its source"
+        ]
+    return []

@@ -1,0 +1,232 @@
+"""Importing one extension so that it can neither meet another's modules nor stop the process.
+
+Each becomes a package of its own under a private, unused name, with its real folder as `__path__`:
+relative imports work whatever the folder is called, submodules of the same name never meet, and
+`import util` never finds a sibling file, because no extension's folder is on `sys.path`. Bytecode
+is neither read nor written: what runs is the source as it is now, also if it changed within the
+clock tick of its timestamp.
+
+The code runs in a thread of its own, so that an import that never ends costs its deadline and not
+the agent. What needs the main thread (`signal.signal`, a GUI) therefore fails at import; objects
+bound to their thread (a sqlite3 connection) belong in the handler that uses them. Where the caller
+is itself inside an import, the code runs in the caller's thread, without a deadline: a thread
+would wait for modules that the caller is still importing.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import importlib
+import itertools
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, TypeVar
+
+from attrs import frozen
+
+from hermes_ext._install.records import printable
+
+PREFIX = "_hermes_ext_x"
+
+IMPORT_SECONDS = 20.0
+
+T = TypeVar("T")
+
+_numbers = itertools.count(1)
+
+
+class EndlessImport(Exception):  # noqa: N818 - reads as the reason it becomes
+    """The import did not finish within its deadline."""
+
+
+@frozen
+class Imported:
+    """One imported extension. package: the name below which all its modules stand."""
+
+    module: ModuleType
+    package: str
+    seconds: float
+
+
+def private_name(name: str) -> str:
+    """A module name that nothing has yet, for an extension of this name."""
+    slug = re.sub(r"\W", "_", name)
+    return f"{PREFIX}.{slug}_{next(_numbers)}"
+
+
+def import_file(package: str, file: Path) -> Imported:
+    """Import `__init__.py` as a package, or a single file, under a name from `private_name`.
+
+    Raises whatever its code raises; none of its modules is then left in `sys.modules`.
+    """
+    _install_finder()
+    loader = _SourceLoader(package, str(file))
+    spec = spec_from_file_location(package, file, loader=loader, submodule_search_locations=[])
+    assert spec is not None
+    if file.name != "__init__.py":  # a package without places, or its neighbours would be in it
+        spec.submodule_search_locations = []
+    begun = time.perf_counter()
+    module = module_from_spec(spec)
+    sys.modules[package] = module
+    try:
+        loader.exec_module(module)
+    except BaseException:
+        forget(package)
+        raise
+    return Imported(module, package, time.perf_counter() - begun)
+
+
+def import_entry_point(value: str) -> Imported:
+    """Import what an entry point names, `package.module` or with `:attribute`, by its own name.
+
+    After a failure the modules of its package that this import brought are gone again.
+    """
+    name, _, attribute = (part.strip() for part in value.partition(":"))
+    root = name.partition(".")[0]
+    before = set(sys.modules)
+    begun = time.perf_counter()
+    try:
+        module = importlib.import_module(name)
+        for part in filter(None, attribute.split(".")):
+            getattr(module, part)
+    except BaseException:
+        forget(root, keep=before)
+        raise
+    return Imported(module, root, time.perf_counter() - begun)
+
+
+def modules_of(package: str) -> list[str]:
+    """The names in `sys.modules` that belong to a package."""
+    return [each for each in list(sys.modules) if each == package or each.startswith(f"{package}.")]
+
+
+def forget(package: str, keep: set[str] | frozenset[str] = frozenset()) -> None:
+    """Take a package's modules out of `sys.modules`, except those in `keep`."""
+    for name in modules_of(package):
+        if name not in keep:
+            sys.modules.pop(name, None)
+
+
+def bounded(function: Callable[[], T], seconds: float, label: str) -> T:
+    """Call in a thread of its own, for at most `seconds`.
+
+    Raises what the function raises, and EndlessImport after the deadline; the thread is then left
+    behind, and what it returns is dropped.
+    """
+    if _inside_import():
+        return function()
+    ended: list[tuple[bool, Any]] = []
+    context = contextvars.copy_context()
+
+    def target() -> None:
+        try:
+            ended.append((True, context.run(function)))
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            ended.append((False, error))
+
+    thread = threading.Thread(target=target, name=f"hermes-ext import {label}", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not ended:
+        raise EndlessImport(f"the import did not finish within {seconds:g} s")
+    good, value = ended[0]
+    if not good:
+        raise value
+    result: T = value
+    return result
+
+
+def place_of(error: BaseException, folder: Path) -> str:
+    """`file:line` of the innermost line below `folder` that an error went through, or ""."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{printable(error.filename)}:{error.lineno or 1}"
+    root = os.path.join(os.path.realpath(folder), "") if folder.is_dir() else ""
+    found = ""
+    trace = error.__traceback__
+    while trace is not None:
+        file = os.path.realpath(trace.tb_frame.f_code.co_filename)
+        if file == os.path.realpath(folder) or (root and file.startswith(root)):
+            found = f"{printable(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+class _SourceLoader(SourceFileLoader):
+    """Compiles the source that is there, past all bytecode."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        data = self.get_data(path)
+        if b"\0" in data:  # told alike by all versions of Python, and with a line
+            line = data.count(b"\n", 0, data.index(b"\0")) + 1
+            told = "source code holds null bytes; save it as UTF-8"
+            raise SyntaxError(told, (path, line, None, None))
+        return self.source_to_code(data, path)
+
+
+_LOADERS: tuple[Any, ...] = (
+    (ExtensionFileLoader, EXTENSION_SUFFIXES),
+    (_SourceLoader, SOURCE_SUFFIXES),
+)
+
+
+class _Finder:
+    """Finds the submodules of extensions, for which the ordinary finder would use bytecode."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if path is None or not fullname.startswith(f"{PREFIX}."):
+            return None
+        portions: list[str] = []
+        for place in path:
+            # A new one each time: a FileFinder that is kept misses files added within a clock tick.
+            spec = FileFinder(place, *_LOADERS).find_spec(fullname)
+            if spec is not None and spec.loader is not None:
+                return spec
+            portions += (spec and spec.submodule_search_locations) or ()
+        if not portions:
+            return None
+        folder = ModuleSpec(fullname, None, is_package=True)
+        folder.submodule_search_locations = portions
+        return folder
+
+
+_FINDER: Any = _Finder()
+
+
+def _install_finder() -> None:
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    if PREFIX not in sys.modules:
+        parent = ModuleType(PREFIX, "Holds the extensions that are loaded.")
+        parent.__path__ = []
+        sys.modules[PREFIX] = parent
+
+
+def _inside_import() -> bool:
+    frame = sys._getframe()
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "_find_and_load" and "importlib._bootstrap" in code.co_filename:
+            return True
+        above = frame.f_back
+        if above is None:
+            return False
+        frame = above
+    return False

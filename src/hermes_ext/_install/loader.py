@@ -1,0 +1,466 @@
+"""Loading: what was found is imported, its handlers are built, and each ends as a record.
+
+    found -> stands nothing against it? -> settings -> import -> handlers -> record
+             (off, manifest, versions)     (schema)    (bounded) (all or none)
+
+One extension that fails takes nothing else down and leaves nothing behind: no handler, no module.
+The import goes on in a thread (see `importing`); whatever an extension prints while loading goes
+to `sys.stdout` as it is then, so that a caller whose output is data redirects that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from attrs import evolve, frozen
+
+from hermes_ext._hooks.handler import Handler
+from hermes_ext._hooks.registration import (
+    HookMark,
+    Registration,
+    build_handlers,
+    collecting,
+    near_misses,
+    registrations_of,
+)
+from hermes_ext._hooks.source import Source
+from hermes_ext._install import import_name
+from hermes_ext._install.config import ExtensionsConfig, read_config, switched_off
+from hermes_ext._install.discovery import (
+    Discovery,
+    Found,
+    discover,
+    manifest_problems,
+    record_of,
+    standing,
+    unknown_names,
+)
+from hermes_ext._install.importing import (
+    IMPORT_SECONDS,
+    EndlessImport,
+    Imported,
+    bounded,
+    forget,
+    import_entry_point,
+    import_file,
+    modules_of,
+    place_of,
+    private_name,
+)
+from hermes_ext._install.records import (
+    HOOKS,
+    ExtensionRecord,
+    HookInfo,
+    Problem,
+    Status,
+    canonical_name,
+    printable,
+)
+from hermes_ext._install.returns import wrong_return
+from hermes_ext._install.settings import plain_settings, read_only, settings_class, structured
+from hermes_ext._install.siblings import taken_for_own
+from hermes_ext._install.snapshot import stamp_of, write_snapshot
+from hermes_ext.exceptions import HermesExtError, OrderCycleError, RegistrationError, SkipExtension
+
+_LONGEST = 400  # characters of an extension's own error text
+
+
+@frozen
+class Loaded:
+    """What a load gave.
+
+    records: one of each extension found or named. handlers: of all that are enabled. problems: of
+    the configuration and the manifests. settings: validated, by extension: a read-only mapping,
+    or the extension's own attrs instance. refusal: why every tool call is refused, None if none
+    is. packages: the names in `sys.modules` below which each extension's modules stand.
+    """
+
+    config: ExtensionsConfig
+    records: tuple[ExtensionRecord, ...] = ()
+    handlers: tuple[Handler, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    settings: Mapping[str, Any] = MappingProxyType({})
+    refusal: str | None = None
+    packages: Mapping[str, str] = MappingProxyType({})
+
+
+def load(
+    home: Path,
+    cwd: Path | None = None,
+    *,
+    everything: bool = False,
+    import_seconds: float = IMPORT_SECONDS,
+) -> Loaded:
+    """Load all extensions that are on. Raises nothing for what a user or an extension wrote.
+
+    home: the Hermes home. cwd: the session's directory. everything: also look through the
+    installed distributions when nothing in the configuration needs one, and into the sources of
+    the handlers for what they will do wrong, so that the records are complete. import_seconds: how
+    long one extension's import may take.
+    """
+    config = read_config(home)
+    discovery = _discovered(config, home, cwd, everything)
+    unknown, missing = unknown_names(config, discovery.found)
+    world = _World.of(discovery.found, import_seconds)
+    ended = _without_cycles(
+        [_Loading(each, config, world, look=everything).end() for each in discovery.found]
+    )
+    records = (*(each.record for each in ended), *missing)
+    problems = (
+        *config.problems,
+        *discovery.problems,
+        *manifest_problems(discovery.found),
+        *unknown,
+        *(problem for each in ended for problem in each.problems),
+    )
+    stamps = {each.record: stamp_of(each.found.module_file) for each in ended}
+    write_snapshot(home, records, stamps)
+    return Loaded(
+        config,
+        records,
+        tuple(handler for each in ended for handler in each.handlers),
+        tuple(dict.fromkeys(problems)),
+        MappingProxyType({e.found.name: e.settings for e in ended if e.record.loaded}),
+        _refusal(config, records),
+        MappingProxyType({e.found.name: e.package for e in ended if e.package}),
+    )
+
+
+def unload(loaded: Loaded) -> None:
+    """Take the modules of a load out of `sys.modules`; those of entry points stay.
+
+    Only when none of its handlers is called any more: an import inside one would fail.
+    """
+    for record in loaded.records:
+        package = loaded.packages.get(record.name)
+        if package and record.source is not Source.ENTRY_POINT:
+            forget(package)
+
+
+def _discovered(
+    config: ExtensionsConfig, home: Path, cwd: Path | None, everything: bool
+) -> Discovery:
+    discovery = discover(config, home=home, cwd=cwd, entry_points=everything)
+    if everything:
+        return discovery
+    known = {canonical_name(each.name) for each in discovery.found}
+    named = (*config.on, *config.required, *config.disabled, *config.observe)
+    if all(canonical_name(name) in known for name in (*named, *config.settings)):
+        return discovery
+    return discover(config, home=home, cwd=cwd)
+
+
+@frozen
+class _Ended:
+    """How loading one extension ended."""
+
+    found: Found
+    record: ExtensionRecord
+    handlers: tuple[Handler, ...] = ()
+    settings: Any = None
+    problems: tuple[Problem, ...] = ()
+    package: str = ""
+
+
+class _Failed(Exception):  # noqa: N818 - never leaves this module
+    """Loading ends here, with this status and reason."""
+
+    def __init__(self, status: Status, reason: str, problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.problems = problems
+
+
+class _Loading:
+    """The way of one extension from found to loaded."""
+
+    def __init__(
+        self, found: Found, config: ExtensionsConfig, world: _World, *, look: bool
+    ) -> None:
+        self.found = found
+        self.look = look
+        self.config = config
+        self.world = world
+        self.package = "" if found.module else private_name(found.name)
+        self.before = frozenset(sys.modules) if found.module else frozenset[str]()
+        self.seconds: float | None = None
+
+    def end(self) -> _Ended:
+        stand = standing(self.found, self.config)
+        if stand.status is not None:
+            return _Ended(self.found, self._record(stand.status, stand.reason, stand.configured_on))
+        try:
+            return self._loaded()
+        except _Failed as failed:
+            return self._failed(failed)
+        except Exception as error:  # noqa: BLE001 - objects of the author, looked at
+            return self._failed(_Failed(Status.LOAD_ERROR, self._told(error)))
+
+    def _failed(self, failed: _Failed) -> _Ended:
+        self._forget()
+        record = self._record(failed.status, failed.reason)
+        return _Ended(self.found, record, problems=failed.problems)
+
+    def _record(
+        self, status: Status, reason: str, configured_on: bool = True, **changes: Any
+    ) -> ExtensionRecord:
+        return record_of(
+            self.found,
+            self.config,
+            status=status,
+            reason=reason,
+            configured_on=configured_on,
+            import_seconds=self.seconds,
+            **changes,
+        )
+
+    def _loaded(self) -> _Ended:
+        plain, problems = plain_settings(self.found.name, self.config, self.found.manifest)
+        self._refuse(problems)
+        imported, registrations = self._imported()
+        self.package, self.seconds = imported.package, round(imported.seconds, 4)
+        if not registrations and self.config.is_required(self.found.name):
+            raise _Failed(Status.LOAD_ERROR, self._nothing(imported.module))
+        settings = self._settings(imported.module, plain)
+        handlers = self._handlers(registrations, settings)
+        record = self._record(
+            Status.ENABLED,
+            "",
+            loaded=True,
+            hooks=tuple(hook_info(handler, look=self.look) for handler in handlers),
+            warnings=tuple(self._warnings(imported.module, registrations)),
+        )
+        return _Ended(self.found, record, handlers, settings, package=imported.package)
+
+    def _refuse(self, problems: tuple[Problem, ...]) -> None:
+        if problems:
+            of_config = problems[0].file == self.config.file
+            status = Status.CONFIG_ERROR if of_config else Status.LOAD_ERROR
+            raise _Failed(status, "; ".join(map(str, problems)), problems)
+
+    def _imported(self) -> tuple[Imported, tuple[Registration, ...]]:
+        import_name.install()  # not before: a host without extensions stays as it is
+        try:
+            return bounded(self._collected, self.world.import_seconds, self.found.name)
+        except KeyboardInterrupt:
+            self._forget()
+            raise
+        except SkipExtension as skip:
+            reason = printable(str(skip)) or "it raised SkipExtension and gave no reason"
+            raise _Failed(Status.SKIPPED, reason) from skip
+        except EndlessImport as error:
+            where = printable(self.found.module_file or self.found.module or "")
+            raise _Failed(Status.LOAD_ERROR, f"{error} ({where})") from error
+        except BaseException as error:  # foreign code: SystemExit and GeneratorExit too
+            raise _Failed(Status.LOAD_ERROR, self._told(error)) from error
+
+    def _collected(self) -> tuple[Imported, tuple[Registration, ...]]:
+        with collecting() as collected:
+            if self.found.module:
+                imported = import_entry_point(self.found.module)
+            else:
+                assert self.found.module_file is not None
+                imported = import_file(self.package, self.found.module_file)
+        own = tuple(each for each in collected if not self._is_foreign(each))
+        # An installed package may have been imported before, by the host or by an earlier load.
+        return imported, own or (_marked_in(imported.package) if self.found.module else ())
+
+    def _is_foreign(self, registration: Registration) -> bool:
+        """Whether it belongs to another extension that this one happened to import first."""
+        root = str(getattr(registration.function, "__module__", "")).partition(".")[0]
+        return self.world.roots.get(root, self.found.name) != self.found.name
+
+    def _settings(self, module: ModuleType, plain: dict[str, Any]) -> Any:
+        cls = settings_class(module, self.package)
+        if cls is None:
+            return read_only(plain)
+        settings, problems = structured(cls, plain, self.found.name, self.config)
+        self._refuse(problems)
+        return settings
+
+    def _handlers(
+        self, registrations: tuple[Registration, ...], settings: Any
+    ) -> tuple[Handler, ...]:
+        name = self.found.name
+        given = {hook: self.config.priority_of(name, hook) for hook in HOOKS}
+        try:
+            return build_handlers(
+                name,
+                map(self.world.with_found_names, registrations),
+                source=self.found.source,
+                config=settings,
+                observe=self.config.is_observed(name),
+                disabled_hooks=self.config.hooks_off(name),
+                priorities={hook: each for hook, each in given.items() if each is not None},
+            )
+        except RegistrationError as error:
+            raise _Failed(Status.LOAD_ERROR, printable(str(error))) from error
+
+    def _warnings(
+        self, module: ModuleType, registrations: tuple[Registration, ...]
+    ) -> Iterator[str]:
+        if not registrations:
+            yield self._nothing(module)
+        if self.look and self.found.is_package:
+            yield from taken_for_own(sys.modules[name] for name in modules_of(self.package))
+        registered = {each.mark.hook.value for each in registrations}
+        for hook in sorted(self.config.hooks_off(self.found.name) - registered):
+            yield f"extensions.disabled turns off its {hook}, which it does not register"
+
+    def _nothing(self, module: ModuleType) -> str:
+        modules = [sys.modules.get(name, module) for name in modules_of(module.__name__)]
+        near = [text for each in modules for text in near_misses(each)]
+        hint = "; ".join(near) or "Put @register_hook(...) above its functions"
+        return f"registers no handler, so nothing of it is ever called. {hint}"
+
+    def _told(self, error: BaseException) -> str:
+        text = _text_of(error)
+        if isinstance(error, SystemExit):
+            text = f"it called sys.exit({text}) while loading"
+        place = place_of(error, self.found.path) if self.found.path is not None else ""
+        told = text if isinstance(error, HermesExtError) else f"{type(error).__name__}: {text}"
+        told = told if not place or place in told else f"{place}: {told}"
+        hint = self._import_hint(error)
+        return f"{told}. {hint}" if hint else told
+
+    def _import_hint(self, error: BaseException) -> str:
+        name = getattr(error, "name", None)
+        if not isinstance(error, ModuleNotFoundError) or not name or not self.found.is_package:
+            return ""
+        assert self.found.path is not None
+        near = (self.found.path / f"{name}.py", self.found.path / name)
+        return f"Write `from . import {name}`" if any(map(os.path.exists, near)) else ""
+
+    def _forget(self) -> None:
+        if self.found.module:
+            root = self.found.module.partition(":")[0].partition(".")[0].strip()
+            forget(root, keep=self.before)
+        else:
+            forget(self.package)
+
+
+@frozen
+class _World:
+    """What one extension's loading needs to know of the others.
+
+    names: names as found, by canonical name. roots: which extension a top-level package is.
+    """
+
+    import_seconds: float
+    names: Mapping[str, str]
+    roots: Mapping[str, str]
+
+    @classmethod
+    def of(cls, found: Iterable[Found], import_seconds: float) -> _World:
+        found = tuple(found)
+        roots = {
+            each.module.partition(":")[0].partition(".")[0].strip(): each.name
+            for each in found
+            if each.module
+        }
+        names = {canonical_name(each.name): each.name for each in found}
+        return cls(import_seconds, names, roots)
+
+    def with_found_names(self, registration: Registration) -> Registration:
+        """`before` and `after` spelled as the extensions are, so that handlers compare equal."""
+        mark = registration.mark
+        if not mark.before and not mark.after:
+            return registration
+        before, after = (
+            tuple(self.names.get(canonical_name(name), name) for name in names)
+            for names in (mark.before, mark.after)
+        )
+        return evolve(registration, mark=evolve(mark, before=before, after=after))
+
+
+def hook_info(handler: Handler, *, look: bool = False) -> HookInfo:
+    """What a record says of a handler; with `look`, its source is read for faults too."""
+    return HookInfo(
+        handler.hook.value,
+        handler.name,
+        handler.priority,
+        handler.guard,
+        handler.tools,
+        handler.on_error,
+        handler.timeout,
+        printable(handler.file),
+        handler.line,
+        wrong_return(handler.function) if look else None,
+    )
+
+
+def _marked_in(package: str) -> tuple[Registration, ...]:
+    found: dict[tuple[int, HookMark], Registration] = {}
+    for name in modules_of(package):
+        with contextlib.suppress(RegistrationError):  # a module that registers nothing
+            for each in registrations_of(sys.modules[name]):
+                found.setdefault((id(each.function), each.mark), each)
+    return tuple(found.values())
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except Exception as broken:  # noqa: BLE001 - an author's own __str__
+        text = f"(its __str__ raised {type(broken).__name__})"
+    return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+
+
+def _without_cycles(ended: list[_Ended]) -> list[_Ended]:
+    """The same, with the extensions whose `before` and `after` contradict each other failed."""
+    handlers = [handler for each in ended for handler in each.handlers]
+    if not any(handler.before or handler.after for handler in handlers):
+        return ended
+    from hermes_ext._chain.manager import HookManager
+
+    try:
+        HookManager(handlers)
+    except OrderCycleError as error:
+        left = [
+            _without(each, error) if each.found.name in error.members else each for each in ended
+        ]
+        return _without_cycles(left) if left != ended else ended
+    return ended
+
+
+def _without(ended: _Ended, error: OrderCycleError) -> _Ended:
+    forget(ended.package)
+    reason = printable(str(error))
+    failed = evolve(ended.record, status=Status.LOAD_ERROR, reason=reason, loaded=False, hooks=())
+    return _Ended(ended.found, failed, problems=ended.problems)
+
+
+def _refusal(config: ExtensionsConfig, records: Iterable[ExtensionRecord]) -> str | None:
+    if switched_off():
+        return None
+    if not config.readable:
+        # Which guards the user has on is not known, and not knowing is no leave.
+        faults = "; ".join(map(str, config.problems))
+        return f"Tool calls are refused because the configuration cannot be read: {faults}"
+    if not config.enabled:
+        return None
+    loaded = {canonical_name(each.name) for each in records if each.loaded}
+    told = [
+        f"{name} ({_reason(name, records)})"
+        for name in config.required
+        if canonical_name(name) not in loaded
+    ]
+    if not told:
+        return None
+    return (
+        f"Tool calls are refused because a required extension is not loaded: {'; '.join(told)}. "
+        f"Repair it, or take it out of extensions.required in {printable(config.file)}"
+    )
+
+
+def _reason(name: str, records: Iterable[ExtensionRecord]) -> str:
+    same = [each for each in records if canonical_name(each.name) == canonical_name(name)]
+    same.sort(key=lambda record: record.status is Status.SHADOWED)
+    return f"{same[0].status}: {same[0].reason}" if same else "not found"

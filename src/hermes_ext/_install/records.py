@@ -1,0 +1,209 @@
+"""What is known about an extension, loaded or not: one record each, with a status and a reason."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import re
+import unicodedata
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, frozen
+
+from hermes_ext._hooks.source import Source
+
+HOOKS = (
+    "transform_user_input",
+    "before_llm_call",
+    "intercept_tool_call",
+    "transform_tool_result",
+)
+
+RESERVED_KEYS = (
+    "enabled",
+    "global_dir",
+    "project_local",
+    "on",
+    "disabled",
+    "required",
+    "overridable",
+    "project_may_set",
+    "observe",
+    "ask_without_human",
+    "log",
+    "reload",
+    "state_days",
+    "priorities",
+)
+
+
+class Status(StrEnum):
+    """How finding and loading an extension ended.
+
+    ENABLED: its handlers are live (in an inventory: on, and nothing speaks against it).
+    DISABLED: turned off, or never turned on. SKIPPED: it said itself that it cannot run here.
+    UNTRUSTED: project code that the user has not trusted. SHADOWED: another one of its name, or
+    another name of the same code, is used. INCOMPATIBLE: a version or package that it needs is
+    not here. CONFIG_ERROR: its settings are wrong. LOAD_ERROR: everything else that went wrong.
+    MISSING: the configuration names it, and it is nowhere.
+    """
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    SKIPPED = "skipped"
+    UNTRUSTED = "untrusted"
+    SHADOWED = "shadowed"
+    INCOMPATIBLE = "incompatible"
+    CONFIG_ERROR = "config-error"
+    LOAD_ERROR = "load-error"
+    MISSING = "missing"
+
+
+@frozen
+class HookInfo:
+    """One handler of an extension.
+
+    handler: the function's qualified name. tools: name patterns, None for all tools.
+    timeout: seconds, None for none. file: absolute path, printable. line: from 1. fault: what it
+    will certainly do wrong when called, as its source tells; None where nothing is known, and
+    where nobody looked (the agent itself does not).
+    """
+
+    hook: str
+    handler: str
+    priority: int
+    guard: bool
+    tools: tuple[str, ...] | None
+    on_error: str
+    timeout: float | None
+    file: str
+    line: int
+    fault: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON values with the same keys."""
+        return asdict(self) | {"tools": None if self.tools is None else list(self.tools)}
+
+
+@frozen
+class ExtensionRecord:
+    """One extension, found or named in the configuration.
+
+    name: the name of its folder, file or entry point, printable. source: None for a missing one.
+    path: folder, or file of a single-file extension; None where there is none.
+    reason: why it has this status, "" for a plain `enabled`. configured_on: what the
+    configuration asks for; loaded: whether its code ran to the end. hooks: as loaded, or as the
+    last load recorded them. warnings: what is odd but stops nothing. also_at: other places that
+    hold the same extension or one of the same name. import_seconds: how long its import took,
+    None if it was not imported.
+    """
+
+    name: str
+    source: Source | None
+    status: Status
+    reason: str = ""
+    path: Path | None = None
+    version: str | None = None
+    description: str | None = None
+    configured_on: bool = False
+    loaded: bool = False
+    hooks: tuple[HookInfo, ...] = ()
+    warnings: tuple[str, ...] = ()
+    required: bool = False
+    also_at: tuple[Path, ...] = ()
+    import_seconds: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON values with the same keys; paths as printable text."""
+        return {
+            "name": self.name,
+            "source": None if self.source is None else str(self.source),
+            "status": str(self.status),
+            "reason": self.reason,
+            "path": None if self.path is None else printable(self.path),
+            "version": self.version,
+            "description": self.description,
+            "configured_on": self.configured_on,
+            "loaded": self.loaded,
+            "hooks": [hook.to_json() for hook in self.hooks],
+            "warnings": list(self.warnings),
+            "required": self.required,
+            "also_at": [printable(path) for path in self.also_at],
+            "import_seconds": self.import_seconds,
+        }
+
+
+@frozen
+class Problem:
+    """Something wrong in a file that people write.
+
+    line: from 1, None where there is none. key: dotted path, "" for the file as a whole.
+    `str(problem)` is "file:line: key: message. hint".
+    """
+
+    file: Path
+    line: int | None
+    key: str
+    message: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        where = printable(self.file) + ("" if self.line is None else f":{self.line}")
+        parts = [where, self.key, self.message] if self.key else [where, self.message]
+        return ": ".join(parts) + (f". {self.hint}" if self.hint else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON values with the same keys."""
+        return asdict(self) | {"file": printable(self.file)}
+
+
+def printable(text: str | Path) -> str:
+    r"""The text with what no terminal or UTF-8 file can take written out: `\xff`, `\x1b`, `\n`."""
+    raw = str(text)
+    if raw.isprintable():
+        return raw
+    return "".join(char if char.isprintable() else _escaped(char) for char in raw)
+
+
+def _escaped(char: str) -> str:
+    if "\udc80" <= char <= "\udcff":  # a byte that is no UTF-8, as Python holds it in a file name
+        return os.fsencode(char).hex().join((r"\x", ""))
+    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+@functools.lru_cache(maxsize=4096)
+def canonical_name(name: str) -> str:
+    """The one form in which names are compared.
+
+    Case, and runs of `-`, `_`, `.` and blanks make no difference: `Ping_Island` is `ping-island`.
+    """
+    return re.sub(r"[-_.\s]+", "-", unicodedata.normalize("NFKC", name).casefold())
+
+
+def name_fault(name: str) -> str | None:
+    """Why this cannot be the name of an extension, or None if it can."""
+    if not name.strip():
+        return "the name is empty"
+    if not name.isprintable():
+        return "the name has characters that cannot be printed or are no UTF-8"
+    if name in {".", ".."} or any(char in name for char in "/\\"):
+        return "the name is a path"
+    if ":" in name or "," in name or "[" in name or "]" in name or name[0] in "-'\"{}":
+        return "the name has characters that the configuration or the command line needs itself"
+    if canonical_name(name) in _RESERVED:
+        return "the name is one of the keys of the `extensions` section"
+    return None
+
+
+_RESERVED = frozenset(canonical_name(key) for key in RESERVED_KEYS)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """`Did you mean "x"?` for the nearest known name, or None if nothing is near."""
+    by_canonical = {canonical_name(each): each for each in known}
+    near = difflib.get_close_matches(canonical_name(name), by_canonical, n=1, cutoff=0.7)
+    return f'Did you mean "{by_canonical[near[0]]}"?' if near else None

@@ -1,0 +1,132 @@
+"""What the last load recorded, kept so that `list` can show hooks without running any code.
+
+One JSON file in the home's cache. It is never the reason why something fails: without it, and
+where it is damaged or cannot be written, extensions are merely "not loaded yet".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from hermes_ext._hooks.source import Source
+from hermes_ext._install.records import ExtensionRecord, HookInfo, Status, printable
+
+_FORMAT = 1
+
+# Not this: they tell nothing that needs the code to have run.
+_UNTOLD = frozenset({Status.DISABLED, Status.SHADOWED, Status.MISSING, Status.UNTRUSTED})
+
+
+@frozen
+class Remembered:
+    """One extension as the last load left it. stamp: of its module then, see `stamp_of`."""
+
+    status: Status
+    reason: str
+    hooks: tuple[HookInfo, ...]
+    warnings: tuple[str, ...]
+    stamp: int
+
+
+def snapshot_file(home: Path) -> Path:
+    """Where the snapshot of a home lies."""
+    return home / "cache" / "hermes-ext" / "last-load.json"
+
+
+def stamp_of(path: Path | None) -> int:
+    """The modification time of a file in nanoseconds, 0 for none: tells whether it changed."""
+    if path is None:
+        return 0
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def write_snapshot(
+    home: Path, records: Iterable[ExtensionRecord], stamps: Mapping[ExtensionRecord, int]
+) -> bool:
+    """Write what a load recorded; returns whether the file was written.
+
+    Written only where something changed, atomically; nothing is raised and nothing is created
+    for a home where no extension is on.
+    """
+    told = [_told(each, stamps.get(each, 0)) for each in records if each.status not in _UNTOLD]
+    file = snapshot_file(home)
+    old = _read(file)
+    if old.get("extensions", []) == told:
+        return False
+    text = json.dumps({"format": _FORMAT, "at": time.time(), "extensions": told}, indent=1)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _replace(file, text)
+    except OSError:
+        return False
+    return True
+
+
+def read_snapshot(home: Path) -> dict[tuple[str, str, str], Remembered]:
+    """What is remembered, by `key_of`; empty where there is nothing to read."""
+    found: dict[tuple[str, str, str], Remembered] = {}
+    for each in _read(snapshot_file(home)).get("extensions", []):
+        # An older or damaged file: the extension counts as not loaded yet.
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            found[each["source"], each["name"], each["path"]] = _remembered(each)
+    return found
+
+
+def key_of(source: Source, name: str, path: Path | None) -> tuple[str, str, str]:
+    """What tells extensions apart in a snapshot."""
+    return str(source), name, "" if path is None else printable(path)
+
+
+def _told(record: ExtensionRecord, stamp: int) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "source": str(record.source),
+        "path": "" if record.path is None else printable(record.path),
+        "status": str(record.status),
+        "reason": record.reason,
+        "hooks": [hook.to_json() for hook in record.hooks],
+        "warnings": list(record.warnings),
+        "stamp": stamp,
+    }
+
+
+def _remembered(told: Mapping[str, Any]) -> Remembered:
+    hooks = tuple(
+        HookInfo(**hook | {"tools": None if hook["tools"] is None else tuple(hook["tools"])})
+        for hook in told["hooks"]
+    )
+    status, warnings = Status(told["status"]), tuple(told["warnings"])
+    return Remembered(status, told["reason"], hooks, warnings, told["stamp"])
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    usable = isinstance(told, dict) and told.get("format") == _FORMAT
+    return told if usable and isinstance(told.get("extensions"), list) else {}
+
+
+def _replace(file: Path, text: str) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.replace(temporary, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

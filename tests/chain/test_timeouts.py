@@ -1,0 +1,296 @@
+"""Handlers with a time limit: the chain goes on, late results are dropped, threads are bounded."""
+
+from __future__ import annotations
+
+import contextvars
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
+
+from hermes_ext import HookResult
+from hermes_ext._chain.fold import run
+from hermes_ext._chain.timeouts import TimedOut, Workers, workers
+
+SHORT = 0.05
+
+
+@pytest.fixture
+def gate():
+    """Blocks whoever waits for it, until the test is over."""
+    event = threading.Event()
+    yield event
+    event.set()
+    deadline = time.monotonic() + 10
+    while workers.left_behind and time.monotonic() < deadline:
+        threading.Event().wait(0.005)
+    assert not workers.left_behind
+
+
+def stuck_at(gate, result=None):
+    def stuck(session_id):
+        gate.wait()
+        return result
+
+    return stuck
+
+
+def passing(session_id):
+    return None
+
+
+class Limit:
+    """A handler, as far as the workers know."""
+
+    is_async = False
+
+    def __init__(self, timeout):
+        self.timeout = timeout
+
+
+@pytest.mark.parametrize("hook", EVENTS)
+@pytest.mark.parametrize("guard", [False, True], ids=["transformer", "guard"])
+def test_the_turn_goes_on(hook, guard, gate):
+    """A handler that hangs is left; its policy decides, and the message names the limit."""
+    seen = []
+    began = time.monotonic()
+    outcome = outcome_of(
+        handler(stuck_at(gate), hook, guard=guard, timeout=SHORT, extension="slow", priority=1),
+        handler(lambda session_id: seen.append(1), hook, guard=guard, timeout=0, priority=2),
+    )
+    assert time.monotonic() - began < 2
+    (error,) = outcome.errors
+    assert error.kind == "timeout"
+    assert f"slow, {hook}: " in str(error)
+    assert "stuck took longer than 0.05 s" in str(error)
+    if guard or hook == "intercept_tool_call":
+        assert outcome.blocked_by == "slow"
+        assert seen == []
+    else:
+        assert seen == [1]
+
+
+def test_a_late_result_is_dropped(gate):
+    """A block that comes after the limit changes nothing any more."""
+    stuck = handler(stuck_at(gate, HookResult.block("late")), timeout=SHORT, on_error="pass")
+    outcome = outcome_of(stuck)
+    gate.set()
+    assert not outcome.blocked
+
+
+def test_the_result_in_time_counts():
+    """A handler with a limit decides as any other, and runs in a thread of its own."""
+    seen = []
+
+    def decide(tool_args):
+        seen.append(threading.current_thread())
+        return HookResult.rewrite({**tool_args, "x": 1})
+
+    outcome = outcome_of(handler(decide, timeout=5))
+    assert outcome.value["x"] == 1
+    assert seen[0] is not threading.current_thread()
+    assert seen[0].daemon
+
+
+def test_guards_have_a_limit_by_default():
+    """A guard runs in a thread with a limit of 10 seconds; with `timeout=0` it runs inline."""
+    seen = []
+
+    def look(session_id):
+        seen.append(threading.current_thread() is threading.main_thread())
+
+    assert handler(look, guard=True).timeout == 10
+    outcome_of(handler(look, guard=True))
+    outcome_of(handler(look, guard=True, timeout=0))
+    outcome_of(handler(look))
+    assert seen == [False, True, True]
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), GeneratorExit()], ids=repr)
+def test_failures_in_a_thread_are_failures(error):
+    """What is raised in the thread is the handler's failure, with its traceback."""
+
+    def fail(session_id):
+        raise error
+
+    outcome = outcome_of(handler(fail, timeout=5))
+    assert outcome.errors[0].cause is error
+    assert "in fail" in outcome.errors[0].traceback
+    assert "_timeouts.py" not in outcome.errors[0].traceback.replace("test_timeouts.py", "")
+
+
+def test_keyboard_interrupt_in_a_thread():
+    """Even there it is the user's."""
+
+    def interrupt(session_id):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        outcome_of(handler(interrupt, timeout=5))
+
+
+def test_context_variables_are_seen():
+    """A handler with a limit sees the caller's context variables; what it sets stays its own."""
+    variable = contextvars.ContextVar("variable", default="none")
+    variable.set("callers")
+    seen = []
+
+    def look(session_id):
+        seen.append(variable.get())
+        variable.set("handlers")
+
+    one = chain(handler(look, timeout=5))
+    run(one, EVENTS["intercept_tool_call"], SCOPE)
+    run(one, EVENTS["intercept_tool_call"], SCOPE)
+    assert seen == ["callers", "callers"]
+    assert variable.get() == "callers"
+
+
+def test_idle_threads_are_used_again():
+    """A second call does not start a second thread."""
+    pool = Workers()
+    limit = Limit(5)
+    threads = {pool.call(limit, threading.current_thread, ())[0] for _ in range(20)}
+    assert len(threads) == 1
+
+
+def test_threads_left_behind_are_bounded(gate):
+    """When too many calls of a handler are stuck, the next fails at once and says why."""
+    pool = Workers(left_per_handler=2, left_in_all=3)
+    stuck, other, third = Limit(SHORT), Limit(SHORT), Limit(5)
+
+    for _ in range(2):
+        assert isinstance(pool.call(stuck, gate.wait, ())[1], TimedOut)
+    _, refused = pool.call(stuck, gate.wait, ())
+    assert isinstance(refused, TimedOut)
+    assert refused.text(SHORT) == "was not called: 2 calls that ran out of time are still running"
+
+    assert pool.call(other, lambda: "fine", ()) == ("fine", None)
+    assert isinstance(pool.call(other, gate.wait, ())[1], TimedOut)
+    _, refused = pool.call(third, lambda: "fine", ())
+    assert "3 calls" in refused.text(5)
+    assert pool.left_behind == 3
+
+
+def test_threads_come_back(gate):
+    """Once a stuck handler returns, its thread serves again and the handler is called again."""
+    pool = Workers(left_per_handler=1)
+    limit = Limit(SHORT)
+    assert isinstance(pool.call(limit, gate.wait, ())[1], TimedOut)
+    gate.set()
+    deadline = time.monotonic() + 10
+    while pool.left_behind and time.monotonic() < deadline:
+        threading.Event().wait(0.005)
+    assert pool.call(limit, lambda: "again", ()) == ("again", None)
+
+
+def test_many_threads_at_once():
+    """Calls of many threads at once each get their own result."""
+
+    def echo(session_id, tool_args):
+        return HookResult.rewrite({**tool_args, "session": session_id})
+
+    one = chain(handler(echo, timeout=30))
+    wrong = []
+
+    def work(number):
+        scope = SCOPE.replace(session_id=f"s{number}")
+        for _ in range(100):
+            outcome = run(one, EVENTS["intercept_tool_call"], scope)
+            if outcome.value["session"] != f"s{number}":
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def run_script(text):
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(text)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(), time.monotonic() - began
+
+
+SCRIPT = """
+    import asyncio, os, sys, threading
+    from hermes_ext import HookResult, ToolCall, register_hook
+    from hermes_ext._chain.fold import run
+    from hermes_ext._chain.manager import HookManager
+    from hermes_ext._hooks.payloads import Scope
+    from hermes_ext._hooks.registration import build_handlers, registrations_of
+
+    def judge(*functions):
+        marked = [one for function in functions for one in registrations_of(function)]
+        chain = HookManager(build_handlers("e", marked)).chain("intercept_tool_call", "t")
+        return run(chain, ToolCall("t", {}), Scope(session_id="s"))
+"""
+
+
+def test_exit_is_not_delayed():
+    """A process ends although handlers, sync and async, are stuck for ever."""
+    printed, took = run_script(
+        SCRIPT
+        + """
+    @register_hook("intercept_tool_call", timeout=0.05, on_error="pass")
+    def stuck(tool_name):
+        threading.Event().wait()
+
+    @register_hook("intercept_tool_call", timeout=0.05, on_error="pass")
+    async def stuck_too(tool_name):
+        await asyncio.Event().wait()
+
+    print(*(error.kind for error in judge(stuck, stuck_too).errors))
+    """
+    )
+    assert printed == ["timeout", "timeout"]
+    assert took < 30
+
+
+@pytest.mark.skipif(not hasattr(sys, "getswitchinterval"), reason="needs os.fork")
+def test_after_a_fork():
+    """A forked child has none of the threads and makes its own."""
+    printed, _ = run_script(
+        SCRIPT
+        + """
+    @register_hook("intercept_tool_call", guard=True)
+    def guard(tool_name):
+        return HookResult.block("sync")
+
+    @register_hook("transform_tool_result")
+    @register_hook("intercept_tool_call", guard=True, priority=1)
+    async def async_guard(tool_name):
+        return HookResult.ask("async")
+
+    outcome = judge(guard, async_guard)
+    print(outcome.message, len(outcome.asks), flush=True)
+    child = os.fork()
+    if child == 0:
+        outcome = judge(guard, async_guard)
+        print(outcome.message, len(outcome.asks), flush=True)
+        os._exit(0)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    )
+    assert printed == ["sync", "1", "sync", "1"]
+
+
+def test_passing_guards_leave_nothing():
+    """Guards that pass keep no thread busy and no call counted."""
+    one = chain(handler(passing, guard=True))
+    for _ in range(50):
+        assert run(one, EVENTS["intercept_tool_call"], SCOPE) is one.passed
+    assert workers.left_behind == 0

@@ -1,0 +1,176 @@
+"""`HookResult`: what cannot be right cannot be made."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import attrs
+import pytest
+
+from hermes_ext import Action, HookResult
+from hermes_ext._hooks.results import ALLOWED, VERDICTS, HookName
+from hermes_ext.exceptions import HermesExtError, ResultError
+
+
+class Text(str):
+    """A str subclass, as a template engine or an enum would return."""
+
+
+@pytest.mark.parametrize(
+    ("made", "action", "value"),
+    [
+        (HookResult.pass_(), Action.PASS, None),
+        (HookResult.rewrite({"a": 1}), Action.REWRITE, {"a": 1}),
+        (HookResult.rewrite("text"), Action.REWRITE, "text"),
+        (HookResult.rewrite([{"role": "user"}]), Action.REWRITE, [{"role": "user"}]),
+        (HookResult.block("no"), Action.BLOCK, "no"),
+        (HookResult.answer("42"), Action.ANSWER, "42"),
+        (HookResult.answer(""), Action.ANSWER, ""),
+        (HookResult.ask("sure?"), Action.ASK, "sure?"),
+        (HookResult.inject_system("plan"), Action.INJECT_SYSTEM, "plan"),
+        (HookResult.inject_user("plan"), Action.INJECT_USER, "plan"),
+        (HookResult("block", "no"), Action.BLOCK, "no"),
+        (HookResult(Action.BLOCK, "no"), Action.BLOCK, "no"),
+        (HookResult("pass"), Action.PASS, None),
+    ],
+    ids=str,
+)
+def test_constructors_make_what_they_say(made, action, value):
+    """Each constructor, and the action by name or enum, gives that action with that value."""
+    assert made.action is action
+    assert made.value == value
+    assert made.metadata == {}
+
+
+def test_pass_ignores_a_value():
+    """The value of a pass is dropped: it could only be taken for a rewrite."""
+    assert HookResult("pass", {"command": "evil"}).value is None
+
+
+@pytest.mark.parametrize(
+    ("action", "meant"),
+    [("deny", "block"), ("BLOCK", "block"), ("Rewrite", "rewrite"), ("injectsystem", "inject_s")],
+)
+def test_an_unknown_action_names_the_one_that_was_meant(action, meant):
+    """A misspelt action raises where it is made, with a did-you-mean."""
+    with pytest.raises(ResultError, match=rf"{action}.*Did you mean '{meant}"):
+        HookResult(action, "text")
+
+
+@pytest.mark.parametrize("action", [None, True, 1, "", b"block", ...], ids=repr)
+def test_an_action_of_a_wrong_type_raises(action):
+    """What is no action at all raises, and the message lists the actions."""
+    with pytest.raises(ResultError, match="inject_system"):
+        HookResult(action)
+
+
+@pytest.mark.parametrize("action", ["block", "ask", "inject_system", "inject_user"])
+@pytest.mark.parametrize("value", [None, "", "  \n", 5, b"x", ["x"], {"x": 1}], ids=repr)
+def test_a_text_must_be_a_text(action, value):
+    """Blocks, asks and injections need a text that is not blank."""
+    with pytest.raises(ResultError, match=rf"'{action}' needs a text"):
+        HookResult(action, value)
+
+
+@pytest.mark.parametrize("value", [None, 5, {"ok": True}, ["x"]], ids=repr)
+def test_an_answer_must_be_a_str(value):
+    """An answer is what the user or the model reads; structured data is dumped by the author."""
+    with pytest.raises(ResultError, match=r"json\.dumps"):
+        HookResult.answer(value)
+
+
+@pytest.mark.parametrize("value", [None, 123, b"x", True, ("a",), {1: "a"}], ids=repr)
+def test_a_rewrite_must_be_something_that_flows(value):
+    """A rewrite is a str, a list, or a dict with str keys."""
+    with pytest.raises(ResultError, match="rewrite"):
+        HookResult.rewrite(value)
+
+
+@pytest.mark.parametrize("metadata", ["x", [("a", 1)], {1: "a"}, 5], ids=repr)
+def test_metadata_must_be_a_mapping_of_names(metadata):
+    """Metadata has str keys, and is copied from what the author passed."""
+    with pytest.raises(ResultError, match="metadata"):
+        HookResult.pass_(metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: HookResult("block", "no", keep="turn"),
+        lambda: HookResult.inject_user("x", keep="forever"),
+        lambda: HookResult("block", "no", key="k"),
+        lambda: HookResult.ask("sure?", key=""),
+        lambda: HookResult.ask("sure?", key=5),
+    ],
+    ids=["keep-of-block", "keep-unknown", "key-of-block", "key-blank", "key-number"],
+)
+def test_options_belong_to_their_actions(make):
+    """`keep=` is for injections and `key=` for asks."""
+    with pytest.raises(ResultError):
+        make()
+
+
+def test_options_are_kept():
+    """An injection may stay for the turn, an ask may say what a yes covers."""
+    assert HookResult.inject_system("x", keep="turn").keep == "turn"
+    assert HookResult.ask("sure?", "git-push").key == "git-push"
+
+
+def test_subclasses_of_str_become_plain():
+    """A str subclass is accepted and does not travel on."""
+    assert type(HookResult.rewrite(Text("a")).value) is str
+    assert type(HookResult.block(Text("a")).value) is str
+
+
+def test_a_result_is_frozen():
+    """No attribute of a result can be set."""
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        HookResult.block("no").value = "yes"
+
+
+def test_metadata_is_not_the_authors_own_dict():
+    """What an author does to the dict later does not reach the result."""
+    mine = {"a": 1}
+    result = HookResult.block("no", metadata=mine)
+    mine["a"] = 2
+    assert result.metadata == {"a": 1}
+
+
+def test_results_can_be_compared_copied_and_pickled():
+    """Test suites of authors do all three."""
+    result = HookResult.ask("sure?", "k", metadata={"a": [1]})
+    assert result == HookResult.ask("sure?", "k", metadata={"a": [1]})
+    assert copy.deepcopy(result) == result
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_errors_are_value_errors_too():
+    """`except ValueError` and `except HermesExtError` both catch a wrong result."""
+    with pytest.raises(ValueError, match="deny") as caught:
+        HookResult("deny")
+    assert isinstance(caught.value, HermesExtError)
+
+
+def test_severity_is_fixed():
+    """block > answer > ask > rewrite > injections > pass."""
+    ranked = sorted(Action, key=lambda action: -action.severity)
+    assert [action.value for action in ranked] == [
+        "block",
+        "answer",
+        "ask",
+        "rewrite",
+        "inject_system",
+        "inject_user",
+        "pass",
+    ]
+
+
+def test_guards_only_judge():
+    """A guard of any hook may pass or block, and ask about tool calls."""
+    for hook in HookName:
+        judging = {Action.PASS, Action.BLOCK}
+        if hook is HookName.INTERCEPT_TOOL_CALL:
+            judging.add(Action.ASK)
+        assert VERDICTS[hook] == judging
+        assert VERDICTS[hook] <= ALLOWED[hook]

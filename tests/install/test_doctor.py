@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_ext._install.doctor import Finding, Severity, examine, is_broken
+from hermes_ext._install.hermes_home import hermes_agent_version, install
+from hermes_ext._install.loader import load
+
+REGISTER = "from hermes_ext import register_hook\n"
+CHECK = REGISTER + '@register_hook("intercept_tool_call"{})\ndef check(tool_name): ...\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with the plugin on, so that a test finds only what it put there."""
+    monkeypatch.delenv("HERMES_EXT_OFF", raising=False)
+    install(tmp_path)
+    return tmp_path
+
+
+def add(home: Path, name: str, code: str) -> None:
+    folder = home / "extensions" / name
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(code)
+
+
+def configure(home: Path, text: str) -> None:
+    with (home / "config.yaml").open("a") as file:
+        file.write(text)
+
+
+def examined(home: Path) -> list[Finding]:
+    return [
+        finding for finding in examine(home, None, load(home)) if finding.code != "no-hermes-agent"
+    ]
+
+
+def only(home: Path) -> Finding:
+    findings = examined(home)
+    assert len(findings) == 1, findings
+    return findings[0]
+
+
+def test_nothing_wrong_is_no_finding(home):
+    """A home where all is well gives no finding."""
+    add(home, "fine", CHECK.format(""))
+
+    assert examined(home) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("def broken(:\n", "SyntaxError"),
+        ("import no_such_library\n", "no_such_library"),
+        (REGISTER + '@register_hook("intercept_tool_cal")\ndef f(): ...\n', "intercept_tool_call"),
+        (REGISTER + '@register_hook("intercept_tool_call")\ndef f(tool): ...\n', "tool"),
+    ],
+    ids=["syntax", "import", "unknown hook", "unknown argument"],
+)
+def test_a_load_error_is_an_error_with_its_reason(home, code, told):
+    """What did not load is one error that names the extension and the reason."""
+    add(home, "broken", code)
+
+    finding = only(home)
+
+    assert (finding.severity, finding.code, finding.extension) == (
+        Severity.ERROR,
+        "load-error",
+        "broken",
+    )
+    assert told in finding.message
+
+
+def test_an_extension_that_registers_nothing_is_an_error(home):
+    """A near miss of a hook's name is told with it."""
+    add(home, "idle", "def intercept_tool_cal(tool_name): ...\n")
+
+    finding = only(home)
+
+    assert (finding.severity, finding.code) == (Severity.ERROR, "registers-nothing")
+
+
+def test_a_missing_name_is_an_error_with_a_suggestion(home):
+    """Names that are nowhere are errors with file, line, places searched and did-you-mean."""
+    add(home, "workflow-rules", CHECK.format(""))
+    configure(home, "extensions:\n  on: [ghost, wrokflow-rules]\n")
+
+    findings = examined(home)
+
+    assert [finding.severity for finding in findings] == [Severity.ERROR] * 2
+    assert all(finding.where and ":" in finding.where for finding in findings)
+    assert 'Did you mean "workflow-rules"?' in str(findings[1].hint)
+    assert str(home / "extensions") in str(findings[0].hint)
+
+
+def test_wrong_settings_are_one_error(home):
+    """A setting against the schema is told once, with file and line."""
+    add(home, "strict", CHECK.format(""))
+    (home / "extensions" / "strict" / "extension.yaml").write_text(
+        "config: {type: object, properties: {a: {type: integer}}}\n"
+    )
+    configure(home, "extensions:\n  strict:\n    a: many\n")
+
+    finding = only(home)
+
+    assert (finding.severity, finding.code) == (Severity.ERROR, "config-error")
+    assert "config.yaml" in finding.message
+
+
+def test_a_required_one_that_did_not_load_is_told_as_refusal(home):
+    """A required extension that fails is told with its consequence for every tool call."""
+    add(home, "needed", "1 / 0\n")
+    configure(home, "extensions:\n  required: [needed]\n")
+
+    codes = [finding.code for finding in examined(home)]
+
+    assert sorted(codes) == ["load-error", "required-missing"]
+
+
+def test_a_handler_that_fails_open_is_a_note(home):
+    """Every handler that lets a tool run when it fails is named, with its line."""
+    add(home, "lenient", CHECK.format(', on_error="pass"'))
+
+    finding = only(home)
+
+    assert (finding.severity, finding.code) == (Severity.NOTE, "fails-open")
+    assert finding.where is not None
+    assert finding.where.endswith("__init__.py:3") or finding.where.endswith("__init__.py:2")
+
+
+def test_a_slow_import_is_a_warning(home):
+    """An import that costs more than a second of every start is named with its time."""
+    add(
+        home,
+        "heavy",
+        "import time\nend = time.perf_counter() + 1.1\n"
+        "while time.perf_counter() < end: pass\n" + CHECK.format(""),
+    )
+
+    assert only(home).code == "slow-import"
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "hint"),
+    [
+        ("write", "tool-alias", "write_file"),
+        ("edit", "tool-alias", "patch"),
+        ("wriet_file", "unknown-tool", 'Did you mean "write_file"?'),
+        ("frobnicate", "unknown-tool", "MCP"),
+    ],
+)
+def test_a_tool_that_hermes_does_not_have_is_told(home, tool, code, hint):
+    """Names in `blocked_tools` that no tool of Hermes has are told, aliases as a note."""
+    add(home, "guarding", CHECK.format(""))
+    configure(home, f"extensions:\n  guarding:\n    blocked_tools: [patch, {tool}]\n")
+
+    finding = only(home)
+
+    assert finding.code == code
+    assert hint in str(finding.hint)
+    assert finding.where == f"{home / 'config.yaml'}:5"
+
+
+@pytest.mark.parametrize("tool", ["write_file", "mcp_github_push", "browser_click", "mcp_*", "*"])
+def test_tools_that_may_well_exist_are_not_told(home, tool):
+    """Hermes's own tools, families of them, MCP tools and patterns are fine."""
+    add(home, "guarding", CHECK.format(f', tools=["{tool}"]'))
+
+    assert examined(home) == []
+
+
+def test_a_misspelt_tool_of_a_handler_is_told(home):
+    """`tools=` of a handler is checked as settings are: it would never be called."""
+    add(home, "guarding", CHECK.format(', tools=["terminl"]'))
+
+    assert 'Did you mean "terminal"?' in str(only(home).hint)
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ("{}\n", "does not name"),
+        ("plugins: {enabled: [hermes-ext], disabled: [hermes-ext]}\n", "wins over"),
+    ],
+)
+def test_a_plugin_that_hermes_does_not_load_is_told(home, config, told):
+    """Extensions that Hermes never loads are an error where Hermes is, else a note."""
+    (home / "config.yaml").write_text(config)
+
+    finding = only(home)
+
+    expected = Severity.NOTE if hermes_agent_version() is None else Severity.ERROR
+    assert (finding.severity, finding.code) == (expected, "plugin-off")
+    assert told in finding.message
+
+
+def test_the_off_switches_are_told(home, monkeypatch):
+    """Everything off by environment or configuration is a warning that says how to undo it."""
+    monkeypatch.setenv("HERMES_EXT_OFF", "1")
+    configure(home, "extensions:\n  enabled: false\n")
+
+    assert [finding.code for finding in examined(home)] == ["switched-off", "switched-off"]
+
+
+def test_a_host_that_changed_is_told():
+    """A function to attach to that is not there is an error if guards need it, else a warning."""
+    seams = {
+        "m.needed": "missing",
+        "m.nice": "missing",
+        "m.there": "attached",
+        "m.later": "waiting",
+    }
+
+    findings = [
+        finding
+        for finding in examine(Path("nowhere"), None, seams=seams, needed_seams=["m.needed"])
+        if finding.code == "host-changed"
+    ]
+
+    assert [(finding.severity, finding.where) for finding in findings] == [
+        (Severity.ERROR, "m.needed"),
+        (Severity.WARNING, "m.nice"),
+    ]
+
+
+def test_errors_come_first(home):
+    """Findings are sorted by severity."""
+    add(home, "a-lenient", CHECK.format(', on_error="pass"'))
+    add(home, "b-broken", "1 / 0\n")
+    configure(home, "extensions:\n  a-lenient: {blocked_tools: [frobnicate]}\n")
+
+    severities = [finding.severity for finding in examined(home)]
+
+    assert severities == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+
+
+def test_broken_is_what_can_never_work(home):
+    """Records of what failed, and of what loaded and registers nothing, count as broken."""
+    add(home, "fine", CHECK.format(""))
+    add(home, "idle", "x = 1\n")
+    add(home, "failed", "1 / 0\n")
+
+    loaded = load(home)
+    broken = {record.name for record in loaded.records if is_broken(record, loaded.config)}
+
+    assert broken == {"idle", "failed"}

@@ -1,0 +1,91 @@
+"""`_snapshot`: what the last load recorded, as a file that may always be missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hermes_ext._hooks.source import Source
+from hermes_ext._install.records import ExtensionRecord, HookInfo, Status
+from hermes_ext._install.snapshot import (
+    key_of,
+    read_snapshot,
+    snapshot_file,
+    stamp_of,
+    write_snapshot,
+)
+
+HOOK = HookInfo("before_llm_call", "check", 5, True, ("mcp_*",), "block", 10.0, "/x.py", 3)
+RECORD = ExtensionRecord(
+    "x", Source.GLOBAL, Status.ENABLED, path=Path("/x"), hooks=(HOOK,), warnings=("odd",)
+)
+OFF = ExtensionRecord("off", Source.BUNDLED, Status.DISABLED, "not on")
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    """Status, reason, hooks, warnings and stamp come back under source, name and path."""
+    assert write_snapshot(tmp_path, [RECORD, OFF], {RECORD: 7})
+    (key, remembered), *rest = read_snapshot(tmp_path).items()
+    assert rest == []
+    assert key == key_of(Source.GLOBAL, "x", Path("/x"))
+    assert (remembered.status, remembered.hooks) == (Status.ENABLED, (HOOK,))
+    assert (remembered.warnings, remembered.stamp) == (("odd",), 7)
+
+
+def test_nothing_is_written_twice(tmp_path):
+    """A load that recorded the same as the last one leaves the file alone."""
+    assert write_snapshot(tmp_path, [RECORD], {RECORD: 7})
+    before = snapshot_file(tmp_path).stat()
+    assert not write_snapshot(tmp_path, [RECORD], {RECORD: 7})
+    after = snapshot_file(tmp_path).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert write_snapshot(tmp_path, [RECORD], {RECORD: 8})
+    assert [each.name for each in snapshot_file(tmp_path).parent.iterdir()] == ["last-load.json"]
+
+
+def test_a_home_without_extensions_stays_as_it_is(tmp_path):
+    """Where nothing is on, no folder is made."""
+    assert not write_snapshot(tmp_path, [OFF], {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_home_that_cannot_be_written(tmp_path):
+    """A load never fails because of the snapshot."""
+    (tmp_path / "cache").write_text("a file where the folder would be")
+    assert not write_snapshot(tmp_path, [RECORD], {})
+    assert read_snapshot(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"format": 0, "extensions": []}', '{"format": 1, "extensions": 5}'],
+)
+def test_a_damaged_file_counts_as_none(tmp_path, text):
+    """What cannot be read means that nothing was loaded yet, and is written anew."""
+    file = snapshot_file(tmp_path)
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    assert read_snapshot(tmp_path) == {}
+    assert write_snapshot(tmp_path, [RECORD], {})
+    assert len(read_snapshot(tmp_path)) == 1
+
+
+def test_one_damaged_entry_does_not_hide_the_others(tmp_path):
+    """An entry that lacks something is left out."""
+    write_snapshot(tmp_path, [RECORD], {})
+    file = snapshot_file(tmp_path)
+    told = json.loads(file.read_text())
+    told["extensions"] += [{"name": "y"}, 5, told["extensions"][0] | {"name": "z", "status": "?"}]
+    file.write_text(json.dumps(told))
+    assert [name for _, name, _ in read_snapshot(tmp_path)] == ["x"]
+
+
+def test_stamps(tmp_path):
+    """A file's stamp is its modification time; without a file it is 0."""
+    file = tmp_path / "x.py"
+    file.touch()
+    assert stamp_of(file) == file.stat().st_mtime_ns
+    assert stamp_of(tmp_path / "none") == 0
+    assert stamp_of(None) == 0

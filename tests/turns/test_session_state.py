@@ -1,0 +1,754 @@
+"""What extensions keep for conversations: the mapping, the stores, and bad days of the disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_ext._turns import session_state as _session_state
+from hermes_ext._turns.session_state import MemoryStore, SessionState, SessionStore, SQLiteStore
+from hermes_ext._turns.state import judging_again
+from hermes_ext.exceptions import StateError
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
+needs_rlimit = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="file size limits are relied on as Linux has them"
+)
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def forward(self, *, days: float = 0, seconds: float = 0) -> None:
+        self.now += days * 86_400 + seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "state.db"
+
+
+@pytest.fixture
+def sqlite_store(path: Path, clock: Clock) -> Iterator[SQLiteStore]:
+    with closing(SQLiteStore(path, busy_timeout=0.05, clock=clock)) as store:
+        yield store
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, clock: Clock) -> SessionStore:
+    if request.param == "memory":
+        return MemoryStore(clock=clock)
+    return request.getfixturevalue("sqlite_store")
+
+
+def state_of(
+    store: SessionStore, conversation: str = "talk", extension: str = "planner"
+) -> SessionState:
+    return SessionState(store, conversation, extension)
+
+
+def python(code: str, *args: object, **options: Any) -> subprocess.Popen[str]:
+    """Starts an interpreter with `store` opened on the first argument."""
+    prelude = (
+        "import os, sys, threading\n"
+        "from hermes_ext._turns.session_state import SessionState, SQLiteStore\n"
+        "store = SQLiteStore(sys.argv[1])\n"
+        "state = SessionState(store, 'talk', 'planner')\n"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", prelude + code, *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    return out
+
+
+class TestMapping:
+    """The mapping that handlers get, over either store."""
+
+    def test_behaves_like_a_dict(self, store: SessionStore) -> None:
+        """Every operation of a mapping gives what a plain dict gives."""
+        state, plain = state_of(store), {}
+        for mapping in (state, plain):
+            mapping["b"] = [1, {"deep": None}]
+            mapping["a"] = "text"
+            mapping.update({"c": 1.5, "d": True})
+            del mapping["d"]
+            assert mapping.pop("c") == 1.5
+            assert mapping.pop("c", "gone") == "gone"
+            assert mapping.setdefault("a", "other") == "text"
+            assert mapping.setdefault("e") is None
+        assert dict(state) == plain
+        assert sorted(state) == sorted(plain)
+        assert sorted(state.items(), key=str) == sorted(plain.items(), key=str)
+        assert len(state) == len(plain)
+        assert state == plain
+        assert "a" in state
+        assert "z" not in state
+        assert state.get("z", 5) == 5
+        assert sorted(map(str, state.values())) == sorted(map(str, plain.values()))
+        assert list(state.keys()) == list(state)
+
+    def test_takes_everything_out(self, store: SessionStore) -> None:
+        """popitem removes one key and says which; clear leaves an empty mapping."""
+        state = state_of(store)
+        state.update({"a": 1, "b": 2})
+        key, value = state.popitem()
+        assert (key, value) in {("a", 1), ("b", 2)}
+        assert key not in state
+        state.clear()
+        assert not state
+        with pytest.raises(KeyError, match="empty"):
+            state.popitem()
+
+    @pytest.mark.parametrize("key", ["absent", 5, None, "\ud800", ("a",)], ids=ascii)
+    def test_absent_keys_raise_key_error(self, store: SessionStore, key: Any) -> None:
+        """A key that is not there, or never could be, is a KeyError as in a dict."""
+        state = state_of(store)
+        assert key not in state
+        with pytest.raises(KeyError):
+            state[key]
+        with pytest.raises(KeyError):
+            del state[key]
+        with pytest.raises(KeyError):
+            state.pop(key)
+
+    def test_reads_are_copies(self, store: SessionStore) -> None:
+        """Changing what was read, or what was set, changes nothing until it is set again."""
+        state = state_of(store)
+        given = [1]
+        state["list"] = given
+        given.append(2)
+        state["list"].append(3)
+        state.snapshot()["list"].append(4)
+        assert state["list"] == [1]
+
+    def test_is_private_to_extension_and_conversation(self, store: SessionStore) -> None:
+        """Neither another extension nor another conversation sees, counts or clears a value."""
+        mine = state_of(store)
+        mine["key"] = 1
+        for other in (
+            state_of(store, extension="other"),
+            state_of(store, conversation="other"),
+            state_of(store, conversation="planner", extension="talk"),
+        ):
+            assert dict(other) == {}
+            assert other.count("key") == 1
+            other.clear()
+        assert dict(mine) == {"key": 1}
+        assert dict(state_of(store)) == {"key": 1}
+
+    @pytest.mark.parametrize(
+        ("value", "says"),
+        [
+            ({1, 2}, "of type set"),
+            (b"x", "of type bytes"),
+            ((1, 2), "of type tuple"),
+            (Path("x"), "Path"),
+            (float("nan"), "JSON"),
+            (float("inf"), "JSON"),
+            ({"a": [1, object()]}, "value['a'][1] is of type object"),
+            ({"a": {5: "five"}}, "value['a'] has the key 5"),
+            (lambda: None, "of type function"),
+            (10**5000, "cannot be written"),
+        ],
+        ids=lambda value: type(value).__name__,
+    )
+    def test_other_values_are_refused(self, store: SessionStore, value: Any, says: str) -> None:
+        """What JSON cannot hold, or would change, is refused with extension, key and reason."""
+        state = state_of(store)
+        with pytest.raises(StateError) as caught:
+            state["seen"] = value
+        assert (caught.value.extension, caught.value.key) == ("planner", "seen")
+        text = str(caught.value)
+        assert all(part in text for part in ("planner", "seen", "JSON values only", says, "Use "))
+        assert "seen" not in state
+
+    def test_endless_values_are_refused(self, store: SessionStore) -> None:
+        """A list that holds itself is a StateError and no crash."""
+        endless: list[Any] = []
+        endless.append(endless)
+        with pytest.raises(StateError, match="JSON values only"):
+            state_of(store)["x"] = endless
+
+    @pytest.mark.parametrize("key", [5, None, "\ud800"], ids=ascii)
+    def test_other_keys_are_refused(self, store: SessionStore, key: Any) -> None:
+        """A key that is not storable text is a StateError that names the extension."""
+        with pytest.raises(StateError, match=r"planner.*cannot be a key"):
+            state_of(store)[key] = 1
+        with pytest.raises(StateError, match=r"planner.*cannot be a key"):
+            state_of(store).count(key)
+
+    @pytest.mark.parametrize(
+        "text", ["", "\x00", "\ud800 lone", "日本語 🙂", "'; DROP TABLE value; --"], ids=ascii
+    )
+    def test_any_text_comes_back(self, store: SessionStore, text: str) -> None:
+        """Conversation ids and values may be any text; so may keys that UTF-8 can hold."""
+        state = state_of(store, conversation=text)
+        state["value"] = text
+        assert state["value"] == text
+        key = text.replace("\ud800", "")
+        state[key] = 1
+        assert state[key] == 1
+        assert set(state) == {"value", key}
+
+    def test_repr_shows_whose_it_is_and_no_values(self, store: SessionStore) -> None:
+        """The repr is safe to log."""
+        state = state_of(store)
+        state["secret"] = "hunter2"
+        assert "planner" in repr(state)
+        assert "talk" in repr(state)
+        assert "hunter2" not in repr(state)
+
+
+class TestCount:
+    """The atomic counter."""
+
+    def test_counts_and_returns_the_sum(self, store: SessionStore) -> None:
+        """A counter begins at 0, moves by any integer, and is an ordinary value."""
+        state = state_of(store)
+        assert [state.count("n"), state.count("n", 5), state.count("n", -2)] == [1, 6, 4]
+        assert state["n"] == 4
+        state["n"] = 10**30
+        assert state.count("n") == 10**30 + 1
+
+    @pytest.mark.parametrize("value", ["1", 1.0, True, None, [1]], ids=repr)
+    def test_other_values_cannot_be_counted(self, store: SessionStore, value: Any) -> None:
+        """Counting over a value that is no integer is a StateError and leaves the value."""
+        state = state_of(store)
+        state["n"] = value
+        with pytest.raises(StateError, match=r"planner, n: .*not an integer"):
+            state.count("n")
+        assert state["n"] == value
+        state["other"] = 1
+        assert state["other"] == 1
+
+    @pytest.mark.parametrize("by", ["1", 1.0, True, None], ids=repr)
+    def test_counts_by_integers_only(self, store: SessionStore, by: Any) -> None:
+        """`by` that is no integer is a StateError."""
+        with pytest.raises(StateError, match="count by"):
+            state_of(store).count("n", by)
+
+    def test_a_call_judged_twice_counts_once(self, store: SessionStore) -> None:
+        """While a call is judged again the counter stands still, as the turn's counter does."""
+        state = state_of(store)
+        with judging_again():
+            assert state.count("n") == 0
+        state.count("n")
+        with judging_again():
+            assert state.count("n") == 1
+        assert state["n"] == 1
+
+
+class TestThreads:
+    """Parallel tool calls of one process."""
+
+    def test_counts_are_exact(self, store: SessionStore) -> None:
+        """No increment of eight threads is lost, and each got a number of its own."""
+        seen: list[int] = []
+        in_threads(lambda: seen.extend(state_of(store).count("n") for _ in range(100)))
+        assert state_of(store)["n"] == 800
+        assert sorted(seen) == list(range(1, 801))
+
+    def test_the_lock_makes_steps_one(self, store: SessionStore) -> None:
+        """Under `lock`, which two objects of the same state share, `+=` loses nothing."""
+        state_of(store)["n"] = 0
+
+        def add() -> None:
+            state = state_of(store)
+            for _ in range(50):
+                with state.lock, state.lock:
+                    state["n"] += 1
+
+        in_threads(add)
+        assert state_of(store)["n"] == 400
+
+    def test_iterating_while_others_write_never_raises(self, store: SessionStore) -> None:
+        """Iterating, snapshots, pops and clears go on while other threads insert and delete."""
+
+        def write() -> None:
+            state = state_of(store)
+            for number in range(25):
+                state[f"{threading.get_ident()}-{number}"] = number
+                state.pop(f"{threading.get_ident()}-{number // 2}", None)
+                assert all(isinstance(value, int) for value in state.values())
+                assert all(key.partition("-")[2].isdigit() for key in state)
+                assert all(int(key.partition("-")[2]) == value for key, value in state.items())
+                if number == 20:
+                    state.clear()
+
+        in_threads(write)
+
+    def test_locks_go_with_their_users(self, store: SessionStore) -> None:
+        """Nothing of a conversation stays in memory when nobody holds its state."""
+        for number in range(100):
+            with state_of(store, conversation=f"talk {number}").lock:
+                assert len(_session_state._locks) >= 1
+        assert len(_session_state._locks) == 0
+
+
+def in_threads(work: Callable[[], None], number: int = 8) -> None:
+    """Runs `work` in several threads at once; the first failure is the test's."""
+    failures: list[BaseException] = []
+    together = threading.Barrier(number)
+
+    def run() -> None:
+        together.wait()
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001  # whatever it is, the test shows it
+            failures.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+
+class TestSweep:
+    """Forgetting conversations that nobody uses."""
+
+    def test_idle_conversations_are_forgotten(self, store: SessionStore, clock: Clock) -> None:
+        """After `days` without a read or write all of a conversation goes, and nothing else."""
+        for name in ("idle", "written", "read"):
+            state_of(store, name)["n"] = 1
+            state_of(store, name, "other")["n"] = 2
+        clock.forward(days=20)
+        state_of(store, "written")["n"] = 3
+        assert state_of(store, "read")["n"] == 1
+        clock.forward(days=20)
+        assert store.sweep(30) == 1
+        assert dict(state_of(store, "idle")) == {}
+        assert dict(state_of(store, "idle", "other")) == {}
+        assert dict(state_of(store, "written")) == {"n": 3}
+        assert dict(state_of(store, "read", "other")) == {"n": 2}
+        assert store.sweep(30) == 0
+
+    def test_asking_for_an_absent_key_is_use(self, store: SessionStore, clock: Clock) -> None:
+        """A conversation whose extension only looks for a key that is not there is in use."""
+        state_of(store)["n"] = 1
+        clock.forward(days=29)
+        assert "plan" not in state_of(store)
+        clock.forward(days=29)
+        assert store.sweep(30) == 0
+
+    @pytest.mark.parametrize("days", [0, -1])
+    def test_zero_days_keep_everything(
+        self, store: SessionStore, clock: Clock, days: float
+    ) -> None:
+        """`state_days: 0` turns sweeping off and empties nothing."""
+        state_of(store)["n"] = 1
+        clock.forward(days=1000)
+        assert store.sweep(days) == 0
+        assert state_of(store)["n"] == 1
+
+
+class TestFile:
+    """The SQLite file."""
+
+    def test_is_made_by_the_first_write(self, sqlite_store: SQLiteStore, path: Path) -> None:
+        """Reading, iterating and sweeping make neither file nor directory."""
+        state = state_of(sqlite_store)
+        assert dict(state) == {}
+        assert "x" not in state
+        state.clear()
+        sqlite_store.sweep(30)
+        sqlite_store.close()
+        assert not path.parent.exists()
+        state["x"] = 1
+        assert path.exists()
+
+    def test_is_private(self, sqlite_store: SQLiteStore, path: Path) -> None:
+        """The file and those beside it are readable and writable by their owner only."""
+        state_of(sqlite_store)["x"] = 1
+        files = list(path.parent.iterdir())
+        assert {f"{path.name}{suffix}" for suffix in ("", "-wal")} <= {f.name for f in files}
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+    def test_keeps_values_over_a_restart(self, path: Path) -> None:
+        """What one store wrote, the next one reads, and only one file of data is left."""
+        with closing(SQLiteStore(path)) as store:
+            state_of(store)["plan"] = {"steps": [1, 2]}
+        assert not Path(f"{path}-wal").exists()
+        with closing(SQLiteStore(path)) as store:
+            assert dict(state_of(store)) == {"plan": {"steps": [1, 2]}}
+
+    def test_two_stores_see_each_other(self, sqlite_store: SQLiteStore, path: Path) -> None:
+        """Nothing is cached: what another store wrote shows in the next read."""
+        with closing(SQLiteStore(path)) as other:
+            mine, theirs = state_of(sqlite_store), state_of(other)
+            mine["x"] = 1
+            assert theirs["x"] == 1
+            theirs["x"] = 2
+            assert mine["x"] == 2
+            del theirs["x"]
+            assert dict(mine) == {}
+
+    def test_works_again_after_close(self, sqlite_store: SQLiteStore) -> None:
+        """Closing lets go of the file; a later call opens it again."""
+        state = state_of(sqlite_store)
+        state["x"] = 1
+        sqlite_store.close()
+        assert state["x"] == 1
+
+    def test_importing_costs_no_sqlite(self) -> None:
+        """Importing the module, and making a store, imports neither sqlite3 nor filelock."""
+        code = "assert not {'sqlite3', 'filelock'} & set(sys.modules)"
+        finished(python(code, "never.db"))
+
+    @pytest.mark.parametrize("swap", ["removed", "replaced"])
+    def test_follows_its_path(self, sqlite_store: SQLiteStore, path: Path, swap: str) -> None:
+        """Where the file was removed or replaced under us, writes go to what is there now."""
+        state = state_of(sqlite_store)
+        state["old"] = 1
+        for file in list(path.parent.glob("state.db*")):
+            file.unlink()
+        if swap == "replaced":
+            with closing(SQLiteStore(path)) as other:
+                state_of(other)["theirs"] = 2
+        state["new"] = 3
+        expected = {"new": 3} | ({"theirs": 2} if swap == "replaced" else {})
+        assert dict(state) == expected
+        with closing(SQLiteStore(path)) as other:
+            assert dict(state_of(other)) == expected
+        assert sqlite_store.notices == []
+
+
+class TestProcesses:
+    """Several processes, killed ones and forked ones."""
+
+    def test_two_processes_count_exactly(self, path: Path) -> None:
+        """2 x 2,000 parallel increments from two processes, on a new file, lose nothing."""
+        code = (
+            "input()\n"
+            "seen = [state.count('n') for _ in range(2000)]\n"
+            "assert seen == sorted(set(seen))\n"
+            "print(store.notices)"
+        )
+        both = [python(code, path, stdin=subprocess.PIPE) for _ in range(2)]
+        for process in both:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        assert [finished(process) for process in both] == ["[]\n"] * 2
+        with closing(SQLiteStore(path)) as store:
+            assert dict(state_of(store)) == {"n": 4000}
+
+    @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this platform has no kill -9")
+    def test_kill_9_loses_nothing_that_was_written(self, path: Path) -> None:
+        """A process killed at any moment leaves a whole file with all it reported as written."""
+        code = "while True:\n    print(state.count('n'), flush=True)"
+        reported = 0
+        for lines in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89):
+            process = python(code, path)
+            assert process.stdout is not None
+            for _ in range(lines):
+                reported = int(process.stdout.readline())
+            process.send_signal(signal.SIGKILL)
+            rest = process.stdout.read().split()
+            process.communicate(timeout=60)
+            reported = max([reported, *(int(line) for line in rest)])
+            with closing(SQLiteStore(path)) as store:
+                # The one that was being reported may be in or out.
+                assert state_of(store)["n"] in (reported, reported + 1)
+                assert store.notices == []
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+    @needs_fork
+    def test_a_fork_is_harmless(self, path: Path) -> None:
+        """Parent and child of a fork both go on counting exactly, whoever ends first."""
+        code = (
+            "state.count('n')\n"
+            "children = []\n"
+            "for _ in range(3):\n"
+            "    child = os.fork()\n"
+            "    if child == 0:\n"
+            "        for _ in range(100): state.count('n')\n"
+            "        os._exit(0 if not store.notices else 1)\n"
+            "    children.append(child)\n"
+            "for _ in range(100): state.count('n')\n"
+            "store.close()\n"
+            "for child in children: assert os.waitpid(child, 0)[1] == 0\n"
+            "print(state['n'], store.notices)"
+        )
+        assert finished(python(code, path)) == "401 []\n"
+        with closing(SQLiteStore(path)) as store:
+            assert state_of(store)["n"] == 401
+
+    @needs_fork
+    def test_a_fork_beside_busy_threads_leaves_no_lock_behind(self, path: Path) -> None:
+        """A child works although other threads of its parent held the store and `state.lock`."""
+        code = (
+            "import warnings\n"
+            "warnings.simplefilter('ignore', DeprecationWarning)\n"
+            "state['first'] = 'made'\n"
+            "held, done = threading.Event(), threading.Event()\n"
+            "def hold():\n"
+            "    with state.lock:\n"
+            "        held.set()\n"
+            "        while not done.is_set(): state.count('busy')\n"
+            "thread = threading.Thread(target=hold)\n"
+            "thread.start()\n"
+            "held.wait()\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    with state.lock: state['child'] = 'wrote'\n"
+            "    os._exit(0)\n"
+            "assert os.waitpid(child, 0)[1] == 0\n"
+            "done.set()\n"
+            "thread.join()\n"
+            "print(state['child'], store.notices)"
+        )
+        assert finished(python(code, path)) == "wrote []\n"
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"this is not a database, it is a note\n" * 200)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:3000])
+
+
+def overwrite(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"\xa5" * (len(content) - 100))
+
+
+class TestDamage:
+    """A file that SQLite cannot use."""
+
+    @pytest.mark.parametrize("damage", [garbage, cut, overwrite])
+    @pytest.mark.parametrize("first", ["read", "write", "sweep"])
+    def test_is_set_aside(
+        self, path: Path, damage: Callable[[Path], None], first: str, clock: Clock
+    ) -> None:
+        """A damaged file is renamed, said so once, and a new one used at once."""
+        with closing(SQLiteStore(path, clock=clock)) as store:
+            for number in range(200):
+                state_of(store, f"talk {number}")["text"] = "x" * 100
+        damage(path)
+        content = path.read_bytes()
+        clock.forward(days=40)
+        told: list[str] = []
+        with closing(SQLiteStore(path, notify=told.append, clock=clock)) as store:
+            state = state_of(store, "talk 1")
+            if first == "read":
+                assert state.get("text") is None
+            elif first == "sweep":
+                assert store.sweep(30) == 0
+            state["new"] = 1
+            assert dict(state) == {"new": 1}
+            assert store.notices == told
+            assert len(told) == 1
+            assert str(path) in told[0]
+            assert "state.db.damaged-1" in told[0]
+        assert path.with_name("state.db.damaged-1").read_bytes() == content
+        with closing(SQLiteStore(path)) as store:
+            assert dict(state_of(store, "talk 1")) == {"new": 1}
+
+    def test_each_damaged_file_gets_a_name_of_its_own(self, path: Path) -> None:
+        """A second damaged file does not replace the first."""
+        path.parent.mkdir()
+        for number in (1, 2):
+            path.write_text(f"garbage {number}" * 1000)
+            with closing(SQLiteStore(path)) as store:
+                state_of(store)["n"] = number
+        kept = sorted(path.parent.glob("*.damaged-?"))
+        assert [file.read_text()[:9] for file in kept] == ["garbage 1", "garbage 2"]
+
+    def test_two_processes_set_it_aside_once(self, path: Path) -> None:
+        """Processes that meet one damaged file at once end on one new file, without loss."""
+        path.parent.mkdir()
+        garbage(path)
+        code = "input()\nfor _ in range(100): state.count('n')\nprint(len(store.notices))"
+        several = [python(code, path, stdin=subprocess.PIPE) for _ in range(4)]
+        for process in several:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        assert sum(int(finished(process)) for process in several) == 1
+        with closing(SQLiteStore(path)) as store:
+            assert state_of(store)["n"] == 400
+        assert len(list(path.parent.glob("*.damaged-*"))) == 1
+
+    def test_a_damaged_value_reads_as_absent(self, sqlite_store: SQLiteStore, path: Path) -> None:
+        """A stored text that is no JSON any more is not there, and can be set and counted anew."""
+        state = state_of(sqlite_store)
+        state.update({"bad": 1, "good": 2})
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE value SET json = '{' WHERE key = 'bad'")
+            connection.commit()
+        assert "bad" not in state
+        assert dict(state) == {"good": 2}
+        with pytest.raises(KeyError):
+            state["bad"]
+
+    def test_a_newer_file_is_left_alone(self, path: Path) -> None:
+        """A file of a later version of the package is neither changed nor set aside."""
+        path.parent.mkdir()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA user_version = 99")
+        content = path.read_bytes()
+        with closing(SQLiteStore(path)) as store:
+            state_of(store)["n"] = 1
+            assert state_of(store)["n"] == 1
+            assert "newer version" in store.notices[0]
+        assert path.read_bytes() == content
+
+
+class TestOutage:
+    """A disk that takes nothing: values stay in memory, and counting goes on."""
+
+    @pytest.mark.parametrize("obstacle", ["home is a file", "path is a directory"])
+    def test_values_stay_in_memory(
+        self, sqlite_store: SQLiteStore, path: Path, clock: Clock, obstacle: str
+    ) -> None:
+        """Where nothing can be stored everything works for this process, with one notice."""
+        blocking = path.parent if obstacle == "home is a file" else path
+        if obstacle == "home is a file":
+            blocking.write_text("in the way")
+        else:
+            blocking.mkdir(parents=True)
+        state = state_of(sqlite_store)
+        assert state.get("x") is None
+        state["x"] = [1]
+        state["gone"] = 1
+        del state["gone"]
+        assert [state.count("n") for _ in range(3)] == [1, 2, 3]
+        clock.forward(seconds=60)
+        assert state.count("n") == 4
+        assert dict(state) == {"x": [1], "n": 4}
+        assert dict(state_of(sqlite_store, extension="other")) == {}
+        assert sqlite_store.sweep(30) == 0
+        assert len(sqlite_store.notices) == 1
+        assert str(path) in sqlite_store.notices[0]
+        assert "kept in memory" in sqlite_store.notices[0]
+
+        blocking.unlink() if blocking.is_file() else blocking.rmdir()
+        clock.forward(seconds=60)
+        assert state.count("n") == 5
+        with closing(SQLiteStore(path)) as other:
+            assert dict(state_of(other)) == {"x": [1], "n": 5}
+
+    def test_counts_of_two_processes_add_up_after_a_lock(
+        self, sqlite_store: SQLiteStore, path: Path, clock: Clock
+    ) -> None:
+        """Counts made while another process kept the file locked are added to its own."""
+        state = state_of(sqlite_store)
+        state["n"] = 10
+        state["deleted"] = 1
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("UPDATE value SET json = '20' WHERE key = 'n'")
+            assert state.count("n") == 11
+            assert state.count("n") == 12
+            del state["deleted"]
+            assert dict(state) == {"n": 12}
+            other.execute("COMMIT")
+        assert state["n"] == 22
+        assert len(sqlite_store.notices) == 1
+        clock.forward(seconds=60)
+        assert state.count("n") == 23
+        with closing(SQLiteStore(path)) as reader:
+            assert dict(state_of(reader)) == {"n": 23}
+
+    def test_counting_over_another_value_is_refused_too(
+        self, sqlite_store: SQLiteStore, path: Path
+    ) -> None:
+        """Also in memory a value that is no integer is kept, and counting it is a StateError."""
+        path.parent.write_text("in the way")
+        state = state_of(sqlite_store)
+        state["n"] = "text"
+        with pytest.raises(StateError, match="not an integer"):
+            state.count("n")
+        assert state["n"] == "text"
+
+    def test_what_waits_is_written_on_close(self, path: Path) -> None:
+        """Closing tries once more to store what waits, without a delay for the last failure."""
+        path.parent.write_text("in the way")
+        store = SQLiteStore(path)
+        state_of(store)["x"] = 1
+        path.parent.unlink()
+        store.close()
+        with closing(SQLiteStore(path)) as other:
+            assert state_of(other)["x"] == 1
+
+    def test_memory_is_bounded(self, sqlite_store: SQLiteStore, path: Path) -> None:
+        """Of 10,001 values that cannot be stored the oldest goes."""
+        path.parent.write_text("in the way")
+        for number in range(10_001):
+            state_of(sqlite_store, f"talk {number}")["n"] = number
+        assert "n" not in state_of(sqlite_store, "talk 0")
+        assert state_of(sqlite_store, "talk 1")["n"] == 1
+        assert state_of(sqlite_store, "talk 10000")["n"] == 10_000
+
+    @needs_rlimit
+    def test_a_full_disk_stops_neither_counting_nor_setting(self, path: Path) -> None:
+        """With no room for another page, values stay in memory; with room again they are stored."""
+        code = (
+            "import resource\n"
+            "state['n'] = 0\n"
+            "size = os.stat(sys.argv[1] + '-wal').st_size\n"
+            "_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))\n"
+            "assert [state.count('n') for _ in range(3)] == [1, 2, 3]\n"
+            "state['long'] = 'x' * 100_000\n"
+            "assert len(state['long']) == 100_000\n"
+            "assert len(store.notices) == 1, store.notices\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))\n"
+            "store.close()\n"
+            "print(store.notices[0])"
+        )
+        assert "kept in memory" in finished(python(code, path))
+        with closing(SQLiteStore(path)) as store:
+            assert dict(state_of(store)) == {"n": 3, "long": "x" * 100_000}
+
+    @pytest.mark.skipif(
+        not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere"
+    )
+    def test_a_read_only_home_still_gives_what_was_kept(self, path: Path) -> None:
+        """In a read-only home earlier values are read and new ones kept in memory."""
+        with closing(SQLiteStore(path)) as store:
+            state_of(store)["n"] = 5
+        path.chmod(0o400)
+        path.parent.chmod(0o500)
+        try:
+            with closing(SQLiteStore(path)) as store:
+                assert state_of(store).count("n") == 6
+                assert state_of(store)["n"] == 6
+                assert len(store.notices) == 1
+        finally:
+            path.parent.chmod(0o700)
