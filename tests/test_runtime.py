@@ -575,6 +575,25 @@ class TestRequests:
         assert sent[0]["content"] == [*parts, {"type": "text", "text": "Note."}]
         assert prompt == ""
 
+    def test_system_texts_keep_the_handlers_order(self) -> None:
+        """What stays and what is new stand in the handlers' order, the same at each request."""
+        first = handler(
+            "before_llm_call", lambda: HookResult.inject_system("each time"), priority=10
+        )
+
+        def once(api_call_count: int) -> Any:
+            if api_call_count > 1:
+                return None
+            return HookResult.inject_system("stays", keep="turn")
+
+        last = handler("before_llm_call", once, priority=20)
+        with Runtime([last, first]).turn(session_id="s") as turn:
+            prompts = []
+            for number in (1, 2, 3):
+                outcome = turn.before_llm_call([USER], "base", api_call_count=number)
+                prompts.append(turn.apply(outcome, [USER], "base")[1])
+        assert prompts == ["base\n\neach time\n\nstays"] * 3
+
 
 class TestInput:
     @pytest.mark.parametrize(

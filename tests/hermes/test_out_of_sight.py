@@ -58,6 +58,26 @@ def test_a_runtime_whose_tools_cannot_be_judged_is_refused(hermes: HomeFactory) 
     assert told["allowed"]["final_response"] == "x"
 
 
+def test_a_primary_provider_that_comes_back_is_refused(hermes: HomeFactory) -> None:
+    """A turn that becomes `codex_app_server` only after it began is refused at its last door."""
+    home = hermes(None)
+    home.extension("guarding", GUARD)
+    told = play(
+        home,
+        """
+        agent = stage.agent()
+        def restore():
+            agent.api_mode = "codex_app_server"
+        agent._restore_primary_runtime = restore
+        result = stage.say(agent, "hello")
+        report(result=result, requests=len(stage.model.requests))
+        """,
+    )
+    assert told["result"]["blocked_by"] == "hermes-ext"
+    assert "codex_app_server" in told["result"]["final_response"]
+    assert told["requests"] == 0
+
+
 def test_input_in_a_marker_is_seen(hermes: HomeFactory) -> None:
     """Text that is hidden in Hermes's mixture-of-agents marker meets the input hook decoded."""
     pytest.importorskip("hermes_cli.moa_config", reason="this Hermes has no such marker")

@@ -102,9 +102,9 @@ def compose(
 
     Args:
         messages: the request's messages, the system message first if there is one.
-        system: texts for the end of the system prompt, in handler order.
-        user: texts for the end of the request, in handler order.
-        kept: injections of earlier requests of this turn, put where they stood.
+        system: all texts for the end of the system prompt, in handler order.
+        user: new texts for the end of the request, in handler order.
+        kept: injections of earlier requests of this turn; user texts are put where they stood.
 
     Returns:
         A new list; dicts that did not change are shared with `messages`.
@@ -116,6 +116,6 @@ def compose(
             places.setdefault(min(one.after, len(body)), []).append(one.text)
     for place in sorted(places, reverse=True):
         body = [*with_user(body[:place], places[place]), *body[place:]]
-    head = with_system(head, [*(one.text for one in kept if one.kind == "system"), *system])
+    head = with_system(head, system)
     body = with_user(body, user)
     return body if head is None else [head, *body]

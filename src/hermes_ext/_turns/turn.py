@@ -251,22 +251,24 @@ class Turn(state.TurnCore):
         if text.keep == "turn" and not known:
             self.kept = (*self.kept, Kept(kind, text, handler, place))
 
-    def new_texts(
-        self, outcome: ChainOutcome, kind: InjectionKind, kept: Sequence[Kept]
-    ) -> tuple[str, ...]:
-        """What an outcome injects that `kept` does not already hold.
+    def system_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
+        """All texts for the end of the system prompt, in handler order, each once.
 
         Args:
             outcome: of `before_llm_call`.
-            kind: `system` or `user`.
             kept: the injections that stood before this request.
         """
-        there = {(one.handler, one.text) for one in kept if one.kind == kind}
-        return tuple(
-            str(text)
-            for text in _injections(outcome, kind)
-            if (_injector(text), str(text)) not in there
-        )
+        stay = [(one.handler, str(one.text)) for one in kept if one.kind == "system"]
+        new = [(_injector(text), str(text)) for text in _new(outcome, "system", kept)]
+        if stay and new:
+            chain = self.runtime.manager.chain(HookName.BEFORE_LLM_CALL, None, self._scope.origin)
+            rank = {f"{one.extension}/{one.name}": n for n, one in enumerate(chain.handlers)}
+            return tuple(text for _, text in sorted([*stay, *new], key=lambda one: rank[one[0]]))
+        return tuple(text for _, text in (*stay, *new))
+
+    def user_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
+        """The new texts for the end of the request; those that are kept stand elsewhere in it."""
+        return tuple(str(text) for text in _new(outcome, "user", kept))
 
     def apply(
         self, outcome: ChainOutcome, messages: Sequence[Message], system_prompt: str = ""
@@ -289,8 +291,8 @@ class Turn(state.TurnCore):
         system: list[Message] = [{"role": "system", "content": system_prompt}]
         composed = compose(
             [*(system if system_prompt else []), *body],
-            system=self.new_texts(outcome, "system", kept),
-            user=self.new_texts(outcome, "user", kept),
+            system=self.system_texts(outcome, kept),
+            user=self.user_texts(outcome, kept),
             kept=kept,
         )
         head, rest = split_system(composed)
@@ -570,6 +572,12 @@ def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:
 
 def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:
     return outcome.system_injections if kind == "system" else outcome.user_injections
+
+
+def _new(outcome: ChainOutcome, kind: InjectionKind, kept: Sequence[Kept]) -> Iterator[Injection]:
+    """What an outcome injects that `kept` does not already hold."""
+    there = {(one.handler, one.text) for one in kept if one.kind == kind}
+    return (text for text in _injections(outcome, kind) if (_injector(text), text) not in there)
 
 
 def _injector(text: Injection) -> str:

@@ -36,8 +36,8 @@ class Decided:
         digest: of the messages and the model it was decided for.
         reply: text that answers the request without the model, or None.
         again: whether the turn's person has been told that reply before.
-        system: texts for the end of the system prompt.
-        user: texts for the end of the request.
+        system: all texts for the end of the system prompt.
+        user: new texts for the end of the request.
         kept: injections of earlier requests that stay in this turn.
         body: the messages as handlers rewrote them, or None for as they were.
     """
@@ -60,8 +60,9 @@ class Decided:
 
     def texts(self, kind: InjectionKind) -> list[str]:
         """Everything of a kind that must stand in the request."""
-        new = self.system if kind == "system" else self.user
-        return [*(one.text for one in self.kept if one.kind == kind), *new]
+        if kind == "system":
+            return list(self.system)
+        return [*(one.text for one in self.kept if one.kind == kind), *self.user]
 
 
 class SummaryAnswered(BaseException):
@@ -126,8 +127,8 @@ def _ask_the_chain(
     return Decided(
         request_id,
         digest,
-        system=turn.new_texts(outcome, "system", kept),
-        user=turn.new_texts(outcome, "user", kept),
+        system=turn.system_texts(outcome, kept),
+        user=turn.user_texts(outcome, kept),
         kept=kept,
         body=agent._sanitize_api_messages(rewritten) if rewritten is not None else None,
     )

@@ -54,6 +54,7 @@ class Seam:
 SEAMS: Final = (
     Seam("run_agent", "AIAgent.run_conversation", turns.run_conversation),
     Seam("run_agent", "AIAgent.steer", turns.steer, needed=False),
+    Seam("run_agent", "AIAgent._run_codex_app_server_turn", turns.codex_turn, needed=False),
     Seam("run_agent", "AIAgent._build_api_kwargs", requests.build_api_kwargs),
     Seam("run_agent", "AIAgent._handle_max_iterations", requests.handle_max_iterations),
     Seam(

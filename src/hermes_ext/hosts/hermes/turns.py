@@ -194,6 +194,29 @@ def _rewrite(turn: Turn, call: _Call, typed: Typed, value: Any) -> None:
     titles.replace(turn.session_id, stored)
 
 
+def codex_turn(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
+    """Wraps `AIAgent._run_codex_app_server_turn`.
+
+    The first look at `api_mode` comes before Hermes returns from a fallback to its primary
+    provider, so this one decides.
+    """
+    turn = the_host.turn_of_agent(agent)
+    refusal = _out_of_sight(turn, agent) if turn is not None else None
+    if refusal is None:
+        return original(agent, *args, **kwargs)
+    messages = [*(kwargs.get("messages") or ()), {"role": "assistant", "content": refusal}]
+    agent._persist_session(messages, None)
+    return {
+        "final_response": refusal,
+        "messages": messages,
+        "api_calls": 0,
+        "completed": True,
+        "failed": False,
+        "blocked": True,
+        "blocked_by": "hermes-ext",
+    }
+
+
 def _out_of_sight(turn: Turn, agent: Any) -> str | None:
     """Why a turn cannot be held to the rules, or None."""
     mode = str(getattr(agent, "api_mode", "") or "")
