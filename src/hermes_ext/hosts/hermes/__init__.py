@@ -8,8 +8,10 @@
       │                      forms      the shapes of the providers' requests and answers
       ├─ tool request ─────► tools      intercept_tool_call once per call: the verdict
       ├─ pre_tool_call ────► tools      a block becomes the result that observers see
+      │                      verdicts   what was judged, until it runs
       │                      approvals  a question becomes Hermes's own approval
-      ├─ tool execution ───► tools      the last gate: only what was judged runs; the result's hook
+      ├─ tool execution ───► tools      the last gate: only what was judged runs
+      │                      results    transform_tool_result on what came of it
       └─ registry.dispatch ► tools      the same gate for calls that come another way
 
 `seams` lists what is wrapped and wraps it; `after_import` waits for the modules; `host` has the

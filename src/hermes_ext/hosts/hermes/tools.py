@@ -8,7 +8,6 @@ reaches Hermes, because Hermes would let the call through.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import logging
@@ -21,49 +20,16 @@ from typing import Any, Final
 from attrs import define
 
 from hermes_ext._hooks.specs import HookName
-from hermes_ext._turns.decisions import canonical_digest
-from hermes_ext._turns.state import judging_again
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.host import hook_is_on, the_host
+from hermes_ext.hosts.hermes.results import error_result, internal_fault, looked_at
+from hermes_ext.hosts.hermes.verdicts import Args, Judge, Verdict, coerced, digest_of
 
 logger = logging.getLogger("hermes_ext")
 
-Args = dict[str, Any]
 NextCall = Callable[[Any], Any]
 
 _OVER: Final = "the turn that this call belongs to has ended"
-
-
-@define(eq=False)
-class Verdict:
-    """What was decided on one tool call.
-
-    Attributes:
-        tool: the tool.
-        host_id: Hermes's id of the call, possibly empty or used twice.
-        call_id: ours: never empty, unique in the turn.
-        args: the arguments that may run, ours alone.
-        digest: of tool and arguments.
-        refusal: why it may not run, or None.
-        answer: its result, given without running it, or None.
-        pending: asks the person whether it may run; returns the refusal or None.
-    """
-
-    tool: str
-    host_id: str
-    call_id: str
-    args: Args
-    digest: str
-    refusal: str | None = None
-    answer: str | None = None
-    pending: Callable[[], str | None] | None = None
-
-    def settled(self) -> Verdict:
-        """This verdict, after a person was asked where one had to be."""
-        if self.pending is not None:
-            ask, self.pending = self.pending, None
-            self.refusal = self.refusal or ask()
-        return self
 
 
 @define(eq=False)
@@ -79,140 +45,6 @@ _grant: ContextVar[_Grant | None] = ContextVar("hermes_ext_grant", default=None)
 _in_invoke_tool: ContextVar[bool] = ContextVar("hermes_ext_in_invoke_tool", default=False)
 
 
-def _error(text: str) -> str:
-    return json.dumps({"error": text}, ensure_ascii=False)
-
-
-def _coerced(tool: str, args: Any) -> Args:
-    """A copy of the arguments with the types that the tool will get (`"5"` becomes 5)."""
-    from model_tools import coerce_tool_args
-
-    own = copy.deepcopy(args) if isinstance(args, dict) else {}
-    coerced = coerce_tool_args(tool, own)
-    return coerced if isinstance(coerced, dict) else {}
-
-
-def _digest(tool: str, args: Args) -> str:
-    return canonical_digest([tool, args])
-
-
-class _Judge:
-    """Verdicts for the calls of one turn."""
-
-    def __init__(self, turn: Turn) -> None:
-        self.turn = turn
-        self.pool: list[Verdict] = turn.host.verdicts
-
-    def fresh(self, tool: str, args: Any, host_id: str) -> Verdict:
-        """Judge a call for the first time; a rewrite of the arguments is taken."""
-        own = _coerced(tool, args)
-        call_id = host_id if host_id and not self._used(host_id) else self.turn.new_call_id()
-        return self._judged(tool, own, host_id, call_id, rewrite=True)
-
-    def again(self, before: Verdict, args: Any) -> Verdict:
-        """Judge a call whose arguments were changed after its verdict."""
-        own = _coerced(before.tool, args)
-        with judging_again():
-            return self._judged(before.tool, own, before.host_id, before.call_id, rewrite=False)
-
-    def _judged(
-        self, tool: str, args: Args, host_id: str, call_id: str, *, rewrite: bool
-    ) -> Verdict:
-        turn = self.turn
-        if turn.runtime.refusal is not None:
-            refusal = f"[hermes-ext] {turn.runtime.refusal}"
-            return Verdict(tool, host_id, call_id, args, _digest(tool, args), refusal=refusal)
-        outcome = turn.judge_tool_call(tool, args, tool_call_id=call_id)
-        if outcome.blocked:
-            refusal = f"[{outcome.blocked_by}] {outcome.message}"
-            return Verdict(tool, host_id, call_id, args, _digest(tool, args), refusal=refusal)
-        if outcome.answered:
-            answer = str(outcome.value)
-            return Verdict(tool, host_id, call_id, args, _digest(tool, args), answer=answer)
-        final = outcome.final(args)
-        if outcome.changed and not rewrite:
-            rewriter = _who_changed(outcome)
-            refusal = (
-                f"[{rewriter}] the arguments of {tool} were changed by {_other_plugins()} after "
-                f"the extensions had judged them, and {rewriter} would rewrite them once more; "
-                "the two do not go together, so the call is refused"
-            )
-            return Verdict(tool, host_id, call_id, args, _digest(tool, args), refusal=refusal)
-        verdict = Verdict(tool, host_id, call_id, _coerced(tool, final), "")
-        verdict.digest = _digest(tool, verdict.args)
-        if outcome.asks:
-            verdict.pending = lambda: _asked(turn, outcome, verdict)
-        return verdict
-
-    def _used(self, host_id: str) -> bool:
-        with self.turn.lock:
-            seen = host_id in self.turn.host.call_ids
-            self.turn.host.call_ids.add(host_id)
-            return seen
-
-    def store(self, verdict: Verdict) -> None:
-        with self.turn.lock:
-            self.pool.append(verdict)
-
-    def find(self, tool: str, digest: str, host_id: str) -> Verdict | None:
-        """The newest verdict on exactly this call."""
-        with self.turn.lock:
-            return self._newest(tool, host_id, digest)
-
-    def take(self, tool: str, digest: str, host_id: str) -> tuple[Verdict | None, bool]:
-        """The verdict for this call, used up by it, and whether it is for these arguments."""
-        with self.turn.lock:
-            exact = self._newest(tool, host_id, digest)
-            verdict = exact or self._newest(tool, host_id, None)
-            if verdict is not None:
-                self.pool.remove(verdict)
-            return verdict, exact is not None
-
-    def waiting(self, tool: str, args: Any) -> Verdict | None:
-        """A verdict on such a call, whatever its id."""
-        digest = _digest(tool, _coerced(tool, args))
-        with self.turn.lock:
-            return next(
-                (one for one in self.pool if (one.tool, one.digest) == (tool, digest)), None
-            )
-
-    def drop(self, verdict: Verdict) -> None:
-        with self.turn.lock, contextlib.suppress(ValueError):
-            self.pool.remove(verdict)
-
-    def _newest(self, tool: str, host_id: str, digest: str | None) -> Verdict | None:
-        for verdict in reversed(self.pool):
-            same = verdict.tool == tool and verdict.host_id == host_id
-            if same and (digest is None or verdict.digest == digest):
-                return verdict
-        return None
-
-
-def _who_changed(outcome: Any) -> str:
-    return next((step.extension for step in outcome.steps if step.changed), "hermes-ext")
-
-
-def _other_plugins() -> str:
-    """The plugins that can change arguments after us, as they are named in a message."""
-    from hermes_cli.plugins import get_plugin_manager
-
-    manager = get_plugin_manager()
-    callbacks = [
-        *getattr(manager, "_hooks", {}).get("pre_tool_call", ()),
-        *getattr(manager, "_middleware", {}).get("tool_execution", ()),
-    ]
-    modules = (str(getattr(callback, "__module__", "")) for callback in callbacks)
-    names = sorted({module.removeprefix("hermes_plugins.") for module in modules} - {""})
-    if len(names) == 1:
-        return f"the plugin {names[0]}"
-    return f"another plugin ({' or '.join(names)})" if names else "another plugin"
-
-
-def _asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
-    settled = turn.settle(outcome, verdict.tool, verdict.args)
-    return None if settled.approved else f"[{settled.blocked_by}] {settled.message}"
-
-
 # -- the steps, in the order in which Hermes takes them ----------------------------------------
 
 
@@ -225,11 +57,11 @@ def apply_tool_request(
     if turn is None or not _concerned(turn):
         return result
     try:
-        judge = _Judge(turn)
+        judge = Judge(turn)
         verdict = judge.fresh(tool_name, result.payload, str(context.get("tool_call_id") or ""))
         judge.store(verdict)
         # Types that Hermes coerces anyway are no change: other plugins see what they always saw.
-        if _digest(tool_name, _coerced(tool_name, result.payload)) != verdict.digest:
+        if digest_of(tool_name, coerced(tool_name, result.payload)) != verdict.digest:
             result.changed = True
             result.trace = [*result.trace, {"source": "hermes-ext"}]
             result.payload = copy.deepcopy(verdict.args)
@@ -253,18 +85,18 @@ def pre_tool_block(
     if not _concerned(turn):
         return message
     try:
-        return _block_message(_Judge(turn), tool_name, args, context, message)
+        return _block_message(Judge(turn), tool_name, args, context, message)
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not judge a call of %s", tool_name)
-        return message or _internal(error)
+        return message or internal_fault(error)
 
 
 def _block_message(
-    judge: _Judge, tool: str, args: Any, context: dict[str, Any], message: str | None
+    judge: Judge, tool: str, args: Any, context: dict[str, Any], message: str | None
 ) -> str | None:
     host_id = str(context.get("tool_call_id") or "")
-    now = _coerced(tool, args)
-    verdict = judge.find(tool, _digest(tool, now), host_id)
+    now = coerced(tool, args)
+    verdict = judge.find(tool, digest_of(tool, now), host_id)
     if verdict is None:
         verdict = _without_exact(judge, tool, now, host_id)
         judge.store(verdict)
@@ -275,7 +107,7 @@ def _block_message(
     return message
 
 
-def _without_exact(judge: _Judge, tool: str, args: Args, host_id: str) -> Verdict:
+def _without_exact(judge: Judge, tool: str, args: Args, host_id: str) -> Verdict:
     before, _ = judge.take(tool, "", host_id)
     return judge.again(before, args) if before is not None else judge.fresh(tool, args, host_id)
 
@@ -309,7 +141,7 @@ def _stray_execution(
     if the_host.runtime().idle:
         return original(tool_name, args, next_call, **context)
     if the_host.turn_is_over(context):
-        return _error(f"[hermes-ext] {_OVER}")
+        return error_result(f"[hermes-ext] {_OVER}")
     with the_host.stray_turn(str(context.get("session_id") or ""), None) as turn:
         return _gated_execution(turn, original, tool_name, args, next_call, context)
 
@@ -331,7 +163,7 @@ def _gated_execution(
         verdict = _admitted(turn, tool_name, final, host_id, outer)
         judged.append(verdict)
         if verdict.refusal is not None:
-            return _not_run(tool_name, verdict, _error(verdict.refusal), context, "blocked")
+            return _not_run(tool_name, verdict, error_result(verdict.refusal), context, "blocked")
         if verdict.answer is not None:
             return _not_run(tool_name, verdict, verdict.answer, context, None)
         with _granted(turn, verdict):
@@ -342,11 +174,11 @@ def _gated_execution(
     if outer is not None:
         return result  # the step around this one looks at it
     verdict = judged[0] if judged else _unused(turn, tool_name, args, host_id)
-    if verdict.refusal is not None and result == _error(verdict.refusal):
+    if verdict.refusal is not None and result == error_result(verdict.refusal):
         return result  # nothing of the tool's to look at
     if not judged and verdict.answer is not None:
         result = verdict.answer
-    seen = _looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
+    seen = looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
     return _for_script(seen) if _called_by_script() else seen
 
 
@@ -369,10 +201,10 @@ def _for_script(result: Any) -> Any:
 
 def _unused(turn: Turn, tool: str, args: Any, host_id: str) -> Verdict:
     """The verdict on a call that another plugin's middleware did not pass on to the gate."""
-    judge = _Judge(turn)
+    judge = Judge(turn)
     try:
-        now = _coerced(tool, args)
-        verdict, _ = judge.take(tool, _digest(tool, now), host_id)
+        now = coerced(tool, args)
+        verdict, _ = judge.take(tool, digest_of(tool, now), host_id)
         return verdict or Verdict(tool, host_id, turn.new_call_id(), now, "")
     except Exception:  # arguments that cannot be copied; the result is looked at all the same
         logger.exception("hermes-ext could not tell which call of %s this was", tool)
@@ -393,11 +225,11 @@ def _passed_on(turn: Turn, tool: str, host_id: str) -> _Grant | None:
 def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | None) -> Verdict:
     """The verdict under which the call may run, or may not."""
     try:
-        judge = _Judge(turn)
+        judge = Judge(turn)
         if turn.closed:
             return Verdict(tool, host_id, "", {}, "", refusal=f"[hermes-ext] {_OVER}")
-        now = _coerced(tool, args)
-        digest = _digest(tool, now)
+        now = coerced(tool, args)
+        digest = digest_of(tool, now)
         if outer is not None:
             if outer.verdict.digest == digest:
                 return outer.verdict
@@ -410,7 +242,7 @@ def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | No
         return (verdict if exact else judge.again(verdict, now)).settled()
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not judge a call of %s at the last gate", tool)
-        return Verdict(tool, host_id, "", {}, "", refusal=_internal(error))
+        return Verdict(tool, host_id, "", {}, "", refusal=internal_fault(error))
 
 
 @contextmanager
@@ -480,7 +312,7 @@ def describe_tool(original: Callable[..., Any], args: Any, **kwargs: Any) -> Any
 def _read_catalog(name: str, args: Any, run: NextCall) -> Any:
     """Run one of the two tools that Hermes runs without saying for which call."""
     turn = the_host.find_turn({})
-    judged = _Judge(turn).waiting(name, args) if turn is not None else None
+    judged = Judge(turn).waiting(name, args) if turn is not None else None
     return _run_directly(name, args, run, {"tool_call_id": judged.host_id if judged else ""})
 
 
@@ -489,7 +321,7 @@ def _run_directly(name: str, args: Any, run: NextCall, context: dict[str, Any]) 
     grant = _grant.get()
     if grant is not None and not grant.used and grant.verdict.tool == name:
         grant.used = True
-        if _digest(name, _coerced(name, args)) == grant.verdict.digest:
+        if digest_of(name, coerced(name, args)) == grant.verdict.digest:
             # Our own copy: nobody else can change it between this look and the run.
             return run(copy.deepcopy(grant.verdict.args))
     turn = the_host.find_turn(context)
@@ -504,71 +336,9 @@ def _no_middleware(tool: str, args: Any, next_call: NextCall, **_: Any) -> Any:
     return next_call(args)
 
 
-# -- results -----------------------------------------------------------------------------------
-
-
-def _looked_at(turn: Turn, verdict: Verdict, result: Any, duration_ms: int) -> Any:
-    """The result as the hook `transform_tool_result` leaves it."""
-    if not hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT):
-        return result
-    text = _text_of_result(result)
-    try:
-        outcome = turn.transform_tool_result(
-            verdict.tool,
-            verdict.args,
-            text,
-            tool_call_id=verdict.call_id,
-            status=_status(text),
-            duration_ms=duration_ms,
-        )
-    except Exception as error:  # what nobody could look at is not shown
-        logger.exception("hermes-ext could not look at a result of %s", verdict.tool)
-        return _error(_internal(error))
-    if outcome.blocked:
-        return _error(f"[{outcome.blocked_by}] {outcome.message}")
-    return _with_text(result, str(outcome.value)) if outcome.changed else result
-
-
-def _text_of_result(result: Any) -> str:
-    if isinstance(result, dict) and isinstance(result.get("content"), list):
-        parts = (part.get("text") for part in result["content"] if isinstance(part, dict))
-        return "\n".join(part for part in parts if isinstance(part, str))
-    return result if isinstance(result, str) else json.dumps(result, default=str)
-
-
-def _with_text(result: Any, text: str) -> Any:
-    """The result with another text; what is not text (images) stays."""
-    if not (isinstance(result, dict) and isinstance(result.get("content"), list)):
-        return text
-    others = [
-        part
-        for part in result["content"]
-        if not (isinstance(part, dict) and isinstance(part.get("text"), str))
-    ]
-    changed = {**result, "content": [{"type": "text", "text": text}, *others]}
-    if "text_summary" in changed:
-        changed["text_summary"] = text
-    return changed
-
-
-def _status(text: str) -> str:
-    try:
-        decoded = json.loads(text)
-    except ValueError:
-        return "ok"
-    return "error" if isinstance(decoded, dict) and decoded.get("error") else "ok"
-
-
 def _concerned(turn: Turn) -> bool:
     return (
         turn.runtime.refusal is not None
         or hook_is_on(turn, HookName.INTERCEPT_TOOL_CALL)
         or hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT)
-    )
-
-
-def _internal(error: BaseException) -> str:
-    return (
-        f"[hermes-ext] the call could not be judged ({type(error).__name__}), so it is refused; "
-        "the Hermes log has the details"
     )

@@ -1,0 +1,79 @@
+"""The results of tools, on their way to the model: `transform_tool_result`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from hermes_ext._hooks.specs import HookName
+from hermes_ext._turns.turn import Turn
+from hermes_ext.hosts.hermes.host import hook_is_on
+from hermes_ext.hosts.hermes.verdicts import Verdict
+
+logger = logging.getLogger("hermes_ext")
+
+
+def error_result(text: str) -> str:
+    """A tool result that says what went wrong, in Hermes's own form."""
+    return json.dumps({"error": text}, ensure_ascii=False)
+
+
+def internal_fault(error: BaseException) -> str:
+    """Why a call is refused that could not be judged."""
+    return (
+        f"[hermes-ext] the call could not be judged ({type(error).__name__}), so it is refused; "
+        "the Hermes log has the details"
+    )
+
+
+def looked_at(turn: Turn, verdict: Verdict, result: Any, duration_ms: int) -> Any:
+    """The result as the hook `transform_tool_result` leaves it."""
+    if not hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT):
+        return result
+    text = _text_of_result(result)
+    try:
+        outcome = turn.transform_tool_result(
+            verdict.tool,
+            verdict.args,
+            text,
+            tool_call_id=verdict.call_id,
+            status=_status(text),
+            duration_ms=duration_ms,
+        )
+    except Exception as error:  # what nobody could look at is not shown
+        logger.exception("hermes-ext could not look at a result of %s", verdict.tool)
+        return error_result(internal_fault(error))
+    if outcome.blocked:
+        return error_result(f"[{outcome.blocked_by}] {outcome.message}")
+    return _with_text(result, str(outcome.value)) if outcome.changed else result
+
+
+def _text_of_result(result: Any) -> str:
+    if isinstance(result, dict) and isinstance(result.get("content"), list):
+        parts = (part.get("text") for part in result["content"] if isinstance(part, dict))
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return result if isinstance(result, str) else json.dumps(result, default=str)
+
+
+def _with_text(result: Any, text: str) -> Any:
+    """The result with another text; what is not text (images) stays."""
+    if not (isinstance(result, dict) and isinstance(result.get("content"), list)):
+        return text
+    others = [
+        part
+        for part in result["content"]
+        if not (isinstance(part, dict) and isinstance(part.get("text"), str))
+    ]
+    changed = {**result, "content": [{"type": "text", "text": text}, *others]}
+    if "text_summary" in changed:
+        changed["text_summary"] = text
+    return changed
+
+
+def _status(text: str) -> str:
+    try:
+        decoded = json.loads(text)
+    except ValueError:
+        return "ok"
+    return "error" if isinstance(decoded, dict) and decoded.get("error") else "ok"
