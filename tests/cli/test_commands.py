@@ -7,6 +7,8 @@ import pytest
 import yaml
 from tests.cli.conftest import GOOD
 
+from hermes_ext._install.hermes_home import hermes_agent_version
+
 BROKEN = {
     "native library": "import no_such_native_library\n",
     "syntax": "def broken(:\n",
@@ -100,6 +102,21 @@ def test_the_off_switch_is_told(home, monkeypatch):
     assert "Everything is off: $HERMES_EXT_OFF" in listed.out
     assert listed.out.count("disabled") >= 1
     assert "HERMES_EXT_OFF turns every extension off" in examined.out
+
+
+def test_a_home_without_the_plugin_is_told(home):
+    """Where Hermes would load nothing, `enabled` is not left to be believed; `install` mends it."""
+    home.add("alpha")
+    told = f"plugins.enabled in {home.config} does not name hermes-ext; run hermes-ext install"
+    expected = told if hermes_agent_version() else None
+
+    for argv in (["list"], ["info", "alpha"], ["enable", "alpha"], ["disable", "alpha"]):
+        assert home.run(*argv, "--json").json["not_in_force"] == expected
+        assert (f"Not in force: {told}." in home.run(*argv).out) == bool(expected)
+
+    home.run("install")
+    assert home.run("list", "--json").json["not_in_force"] is None
+    assert "Not in force" not in home.run("list").out
 
 
 # -- broken extensions ----------------------------------------------------------------------------
@@ -216,6 +233,7 @@ def test_a_global_one_is_turned_off_and_on_by_the_disabled_list(home):
     """`disable` puts a global extension into `disabled`, `enable` takes it out; comments stay."""
     home.add("alpha")
     home.write_config("# mine\nextensions:\n  log: steps  # loud\n")
+    home.run("install")
 
     off = home.run("disable", "alpha")
     assert section(home) == {"log": "steps", "disabled": ["alpha"]}

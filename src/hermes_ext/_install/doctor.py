@@ -14,7 +14,7 @@ from attrs import frozen
 
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._install.discovery import Inventory, inventory
-from hermes_ext._install.hermes_home import PLUGIN, hermes_agent_version, plugin_fault, plugin_state
+from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.records import (
     ExtensionRecord,
     HookInfo,
@@ -361,29 +361,21 @@ def _host_findings(home: Path, config: ExtensionsConfig) -> Iterator[Finding]:
         )
     # Without Hermes here, another host may be the one that runs the extensions.
     severity = Severity.NOTE if version is None else Severity.ERROR
-    state = plugin_state(home)
-    if state == "unreadable":
-        fault = plugin_fault(home)
-        if fault is not None and config.readable:  # else the file as a whole is told already
-            told = f"{fault.key}: {fault.message}" if fault.key else fault.message
-            place = _place(fault.path or config.file, fault.line)
-            yield Finding(severity, "plugin-off", None, place, told, fault.hint)
+    off = plugin_off(home)
+    if off is None:
         return
-    if state == "enabled":
-        return
-    told = (
-        f"plugins.disabled names {PLUGIN}, which wins over plugins.enabled"
-        if state == "disabled"
-        else f"plugins.enabled does not name {PLUGIN}"
-    )
-    yield Finding(
-        severity,
-        "plugin-off",
-        None,
-        printable(home / "config.yaml"),
-        f"{told}, so Hermes loads no extension",
-        "Run hermes-ext install",
-    )
+    if off.hint is None:
+        yield Finding(
+            severity,
+            "plugin-off",
+            None,
+            _place(off.file, off.line),
+            f"{off.key} {off.told}, so Hermes loads no extension",
+            "Run hermes-ext install",
+        )
+    elif config.readable:  # else the file as a whole is told already
+        told = f"{off.key}: {off.told}" if off.key else off.told
+        yield Finding(severity, "plugin-off", None, _place(off.file, off.line), told, off.hint)
 
 
 def _seam_findings(

@@ -21,6 +21,25 @@ PluginState = Literal["enabled", "not-enabled", "disabled", "unreadable"]
 
 
 @frozen
+class PluginOff:
+    """Why Hermes does not load the plugin. key: "" for the file as a whole. hint: None where
+    `install` mends it.
+    """
+
+    file: Path
+    line: int | None
+    key: str
+    told: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        if self.hint is None and self.key:
+            return f"{self.key} in {printable(self.file)} {self.told}"
+        place = printable(self.file) + ("" if self.line is None else f":{self.line}")
+        return ": ".join(part for part in (place, self.key, self.told, self.hint) if part)
+
+
+@frozen
 class Installation:
     """What `install` or `uninstall` did and found.
 
@@ -109,6 +128,23 @@ def plugin_fault(home: Path) -> ConfigError | None:
         _explain(error)
         return error
     return None
+
+
+def plugin_off(home: Path) -> PluginOff | None:
+    """Why Hermes would load no extension of this home; None if it would."""
+    file = home / "config.yaml"
+    state = plugin_state(home)
+    if state == "not-enabled":
+        return PluginOff(file, None, "plugins.enabled", f"does not name {PLUGIN}")
+    if state == "disabled":
+        told = f"names {PLUGIN}, which wins over plugins.enabled"
+        return PluginOff(file, None, "plugins.disabled", told)
+    fault = plugin_fault(home) if state == "unreadable" else None
+    if fault is None:
+        return None
+    return PluginOff(
+        fault.path or file, fault.line, fault.key or "", fault.message, fault.hint or "Mend it"
+    )
 
 
 def hermes_agent_version() -> str | None:

@@ -13,7 +13,7 @@ from hermes_ext._install import hermes_home, switches
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._install.discovery import Found, Inventory, discover, inventory
 from hermes_ext._install.doctor import Finding, Severity, examine, in_order
-from hermes_ext._install.hermes_home import hermes_agent_version
+from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name, printable
 from hermes_ext._install.settings import plain_settings
 from hermes_ext._install.switches import unknown_extension
@@ -72,13 +72,13 @@ def list_all(request: Request) -> Result:
 def enable(request: Request) -> Result:
     """Turns an extension or one hook of it on."""
     switched = switches.enable(request.home, request.cwd, request.name, hook=request.hook)
-    return Result(0, switched.to_json())
+    return Result(0, switched.to_json() | {"not_in_force": _not_in_force(request)})
 
 
 def disable(request: Request) -> Result:
     """Turns an extension or one hook of it off."""
     switched = switches.disable(request.home, request.cwd, request.name, hook=request.hook)
-    return Result(0, switched.to_json())
+    return Result(0, switched.to_json() | {"not_in_force": _not_in_force(request)})
 
 
 def info(request: Request) -> Result:
@@ -108,6 +108,8 @@ def info(request: Request) -> Result:
         "problems": problems,
         "hooks_off": sorted(seen.config.hooks_off(record.name)),
         "observed": seen.config.is_observed(record.name),
+        "off": OFF_SWITCH if switched_off() else None,
+        "not_in_force": _not_in_force(request),
     }
     return Result(0, payload)
 
@@ -167,12 +169,23 @@ def _seen(request: Request, seen: Inventory) -> dict[str, Any]:
         "file": printable(seen.config.file),
         "global_dir": printable(seen.config.global_dir),
         "off": OFF_SWITCH if switched_off() else None,
+        "not_in_force": _not_in_force(request),
         "loaded": False,
         "failure": None,
         "refusal": None,
         "extensions": [record.to_json() for record in seen.records],
         "problems": [problem.to_json() for problem in seen.problems],
     }
+
+
+def _not_in_force(request: Request) -> str | None:
+    """Why no extension of this home is in force in Hermes; None without Hermes here, since
+    another host may be the one that runs them.
+    """
+    off = None if hermes_agent_version() is None else plugin_off(request.home)
+    if off is None:
+        return None
+    return f"{off}; run {request.prog} install" if off.hint is None else str(off)
 
 
 def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[str, Any]:

@@ -86,9 +86,7 @@ def show(command: str, payload: Mapping[str, Any], page: Page) -> None:
 
 def _list(payload: Mapping[str, Any], page: Page) -> None:
     extensions = payload["extensions"]
-    if payload["off"]:
-        page.line((f"Everything is off: ${payload['off']} is set.", "yellow"))
-        page.blank()
+    _banner(payload, page)
     if "order" in payload:
         _order(payload["order"], page)
     else:
@@ -113,6 +111,16 @@ def _list(payload: Mapping[str, Any], page: Page) -> None:
         page.lines(payload["failure"], style="red")
     if "order" not in payload:
         _what_next(payload, page)
+
+
+def _banner(payload: Mapping[str, Any], page: Page) -> None:
+    """What makes every `enabled` below mean less than it says."""
+    if payload["off"]:
+        page.line((f"Everything is off: ${payload['off']} is set.", "yellow"))
+    if payload["not_in_force"]:
+        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
+    if payload["off"] or payload["not_in_force"]:
+        page.blank()
 
 
 def _row(extension: Mapping[str, Any], widths: Iterable[int], page: Page) -> None:
@@ -202,7 +210,9 @@ def _switched(payload: Mapping[str, Any], page: Page, verb: str) -> None:
         _changes(payload, page)
     for note in payload["notes"]:
         page.lines(f"Note: {note}", style="yellow")
-    if payload["changed"]:
+    if payload["not_in_force"]:
+        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
+    elif payload["changed"]:
         page.line("It counts for what starts from now on: a new session, a restarted gateway.")
 
 
@@ -230,6 +240,7 @@ def _disable(payload: Mapping[str, Any], page: Page) -> None:
 def _info(payload: Mapping[str, Any], page: Page) -> None:
     extension, needs = payload["extension"], payload["needs"]
     status = extension["status"]
+    _banner(payload, page)
     page.line((printable(extension["name"]), "bold"), f"  {printable(extension['version'] or '')}")
     if extension["description"]:
         page.lines(extension["description"], indent=4)
