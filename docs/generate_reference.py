@@ -16,7 +16,7 @@ from hermes_ext._hooks.specs import ALLOWED, ARGUMENTS, VERDICTS, Action, HookNa
 
 FILE = Path(__file__).with_name("hooks.md")
 
-_NOTE = "<!-- Made from src/hermes_ext/_hookspecs.py by docs/generate_reference.py: edit there. -->"
+_NOTE = "<!-- Made from hermes_ext/_hooks/specs.py by docs/generate_reference.py: edit there. -->"
 _HEAD = """\
 # Hooks
 

@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,12 @@ def is_runtime_script(block: Block) -> bool:
     return block.language == "python" and ("Runtime(" in block.text or "Runtime." in block.text)
 
 
+def is_hermes_script(block: Block) -> bool:
+    return block.language == "python" and "ScriptedModel(" in block.text
+
+
 def is_extension(block: Block) -> bool:
-    return block.language == "python" and not is_runtime_script(block)
+    return block.language == "python" and not (is_runtime_script(block) or is_hermes_script(block))
 
 
 def is_config(block: Block) -> bool:
@@ -103,10 +108,25 @@ def test_every_block_is_run() -> None:
 @blocks(is_runtime_script)
 def test_scripts(block: Block, tmp_path: Path) -> None:
     """A script runs to its end, its assertions hold, and so do the tests that it defines."""
+    run_script(block, tmp_path)
+
+
+@pytest.mark.hermes
+@blocks(is_hermes_script)
+def test_scripts_that_start_hermes(block: Block, tmp_path: Path) -> None:
+    """A script that starts the real Hermes, in what the other scripts of its section left."""
+    for other in BLOCKS:
+        if (other.page, other.section) == (block.page, block.section) and is_runtime_script(other):
+            run_script(other, tmp_path)
+    scripts = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    run_script(block, tmp_path, {"PATH": scripts, "HERMES_BUNDLED_SKILLS": str(tmp_path / "none")})
+
+
+def run_script(block: Block, tmp_path: Path, settings: dict[str, str] | None = None) -> None:
     script = tmp_path / "script.py"
     calls = "".join(f"{name}()\n" for name in re.findall(r"^def (test_\w+)\(", block.text, re.M))
     script.write_text(f"{block.text}\n{calls}", encoding="utf-8")
-    run_child([sys.executable, "-W", "error", str(script)], tmp_path)
+    run_child([sys.executable, "-W", "error", str(script)], tmp_path, settings)
 
 
 @blocks(is_extension)
@@ -234,6 +254,38 @@ def test_the_first_extension_works_as_told(
     assert "intercept_tool_call 100 guard" in listed
 
 
+@pytest.mark.parametrize(
+    ("command", "refused"),
+    [
+        ("git push --force", True),
+        ("git push origin main --force", True),
+        ("git push -f", True),
+        ("git push -uf origin main", True),
+        ("git push --force-with-lease=main origin", True),
+        ("git push origin +main", True),
+        ("cd x && git push origin main \\\n  --force; ls", True),
+        ("bash -c 'git push --force'", True),
+        ("git push origin my-fix", False),
+        ("git push --follow-tags", False),
+        ("git push && rm -f build.log", False),
+        ("git push\nrm -f build.log", False),
+        ("grep -f patterns push.txt", False),
+        ("echo don't", False),
+    ],
+)
+def test_the_first_extension_knows_the_ways_to_force(
+    command: str, refused: bool, tmp_path: Path
+) -> None:
+    """The README's rule refuses forced pushes, however they are written, and nothing else."""
+    put_readme_extension(tmp_path)
+    runtime = Runtime.from_config(home=tmp_path, cwd=tmp_path)
+    with runtime.turn(session_id="s") as turn:
+        outcome = turn.intercept_tool_call("terminal", {"command": command})
+    runtime.close()
+    assert outcome.blocked is refused
+    assert outcome.errors == ()
+
+
 # -- the pages ----------------------------------------------------------------------------------
 
 
@@ -300,3 +352,18 @@ def test_options_are_all_told() -> None:
     actions = [action.value for action in Action if action is not Action.PASS]
     assert [action for action in actions if f"`.{action}(" not in text] == []
     assert all(f"`{hook.value}`" in text for hook in HookName)
+
+
+def test_the_architecture_names_what_is_there() -> None:
+    """architecture.md names every room, only files that are there, and the layers as checked."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    package = ROOT / "src/hermes_ext"
+    rooms = [f"{room.name}/" for room in package.iterdir() if (room / "__init__.py").is_file()]
+    assert [room for room in rooms if f"`{room}" not in text] == []
+    for path in re.findall(r"[\w/]+/\w+\.py", text):
+        assert (package / path).is_file() or (ROOT / path).is_file(), path
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = pyproject["tool"]["importlinter"]["contracts"][0]["layers"]
+    (picture,) = [b for b in BLOCKS if b.page.name == "architecture.md" and " exceptions" in b.text]
+    told = [line.split() for line in picture.text.splitlines()]
+    assert told == [layer.replace("hermes_ext.", "").split(" | ") for layer in layers]
