@@ -303,14 +303,21 @@ def test_one_hook_is_turned_off_and_on(home):
 
     off = home.run("disable", "alpha", "--hook", "intercept_tool_call", "--json")
     assert off.json["changes"][0]["added"] == ["alpha:intercept_tool_call"]
-    loading = home.process("list", "--load", "--json")
-    assert loading.code == 0
-    assert row(loading, "alpha")["hooks"] == []
-    assert "turned off in config.yaml: intercept_tool_call" in home.run("info", "alpha").out
+    for argv in (["list"], ["info", "alpha"], ["list", "--load"], ["list"], ["info", "alpha"]):
+        assert "off: intercept_tool_call" in home.run(*argv).out
+    listed = row(home.run("list", "--json"), "alpha")
+    assert (listed["hooks"], listed["hooks_off"]) == ([], ["intercept_tool_call"])
+    vain = home.run("disable", "alpha", "--hook", "before_llm_call")
+    assert "no handler for before_llm_call; it has intercept_tool_call" in vain.out
+    assert "which it does not register" in home.run("list").out
+    home.run("enable", "alpha", "--hook", "before_llm_call")
 
     on = home.run("enable", "alpha", "--hook", "intercept-tool-call", "--json")
     assert on.json["changed"]
     assert section(home)["disabled"] == []
+    listed = row(home.run("list", "--json"), "alpha")
+    assert [each["hook"] for each in listed["hooks"]] == ["intercept_tool_call"]
+    assert (listed["hooks_off"], listed["warnings"]) == ([], [])
 
 
 def test_enabling_all_says_which_hook_is_still_off(home):

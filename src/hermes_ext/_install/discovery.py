@@ -11,7 +11,7 @@ one directory a folder before a file; the others are records that say which one 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "hermes_ext.extensions"
+
+_OFF_IN_VAIN = "extensions.disabled turns off its"
 
 _OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 
@@ -154,11 +156,20 @@ def record_of(found: Found, config: ExtensionsConfig, **changes: Any) -> Extensi
         "version": (manifest and manifest.version) or found.version,
         "description": manifest and manifest.description,
         "required": config.is_required(found.name),
+        "hooks_off": tuple(sorted(config.hooks_off(found.name))),
         "also_at": found.also_at,
     }
     warnings = (*found.warnings, *changes.pop("warnings", ()))
     return ExtensionRecord(
         found.name, found.source, path=found.path, warnings=warnings, **values, **changes
+    )
+
+
+def off_in_vain(config: ExtensionsConfig, name: str, registered: Set[str]) -> tuple[str, ...]:
+    """Warnings for hooks that are turned off and that the extension does not have."""
+    return tuple(
+        f"{_OFF_IN_VAIN} {hook}, which it does not register"
+        for hook in sorted(config.hooks_off(name) - registered)
     )
 
 
@@ -249,22 +260,26 @@ def _inventory_record(
 ) -> ExtensionRecord:
     stand = standing(found, config)
     last = remembered.get(key_of(found.source, found.name, found.path))
+    off = config.hooks_off(found.name)
+    known = () if last is None else last.hooks
+    changes: dict[str, Any] = {
+        "hooks": tuple(each for each in known if each.hook not in off),
+        "turned_off": tuple(each for each in known if each.hook in off),
+    }
     if stand.status is not None:
-        hooks = last.hooks if last is not None else ()
-        return record_of(
-            found,
-            config,
-            status=stand.status,
-            reason=stand.reason,
-            configured_on=stand.configured_on,
-            hooks=hooks,
-        )
-    changes: dict[str, Any] = {"status": Status.ENABLED, "reason": "not loaded yet"}
+        changes |= {"status": stand.status, "reason": stand.reason}
+        return record_of(found, config, configured_on=stand.configured_on, **changes)
+    changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
     if last is not None and last.stamp != stamp_of(found.module_file):
-        changes |= {"reason": "changed since it was last loaded", "hooks": last.hooks}
+        changes["reason"] = "changed since it was last loaded"
     elif last is not None:
-        changes = {"status": last.status, "reason": last.reason, "hooks": last.hooks}
-        changes["warnings"] = tuple(each for each in last.warnings if each not in found.warnings)
+        changes |= {"status": last.status, "reason": last.reason}
+        vain = off_in_vain(config, found.name, {each.hook for each in known})
+        told = {*found.warnings, *vain}
+        changes["warnings"] = (
+            *(w for w in last.warnings if w not in told and not w.startswith(_OFF_IN_VAIN)),
+            *(vain if last.status is Status.ENABLED else ()),
+        )
     return record_of(found, config, configured_on=True, **changes)
 
 

@@ -37,6 +37,7 @@ from hermes_ext._install.discovery import (
     Found,
     discover,
     manifest_problems,
+    off_in_vain,
     record_of,
     standing,
     unknown_names,
@@ -229,12 +230,13 @@ class _Loading:
         if not registrations and self.config.is_required(self.found.name):
             raise _Failed(Status.LOAD_ERROR, self._nothing(imported.module))
         settings = self._settings(imported.module, plain)
-        handlers = self._handlers(registrations, settings)
+        handlers, turned_off = self._handlers(registrations, settings)
         record = self._record(
             Status.ENABLED,
             "",
             loaded=True,
             hooks=tuple(hook_info(handler, look=self.look) for handler in handlers),
+            turned_off=tuple(hook_info(handler) for handler in turned_off),
             warnings=tuple(self._warnings(imported.module, registrations)),
         )
         return _Ended(self.found, record, handlers, settings, package=imported.package)
@@ -287,21 +289,39 @@ class _Loading:
 
     def _handlers(
         self, registrations: tuple[Registration, ...], settings: Any
+    ) -> tuple[tuple[Handler, ...], tuple[Handler, ...]]:
+        """Those that are to be called, and those that `disabled` turns off."""
+        off = self.config.hooks_off(self.found.name)
+        if off:
+            # One that cannot be built counts only where it is to be called.
+            with contextlib.suppress(RegistrationError):
+                built = self._built(registrations, settings)
+                return (
+                    tuple(each for each in built if each.hook.value not in off),
+                    tuple(each for each in built if each.hook.value in off),
+                )
+        try:
+            return self._built(registrations, settings, off), ()
+        except RegistrationError as error:
+            raise _Failed(Status.LOAD_ERROR, printable(str(error))) from error
+
+    def _built(
+        self,
+        registrations: tuple[Registration, ...],
+        settings: Any,
+        off: Iterable[str] = (),
     ) -> tuple[Handler, ...]:
         name = self.found.name
         given = {hook: self.config.priority_of(name, hook) for hook in HOOKS}
-        try:
-            return build_handlers(
-                name,
-                map(self.world.with_found_names, registrations),
-                source=self.found.source,
-                config=settings,
-                observe=self.config.is_observed(name),
-                disabled_hooks=self.config.hooks_off(name),
-                priorities={hook: each for hook, each in given.items() if each is not None},
-            )
-        except RegistrationError as error:
-            raise _Failed(Status.LOAD_ERROR, printable(str(error))) from error
+        return build_handlers(
+            name,
+            map(self.world.with_found_names, registrations),
+            source=self.found.source,
+            config=settings,
+            observe=self.config.is_observed(name),
+            disabled_hooks=off,
+            priorities={hook: each for hook, each in given.items() if each is not None},
+        )
 
     def _warnings(
         self, module: ModuleType, registrations: tuple[Registration, ...]
@@ -311,8 +331,7 @@ class _Loading:
         if self.look and self.found.is_package:
             yield from taken_for_own(sys.modules[name] for name in modules_of(self.package))
         registered = {each.mark.hook.value for each in registrations}
-        for hook in sorted(self.config.hooks_off(self.found.name) - registered):
-            yield f"extensions.disabled turns off its {hook}, which it does not register"
+        yield from off_in_vain(self.config, self.found.name, registered)
 
     def _nothing(self, module: ModuleType) -> str:
         modules = [sys.modules.get(name, module) for name in modules_of(module.__name__)]
@@ -434,6 +453,7 @@ def _without(ended: _Ended, error: OrderCycleError) -> _Ended:
     forget(ended.package)
     reason = printable(str(error))
     failed = evolve(ended.record, status=Status.LOAD_ERROR, reason=reason, loaded=False, hooks=())
+    failed = evolve(failed, turned_off=())
     return _Ended(ended.found, failed, problems=ended.problems)
 
 

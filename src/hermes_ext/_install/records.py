@@ -97,9 +97,10 @@ class ExtensionRecord:
     path: folder, or file of a single-file extension; None where there is none.
     reason: why it has this status, "" for a plain `enabled`. configured_on: what the
     configuration asks for; loaded: whether its code ran to the end. hooks: as loaded, or as the
-    last load recorded them. warnings: what is odd but stops nothing. also_at: other places that
-    hold the same extension or one of the same name. import_seconds: how long its import took,
-    None if it was not imported.
+    last load recorded them. hooks_off: the hooks that the configuration turns off. turned_off: its
+    handlers for them, as far as they are known. warnings: what is odd but stops nothing. also_at:
+    other places that hold the same extension or one of the same name. import_seconds: how long its
+    import took, None if it was not imported.
     """
 
     name: str
@@ -112,6 +113,8 @@ class ExtensionRecord:
     configured_on: bool = False
     loaded: bool = False
     hooks: tuple[HookInfo, ...] = ()
+    hooks_off: tuple[str, ...] = ()
+    turned_off: tuple[HookInfo, ...] = ()
     warnings: tuple[str, ...] = ()
     required: bool = False
     also_at: tuple[Path, ...] = ()
@@ -130,6 +133,8 @@ class ExtensionRecord:
             "configured_on": self.configured_on,
             "loaded": self.loaded,
             "hooks": [hook.to_json() for hook in self.hooks],
+            "hooks_off": list(self.hooks_off),
+            "turned_off": [hook.to_json() for hook in self.turned_off],
             "warnings": list(self.warnings),
             "required": self.required,
             "also_at": [printable(path) for path in self.also_at],

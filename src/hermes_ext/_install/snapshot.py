@@ -28,7 +28,10 @@ _UNTOLD = frozenset({Status.DISABLED, Status.SHADOWED, Status.MISSING, Status.UN
 
 @frozen
 class Remembered:
-    """One extension as the last load left it. stamp: of its module then, see `stamp_of`."""
+    """One extension as the last load left it.
+
+    hooks: also those that were turned off. stamp: of its module then, see `stamp_of`.
+    """
 
     status: Status
     reason: str
@@ -96,7 +99,7 @@ def _told(record: ExtensionRecord, stamp: int) -> dict[str, Any]:
         "path": "" if record.path is None else printable(record.path),
         "status": str(record.status),
         "reason": record.reason,
-        "hooks": [hook.to_json() for hook in record.hooks],
+        "hooks": [hook.to_json() for hook in (*record.hooks, *record.turned_off)],
         "warnings": list(record.warnings),
         "stamp": stamp,
     }

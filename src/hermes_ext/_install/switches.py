@@ -165,7 +165,12 @@ def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> list[s
         notes.append(
             f"extensions.required names {name}: while it is off, every tool call is refused"
         )
-    known = {info.hook for record in _named(after, name)[:1] for info in record.hooks}
+    known = {
+        info.hook
+        for record in _named(after, name)[:1]
+        for info in (*record.hooks, *record.turned_off)
+    }
     if hook and known and hook not in known:
-        notes.append(f"as last loaded it has no handler for {hook}; it has {', '.join(known)}")
+        has = ", ".join(sorted(known))
+        notes.append(f"as last loaded it has no handler for {hook}; it has {has}")
     return notes

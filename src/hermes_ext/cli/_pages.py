@@ -138,6 +138,8 @@ def _row(extension: Mapping[str, Any], widths: Iterable[int], page: Page) -> Non
         page.lines(extension["reason"], indent=4)
     if extension["hooks"]:
         page.line(_hooks(extension["hooks"]), indent=4)
+    if extension["hooks_off"]:
+        page.line(f"off: {', '.join(extension['hooks_off'])}", indent=4)
     for hook in extension["hooks"]:
         if hook["fault"]:
             page.lines(f"error: {hook['handler']}: {hook['fault']}", indent=4, style="red")
@@ -284,7 +286,7 @@ def _info_hooks(payload: Mapping[str, Any], page: Page) -> None:
     elif not hooks:
         page.line("nothing that is on", indent=8)
     if payload["hooks_off"]:
-        page.line(f"turned off in config.yaml: {', '.join(payload['hooks_off'])}", indent=8)
+        page.line(f"off: {', '.join(payload['hooks_off'])}", indent=8)
     for hook in hooks:
         kind = "guard, " if hook["guard"] else ""
         tools = f", tools {', '.join(hook['tools'])}" if hook["tools"] is not None else ""
