@@ -19,6 +19,7 @@ from hermes_ext._install.discovery import inventory
 from hermes_ext._install.importing import PREFIX
 from hermes_ext._install.loader import Loaded, load, unload
 from hermes_ext._install.records import ExtensionRecord, Status
+from hermes_ext._install.snapshot import read_snapshot
 
 GOOD = """\
 from hermes_ext import register_hook
@@ -288,10 +289,16 @@ def test_the_environment_turns_everything_off(home, monkeypatch):
     """With the switch set nothing loads and nothing is refused, `required` or not."""
     home.add("x")
     home.configure("required: [x]")
+    gone = home.add("y") / "__init__.py"
+    home.load()
+    gone.unlink()
+    before = read_snapshot(home.path)
     monkeypatch.setenv("HERMES_EXT_OFF", "1")
     loaded = home.load()
     assert (loaded.handlers, loaded.refusal) == ((), None)
     assert loaded.records[0].status is Status.DISABLED
+    assert len(read_snapshot(home.path)) == 2
+    assert read_snapshot(home.path) == before
 
 
 def test_one_hook_of_an_extension_can_be_off(home):

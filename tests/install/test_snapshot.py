@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from hermes_ext._hooks.source import Source
 from hermes_ext._install.records import ExtensionRecord, HookInfo, Status
@@ -43,6 +44,24 @@ def test_nothing_is_written_twice(tmp_path):
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
     assert write_snapshot(tmp_path, [RECORD], {RECORD: 8})
     assert [each.name for each in snapshot_file(tmp_path).parent.iterdir()] == ["last-load.json"]
+
+
+def test_what_was_not_loaded_this_time_is_kept(tmp_path):
+    """A load without it forgets nothing of an extension that is still there; a deleted one goes."""
+    files = [tmp_path / name for name in ("here.py", "elsewhere.py", "gone.py")]
+    for file in files:
+        file.touch()
+    here, elsewhere, gone = (evolve(RECORD, name=file.stem, path=file) for file in files)
+    write_snapshot(tmp_path, [here, elsewhere, gone, RECORD], {})
+    files[2].unlink()
+
+    off = [evolve(each, status=Status.DISABLED, hooks=()) for each in (here, RECORD)]
+    assert write_snapshot(tmp_path, off, {})
+    assert not write_snapshot(tmp_path, off[::-1], {})
+
+    left = read_snapshot(tmp_path)
+    assert {name for _, name, _ in left} == {"here", "elsewhere", "x"}
+    assert all(each.hooks == (HOOK,) for each in left.values())
 
 
 def test_a_home_without_extensions_stays_as_it_is(tmp_path):

@@ -121,7 +121,8 @@ def load(
         *(problem for each in ended for problem in each.problems),
     )
     stamps = {each.record: stamp_of(each.found.module_file) for each in ended}
-    write_snapshot(home, records, stamps)
+    if not switched_off():
+        write_snapshot(home, records, stamps)
     return Loaded(
         config,
         records,

@@ -23,7 +23,15 @@ from hermes_ext._install.records import ExtensionRecord, HookInfo, Status, print
 _FORMAT = 1
 
 # Not this: they tell nothing that needs the code to have run.
-_UNTOLD = frozenset({Status.DISABLED, Status.SHADOWED, Status.MISSING, Status.UNTRUSTED})
+_UNTOLD = frozenset(
+    {
+        Status.DISABLED,
+        Status.SHADOWED,
+        Status.MISSING,
+        Status.UNTRUSTED,
+        Status.INCOMPATIBLE,
+    }
+)
 
 
 @frozen
@@ -60,13 +68,25 @@ def write_snapshot(
 ) -> bool:
     """Write what a load recorded; returns whether the file was written.
 
-    Written only where something changed, atomically; nothing is raised and nothing is created
-    for a home where no extension is on.
+    What earlier loads recorded of extensions that are still there, and were not loaded this time,
+    stays. Written only where something changed, atomically; nothing is raised and nothing is
+    created for a home where no extension is on.
     """
+    records = tuple(records)
     told = [_told(each, stamps.get(each, 0)) for each in records if each.status not in _UNTOLD]
     file = snapshot_file(home)
-    old = _read(file)
-    if old.get("extensions", []) == told:
+    old = _read(file).get("extensions", [])
+    new = {_key(each) for each in told}
+    there = {_key(_told(each, 0)) for each in records}
+    told += [
+        each
+        for each in old
+        if _is_entry(each)
+        and _key(each) not in new
+        and (_key(each) in there or (each["path"] and os.path.exists(each["path"])))
+    ]
+    told.sort(key=_key)
+    if old == told:
         return False
     text = json.dumps({"format": _FORMAT, "at": time.time(), "extensions": told}, indent=1)
     try:
@@ -103,6 +123,17 @@ def _told(record: ExtensionRecord, stamp: int) -> dict[str, Any]:
         "warnings": list(record.warnings),
         "stamp": stamp,
     }
+
+
+def _is_entry(told: Any) -> bool:
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        _remembered(told)
+        return all(isinstance(part, str) for part in _key(told))
+    return False
+
+
+def _key(told: Mapping[str, Any]) -> tuple[str, str, str]:
+    return told["source"], told["name"], told["path"]
 
 
 def _remembered(told: Mapping[str, Any]) -> Remembered:
