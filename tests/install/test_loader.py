@@ -763,3 +763,16 @@ def test_loading_nothing_leaves_the_home_alone(home):
     """Without extensions no file appears."""
     assert home.load() == Loaded(home.load().config)
     assert [each.name for each in home.path.iterdir()] == ["extensions"]
+
+
+def test_an_inventory_checks_settings_as_loading_does(home):
+    """A setting against the schema is a config-error before a load, and gone once it is mended."""
+    manifest = "config: {properties: {a: {type: integer}}}\n"
+    home.add("x", {"__init__.py": GOOD, "extension.yaml": manifest})
+    home.configure("x: {a: many}")
+
+    before, loaded = inventory(home.path).records[0], home.load().records[0]
+    assert (before.status, before.reason) == (Status.CONFIG_ERROR, loaded.reason)
+
+    home.configure("x: {a: 1}")
+    assert inventory(home.path).records[0].status is Status.ENABLED

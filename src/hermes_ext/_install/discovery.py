@@ -11,6 +11,7 @@ one directory a folder before a file; the others are records that say which one 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from hermes_ext._install.records import (
     name_fault,
     printable,
 )
+from hermes_ext._install.settings import fault_status, plain_settings
 from hermes_ext._install.snapshot import Remembered, key_of, read_snapshot, stamp_of
 
 if TYPE_CHECKING:
@@ -165,6 +167,17 @@ def record_of(found: Found, config: ExtensionsConfig, **changes: Any) -> Extensi
     )
 
 
+def load_stamp(found: Found, config: ExtensionsConfig, status: Status) -> int:
+    """Tells whether what loading ended in `status` for has changed since."""
+    stamp = stamp_of(found.module_file)
+    if status is Status.ENABLED:
+        return stamp
+    schema = None if found.manifest is None else found.manifest.config
+    hooks = sorted(config.hooks_off(found.name))
+    told = (config.settings_of(found.name), schema, config.is_required(found.name), hooks)
+    return stamp ^ zlib.crc32(repr(told).encode("utf-8", "backslashreplace"))
+
+
 def off_in_vain(config: ExtensionsConfig, name: str, registered: Set[str]) -> tuple[str, ...]:
     """Warnings for hooks that are turned off and that the extension does not have."""
     return tuple(
@@ -269,8 +282,12 @@ def _inventory_record(
     if stand.status is not None:
         changes |= {"status": stand.status, "reason": stand.reason}
         return record_of(found, config, configured_on=stand.configured_on, **changes)
+    _, problems = plain_settings(found.name, config, found.manifest)
     changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
-    if last is not None and last.stamp != stamp_of(found.module_file):
+    if problems:
+        changes["status"] = fault_status(problems, config)
+        changes["reason"] = "; ".join(map(str, problems))
+    elif last is not None and last.stamp != load_stamp(found, config, last.status):
         changes["reason"] = "changed since it was last loaded"
     elif last is not None:
         changes |= {"status": last.status, "reason": last.reason}

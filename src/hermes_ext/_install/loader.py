@@ -36,6 +36,7 @@ from hermes_ext._install.discovery import (
     Discovery,
     Found,
     discover,
+    load_stamp,
     manifest_problems,
     off_in_vain,
     record_of,
@@ -64,9 +65,15 @@ from hermes_ext._install.records import (
     printable,
 )
 from hermes_ext._install.returns import wrong_return
-from hermes_ext._install.settings import plain_settings, read_only, settings_class, structured
+from hermes_ext._install.settings import (
+    fault_status,
+    plain_settings,
+    read_only,
+    settings_class,
+    structured,
+)
 from hermes_ext._install.siblings import taken_for_own
-from hermes_ext._install.snapshot import stamp_of, write_snapshot
+from hermes_ext._install.snapshot import write_snapshot
 from hermes_ext.exceptions import HermesExtError, OrderCycleError, RegistrationError, SkipExtension
 
 _LONGEST = 400  # characters of an extension's own error text
@@ -120,7 +127,7 @@ def load(
         *unknown,
         *(problem for each in ended for problem in each.problems),
     )
-    stamps = {each.record: stamp_of(each.found.module_file) for each in ended}
+    stamps = {e.record: load_stamp(e.found, config, e.record.status) for e in ended}
     if not switched_off():
         write_snapshot(home, records, stamps)
     return Loaded(
@@ -244,8 +251,7 @@ class _Loading:
 
     def _refuse(self, problems: tuple[Problem, ...]) -> None:
         if problems:
-            of_config = problems[0].file == self.config.file
-            status = Status.CONFIG_ERROR if of_config else Status.LOAD_ERROR
+            status = fault_status(problems, self.config)
             raise _Failed(status, "; ".join(map(str, problems)), problems)
 
     def _imported(self) -> tuple[Imported, tuple[Registration, ...]]:

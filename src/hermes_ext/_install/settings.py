@@ -24,7 +24,7 @@ import attrs
 
 from hermes_ext._install.config import ExtensionsConfig
 from hermes_ext._install.manifest import Manifest
-from hermes_ext._install.records import Problem, did_you_mean
+from hermes_ext._install.records import Problem, Status, did_you_mean
 from hermes_ext._install.yaml_nodes import Unreadable
 
 _SHOWN = 200
@@ -49,6 +49,11 @@ def plain_settings(
     if fault is not None:
         return raw, (fault,)
     return _by_schema(raw, manifest.config, told)
+
+
+def fault_status(problems: Sequence[Problem], config: ExtensionsConfig) -> Status:
+    """What an extension is whose settings have these problems: the user's fault, or its own."""
+    return Status.CONFIG_ERROR if problems[0].file == config.file else Status.LOAD_ERROR
 
 
 def schema_fault(manifest: Manifest) -> Problem | None:
