@@ -124,6 +124,27 @@ def test_a_wrong_schema_is_the_manifests_fault(tmp_path, schema, expected):
     assert plain_settings("my-guard", config, manifest)[1] == (fault,)
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("{}", ":3: config.properties.a.default: found the string 'x', expected integer"),
+        ("b: {}", ":5: config.properties.b.properties.c.default[1]: found the string 'y'"),
+        ("a: z", "config.yaml:3: extensions.my_guard.a: found the string 'z'"),
+    ],
+)
+def test_a_wrong_default_is_the_manifests_fault(tmp_path, settings, expected):
+    """Nobody is sent to config.yaml for a value that stands in extension.yaml."""
+    schema = (
+        "config:\n  properties:\n    a: {type: integer, default: x}\n    b: {properties: {\n"
+        "      c: {items: {type: integer}, default: [1, y]}}}\n"
+    )
+    config, manifest = given(tmp_path, settings, schema)
+    _, problems = plain_settings("my-guard", config, manifest)
+    assert any(expected in str(each) for each in problems)
+    assert {each.file for each in problems} <= {config.file, manifest.file}
+    assert (config.file in {each.file for each in problems}) == settings.startswith("a")
+
+
 def test_a_reference_is_never_fetched(tmp_path):
     """A `$ref` to another document is a fault, not a request to the network."""
     schema = "config:\n  $ref: http://127.0.0.1:9/schema.json\n"

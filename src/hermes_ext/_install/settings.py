@@ -29,6 +29,8 @@ from hermes_ext._install.yaml_nodes import Unreadable
 
 _SHOWN = 200
 
+_Path = tuple[str | int, ...]
+
 
 def plain_settings(
     name: str, config: ExtensionsConfig, manifest: Manifest | None = None
@@ -48,7 +50,7 @@ def plain_settings(
     fault = schema_fault(manifest)
     if fault is not None:
         return raw, (fault,)
-    return _by_schema(raw, manifest.config, told)
+    return _by_schema(raw, manifest, told)
 
 
 def fault_status(problems: Sequence[Problem], config: ExtensionsConfig) -> Status:
@@ -124,13 +126,14 @@ def _steps(path: Sequence[str | int]) -> Iterator[str]:
 
 
 def _by_schema(
-    raw: dict[str, Any], schema: Mapping[str, Any], told: _Told
+    raw: dict[str, Any], manifest: Manifest, told: _Told
 ) -> tuple[dict[str, Any], tuple[Problem, ...]]:
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
     from referencing import Registry
     from referencing.exceptions import Unresolvable
 
+    schema = manifest.config or {}
     value = _with_defaults(schema, raw)
     # The registry is closed: without it an unknown `$ref` would be fetched from the network.
     validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
@@ -138,22 +141,57 @@ def _by_schema(
         errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
     except Unresolvable as error:
         return value, (told.problem((), f"the schema refers to {error.ref!r}, which is nowhere"),)
-    return value, tuple(each for error in errors for each in _schema_problems(error, told))
+    return value, tuple(
+        _of_default(problem, path, raw, manifest) or problem
+        for error in errors
+        for path, problem in _schema_problems(error, told)
+    )
 
 
-def _schema_problems(error: Any, told: _Told) -> Iterator[Problem]:
+def _schema_problems(error: Any, told: _Told) -> Iterator[tuple[_Path, Problem]]:
+    """What an error says, each with the path of the value that is wrong."""
     path = tuple(error.absolute_path)
     if error.validator == "additionalProperties" and error.validator_value is False:
         known = error.schema.get("properties", {})
         for extra in sorted(set(error.instance) - set(known)):
             if repr(extra) in error.message:
-                yield told.problem((*path, extra), "is not a setting", _near(extra, known))
+                place = (*path, extra)
+                yield place, told.problem(place, "is not a setting", _near(extra, known))
     elif error.validator == "type":
         wanted = error.validator_value
         names = wanted if isinstance(wanted, str) else " or ".join(wanted)
-        yield told.problem(path, f"found {_shown(error.instance)}, expected {names}")
+        yield path, told.problem(path, f"found {_shown(error.instance)}, expected {names}")
     else:
-        yield told.problem(path, _cut(error.message))
+        yield path, told.problem(path, _cut(error.message))
+
+
+def _of_default(problem: Problem, path: _Path, raw: Any, manifest: Manifest) -> Problem | None:
+    """The same problem where the value is a default of the schema; None where a person wrote it."""
+    schema: Any = manifest.config
+    place: _Path = ("config",)
+    default: _Path | None = None
+    for step in path:
+        properties = schema.get("properties") if isinstance(schema, Mapping) else None
+        schema = properties.get(step) if isinstance(properties, Mapping) else None
+        place = (*place, "properties", step)
+        if _has(raw, step):
+            raw = raw[step]
+            default = None if default is None else (*default, step)
+        elif isinstance(schema, Mapping) and "default" in schema:
+            raw, default = schema["default"], (*place, "default")
+        else:
+            break
+    if default is None:
+        return None
+    key = "".join([str(default[0]), *_steps(default[1:])])
+    line = manifest.line_of(*default)
+    return Problem(manifest.file, line, key, problem.message, problem.hint)
+
+
+def _has(value: Any, step: str | int) -> bool:
+    if isinstance(value, Mapping):
+        return step in value
+    return isinstance(value, list) and isinstance(step, int) and step < len(value)
 
 
 def _near(name: str, known: Mapping[str, Any]) -> str | None:
@@ -180,9 +218,6 @@ class _Wrong(Exception):  # noqa: N818 - never leaves this module
         super().__init__(message)
         self.path = path
         self.hint = hint
-
-
-_Path = tuple[str | int, ...]
 
 
 def _instance(cls: type, raw: Any, path: _Path) -> Any:
