@@ -90,6 +90,7 @@ def test_list_of_a_config_that_does_not_parse(home):
     assert output.code == 1
     assert f"{home.config}:3" in output.out
     assert "alpha" in output.out
+    assert home.run("info", "alpha").code == 1
 
 
 def test_the_off_switch_is_told(home, monkeypatch):
@@ -137,6 +138,10 @@ def test_a_broken_extension_locks_nothing(home, kind):
     assert examined.code == 1, examined
     about = [each for each in examined.json["findings"] if each["extension"] == "broken-one"]
     assert [each["severity"] for each in about] == ["error"]
+
+    ordered = home.process("list", "--order", "before_llm_call")
+    assert ordered.code == 1
+    assert "broken-one: " in ordered.out
 
     assert home.process("disable", "broken-one").code == 0
     assert home.process("list", "--load").code == 0
@@ -358,7 +363,11 @@ def test_another_home_is_changed_where_one_is_named(home, tmp_path):
     (other / "extensions" / "beta").mkdir(parents=True)
     (other / "extensions" / "beta" / "__init__.py").write_text(GOOD)
 
-    assert home.run("disable", "beta", "--home", str(other)).code == 0
+    output = home.run("disable", "beta", "--home", str(other))
+    assert output.code == 0
+    installing = home.run("install", "--home", str(other)).out
+    assert all(f"hermes-ext {word} --home {other}" in installing for word in ("list", "doctor"))
+    assert f" --home {other}" in home.run("list", "--home", str(other)).out
 
     assert "beta" in (other / "config.yaml").read_text()
     assert not home.config.exists()

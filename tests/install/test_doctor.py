@@ -115,9 +115,12 @@ def test_a_required_one_that_did_not_load_is_told_as_refusal(home):
     add(home, "needed", "1 / 0\n")
     configure(home, "extensions:\n  required: [needed]\n")
 
-    codes = [finding.code for finding in examined(home)]
+    findings = examined(home)
 
-    assert sorted(codes) == ["load-error", "required-missing"]
+    assert sorted(finding.code for finding in findings) == ["load-error", "required-missing"]
+    told = " ".join(f"{finding.message} {finding.hint}" for finding in findings)
+    assert told.count("take it out of extensions.required") == 1
+    assert "disable" not in told
 
 
 def test_a_handler_that_fails_open_is_a_note(home):

@@ -16,9 +16,11 @@ from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_of
 from hermes_ext._install.discovery import Inventory, inventory
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.records import (
+    HERMES_EXT,
     ExtensionRecord,
     HookInfo,
     Problem,
+    Prog,
     Status,
     did_you_mean,
     printable,
@@ -119,13 +121,15 @@ def examine(
     seams: Mapping[str, str] | None = None,
     needed_seams: Iterable[str] = (),
     seams_failure: str | None = None,
+    prog: Prog = HERMES_EXT,
 ) -> tuple[Finding, ...]:
     """Everything found, errors first.
 
     loaded: what loading showed; without it the records of the last load are judged. seams: the
     status of each function of the host that is wrapped, `attached`, `waiting` or `missing`; None
     where that was not looked at. needed_seams: those without which guards do not hold.
-    seams_failure: why the host could not be looked at, None if it could.
+    seams_failure: why the host could not be looked at, None if it could. prog: what the
+    user calls, for the hints.
     """
     seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
     refusal = None if loaded is None else loaded.refusal
@@ -133,9 +137,13 @@ def examine(
         *_off_findings(seen.config),
         *_refusal_findings(refusal),
         *_problem_findings(seen.problems, seen.records, seen.config),
-        *(finding for record in seen.records for finding in _record_findings(record, seen.config)),
+        *(
+            finding
+            for record in seen.records
+            for finding in _record_findings(record, seen.config, prog, refusal)
+        ),
         *_tool_name_findings(seen.config, seen.records),
-        *_host_findings(home, seen.config),
+        *_host_findings(home, seen.config, prog),
         *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
     ]
     return in_order(findings)
@@ -191,7 +199,7 @@ def _refusal_findings(refusal: str | None) -> Iterator[Finding]:
             None,
             "extensions.required",
             f"the agent refuses every tool call: {refusal}",
-            "Repair the extension, or take it out of extensions.required",
+            None,  # what to do stands in the text itself
         )
 
 
@@ -223,8 +231,13 @@ def _problem_findings(
 # -- one extension --------------------------------------------------------------------------------
 
 
-def _record_findings(record: ExtensionRecord, config: ExtensionsConfig) -> Iterator[Finding]:
-    yield from _status_findings(record)
+def _record_findings(
+    record: ExtensionRecord, config: ExtensionsConfig, prog: Prog, refusal: str | None
+) -> Iterator[Finding]:
+    # What the refusal says to do about a required one is not said twice.
+    said = record.required and refusal is not None
+    advice = None if said else advice_on(record.name, prog, required=record.required)
+    yield from _status_findings(record, advice)
     if _is_idle(record, config):
         yield _about(
             record,
@@ -253,14 +266,21 @@ def _record_findings(record: ExtensionRecord, config: ExtensionsConfig) -> Itera
     yield from (_fails_open(record, info) for info in record.hooks if _can_fail_open(info))
 
 
-def _status_findings(record: ExtensionRecord) -> Iterator[Finding]:
+def advice_on(name: str, prog: Prog, *, required: bool) -> str:
+    """What to do about an extension that does not load."""
+    if required:  # turning it off would leave all tool calls refused
+        return "Take it out of extensions.required, or repair it"
+    return f"Until it is repaired it can be turned off: {prog(f'disable {name}')}"
+
+
+def _status_findings(record: ExtensionRecord, advice: str | None) -> Iterator[Finding]:
     if record.status in {Status.LOAD_ERROR, Status.CONFIG_ERROR}:
         yield _about(
             record,
             Severity.ERROR,
             str(record.status),
             record.reason,
-            f"Until it is repaired it can be turned off: hermes-ext disable {record.name}",
+            advice,
         )
     elif record.status is Status.INCOMPATIBLE:
         yield _about(record, Severity.ERROR, "incompatible", record.reason)
@@ -348,7 +368,7 @@ def _tool_name_finding(extension: str, where: str, key: str, tool: str) -> Itera
 # -- the host -------------------------------------------------------------------------------------
 
 
-def _host_findings(home: Path, config: ExtensionsConfig) -> Iterator[Finding]:
+def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
     version = hermes_agent_version()
     if version is None:
         yield Finding(
@@ -371,7 +391,7 @@ def _host_findings(home: Path, config: ExtensionsConfig) -> Iterator[Finding]:
             None,
             _place(off.file, off.line),
             f"{off.key} {off.told}, so Hermes loads no extension",
-            "Run hermes-ext install",
+            f"Run {prog('install')}",
         )
     elif config.readable:  # else the file as a whole is told already
         told = f"{off.key}: {off.told}" if off.key else off.told

@@ -6,6 +6,7 @@ import difflib
 import functools
 import os
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterable
 from enum import StrEnum
@@ -164,6 +165,24 @@ class Problem:
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values with the same keys."""
         return asdict(self) | {"file": printable(self.file)}
+
+
+@frozen
+class Prog:
+    """How the user calls the commands: `prog("list")` is what to type next.
+
+    home: the home that was named with --home, None where none was.
+    """
+
+    name: str = "hermes-ext"
+    home: str | None = None
+
+    def __call__(self, command: str) -> str:
+        named = "" if self.home is None else f" --home {shlex.quote(printable(self.home))}"
+        return f"{self.name} {command}{named}"
+
+
+HERMES_EXT = Prog()
 
 
 def printable(text: str | Path) -> str:

@@ -9,6 +9,7 @@ Nothing of an extension is imported, so that a broken one can be turned off.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from hermes_ext._hooks.source import Source
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists
 from hermes_ext._install.discovery import Inventory, inventory
 from hermes_ext._install.records import (
+    HERMES_EXT,
     HOOKS,
     ExtensionRecord,
+    Prog,
     Status,
     canonical_name,
     did_you_mean,
@@ -65,7 +68,9 @@ class Switched:
         }
 
 
-def enable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None) -> Switched:
+def enable(
+    home: Path, cwd: Path | None, name: str, *, hook: str | None = None, prog: Prog = HERMES_EXT
+) -> Switched:
     """Turns it on. Raises UnknownExtensionError for a name that is nowhere, ConfigError where
     the file cannot be changed safely.
     """
@@ -80,7 +85,8 @@ def enable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None) 
         edits = [ListEdit("extensions", "disabled", remove=(spelled,))]
         if _sources(records) & _NAMED_TO_BE_ON and not _sources(records) - _NAMED_TO_BE_ON:
             edits.append(ListEdit("extensions", "on", add=(spelled,)))
-    return _switched(home, cwd, spelled, hook, edits=edits, notes=_notes_on_enabling)
+    notes = functools.partial(_notes_on_enabling, prog=prog)
+    return _switched(home, cwd, spelled, hook, edits=edits, notes=notes)
 
 
 def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None) -> Switched:
@@ -143,7 +149,7 @@ def _switched(
     return Switched(name, hook, edited.path, edited.changes, tuple(notes(after, name, hook)))
 
 
-def _notes_on_enabling(after: Inventory, name: str, hook: str | None) -> list[str]:
+def _notes_on_enabling(after: Inventory, name: str, hook: str | None, prog: Prog) -> list[str]:
     notes = [
         f"it is {record.status}: {record.reason}"
         for record in _named(after, name)[:1]
@@ -151,11 +157,12 @@ def _notes_on_enabling(after: Inventory, name: str, hook: str | None) -> list[st
     ]
     if hook and after.config.is_disabled(name):
         notes.append(
-            f"the whole extension is off as well; turn it on with: hermes-ext enable {name}"
+            f"the whole extension is off as well; turn it on with: {prog(f'enable {name}')}"
         )
     if not hook and after.config.hooks_off(name):
         still = ", ".join(sorted(after.config.hooks_off(name)))
-        notes.append(f"still off: {still}. To turn one on: hermes-ext enable {name} --hook HOOK")
+        call = prog(f"enable {name} --hook HOOK")
+        notes.append(f"still off: {still}. To turn one on: {call}")
     return notes
 
 

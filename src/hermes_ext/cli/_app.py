@@ -14,7 +14,7 @@ from typing import Any
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._install.config import hermes_home
-from hermes_ext._install.records import HOOKS, did_you_mean, printable
+from hermes_ext._install.records import HOOKS, Prog, did_you_mean, printable
 from hermes_ext._install.switches import UnknownExtensionError
 from hermes_ext.cli._commands import COMMANDS, Request, Result
 from hermes_ext.cli._loading import LOAD_SECONDS
@@ -99,15 +99,16 @@ def run(args: argparse.Namespace, *, prog: str = PROG) -> int:
         sys.stdout.write(args.ext_help())
         return 2
     as_json = args.ext_json
+    called = Prog(prog, str(_home(args)) if args.ext_home else None)
     try:
-        result = COMMANDS[command](_request(args, prog))
+        result = COMMANDS[command](_request(args, called))
     except HermesExtError as error:
         code = 2 if isinstance(error, UnknownExtensionError) else 1
         result = Result(code, _error_payload(error))
     except KeyboardInterrupt:
         return 130
     try:
-        _put_out(command, result, prog=prog, as_json=as_json)
+        _put_out(command, result, prog=called, as_json=as_json)
     except BrokenPipeError:
         # Whoever read the output has seen enough; the interpreter must not fail on it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -134,7 +135,10 @@ def slash(raw_args: str, *, home: Path | None = None, cwd: Path | None = None) -
         usage = " NAME" if command == "info" else ""
         return f"Usage: /extensions {command}{usage}"
     request = Request(
-        home=home or hermes_home(), cwd=cwd, prog="hermes extensions", name=printable("".join(rest))
+        home=home or hermes_home(),
+        cwd=cwd,
+        prog=Prog("hermes extensions"),
+        name=printable("".join(rest)),
     )
     try:
         result = COMMANDS[command](request)
@@ -182,14 +186,18 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _request(args: argparse.Namespace, prog: str) -> Request:
-    home = args.ext_home.expanduser().absolute() if args.ext_home else hermes_home()
+def _home(args: argparse.Namespace) -> Path:
+    home: Path | None = args.ext_home
+    return home.expanduser().absolute() if home else hermes_home()
+
+
+def _request(args: argparse.Namespace, prog: Prog) -> Request:
     try:
         cwd = Path.cwd()
     except OSError:  # the directory was removed under us
         cwd = None
     return Request(
-        home=home,
+        home=_home(args),
         cwd=cwd,
         prog=prog,
         name=printable(getattr(args, "ext_name", "")),  # as records have it
@@ -200,7 +208,7 @@ def _request(args: argparse.Namespace, prog: str) -> Request:
     )
 
 
-def _put_out(command: str, result: Result, *, prog: str, as_json: bool) -> None:
+def _put_out(command: str, result: Result, *, prog: Prog, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(result.payload, indent=2, default=str) + "\n")
     elif "error" in result.payload:

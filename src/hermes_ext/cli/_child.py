@@ -19,7 +19,7 @@ from hermes_ext._install.config import read_config
 from hermes_ext._install.discovery import discover
 from hermes_ext._install.doctor import examine, is_broken
 from hermes_ext._install.loader import load
-from hermes_ext._install.records import HOOKS, Status, printable
+from hermes_ext._install.records import HOOKS, Prog, Status, printable
 from hermes_ext.cli._loading import Host
 from hermes_ext.exceptions import HermesExtError
 
@@ -50,6 +50,7 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
         seams=host.statuses,
         needed_seams=host.needed,
         seams_failure=host.failure,
+        prog=Prog(*request["prog"]),
     )
     return {
         "extensions": [record.to_json() for record in loaded.records],

@@ -12,9 +12,9 @@ from attrs import frozen
 from hermes_ext._install import hermes_home, switches
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._install.discovery import Found, Inventory, discover, inventory
-from hermes_ext._install.doctor import Finding, Severity, examine, in_order
+from hermes_ext._install.doctor import Finding, Severity, advice_on, examine, in_order
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
-from hermes_ext._install.records import ExtensionRecord, Status, canonical_name, printable
+from hermes_ext._install.records import ExtensionRecord, Prog, Status, canonical_name, printable
 from hermes_ext._install.settings import plain_settings
 from hermes_ext._install.switches import unknown_extension
 from hermes_ext.cli._loading import LOAD_SECONDS, load_in_child, look_at_host
@@ -24,11 +24,11 @@ _SECRET = re.compile(r"token|secret|passw|credential|api_?key|private_?key", re.
 
 @frozen
 class Request:
-    """What was asked. cwd: None where there is no directory. prog: how the user calls us."""
+    """What was asked. cwd: None where there is no directory. prog: what the user calls."""
 
     home: Path
     cwd: Path | None
-    prog: str
+    prog: Prog
     name: str = ""
     hook: str | None = None
     order: str | None = None
@@ -50,7 +50,7 @@ def list_all(request: Request) -> Result:
     payload = _seen(request, seen)
     code = 0 if seen.config.readable else 1
     if request.load or request.order:
-        loading = load_in_child(request.home, request.cwd, request.deadline)
+        loading = load_in_child(request.home, request.cwd, request.deadline, request.prog)
         if loading.failure is None:
             payload |= {key: loading.data[key] for key in ("extensions", "problems", "refusal")}
         else:
@@ -65,13 +65,16 @@ def list_all(request: Request) -> Result:
             payload["order"] = {
                 "hook": request.order,
                 "handlers": loading.data.get("orders", {}).get(request.order, []),
+                "broken": loading.data.get("broken", []),
             }
     return Result(code, payload)
 
 
 def enable(request: Request) -> Result:
     """Turns an extension or one hook of it on."""
-    switched = switches.enable(request.home, request.cwd, request.name, hook=request.hook)
+    switched = switches.enable(
+        request.home, request.cwd, request.name, hook=request.hook, prog=request.prog
+    )
     return Result(0, switched.to_json() | {"not_in_force": _not_in_force(request)})
 
 
@@ -111,13 +114,13 @@ def info(request: Request) -> Result:
         "off": OFF_SWITCH if switched_off() else None,
         "not_in_force": _not_in_force(request),
     }
-    return Result(0, payload)
+    return Result(0 if seen.config.readable else 1, payload)
 
 
 def doctor(request: Request) -> Result:
     """Loads everything in a child process and examines it, the configuration and the host."""
     host = look_at_host(request.home)
-    loading = load_in_child(request.home, request.cwd, request.deadline, host=host)
+    loading = load_in_child(request.home, request.cwd, request.deadline, request.prog, host=host)
     if loading.failure is None:
         findings = loading.data["findings"]
     else:
@@ -127,7 +130,7 @@ def doctor(request: Request) -> Result:
             loading.culprit,
             None,
             loading.failure,
-            f"Turn it off with {request.prog} disable {loading.culprit}"
+            _advice_on(request, loading.culprit)
             if loading.culprit
             else "Turn extensions off one by one to find the one that does it",
         )
@@ -137,6 +140,7 @@ def doctor(request: Request) -> Result:
             seams=host.statuses,
             needed_seams=host.needed,
             seams_failure=host.failure,
+            prog=request.prog,
         )
         findings = [finding.to_json() for finding in in_order([stopped, *rest])]
     counts = {
@@ -185,13 +189,18 @@ def _not_in_force(request: Request) -> str | None:
     off = None if hermes_agent_version() is None else plugin_off(request.home)
     if off is None:
         return None
-    return f"{off}; run {request.prog} install" if off.hint is None else str(off)
+    return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)
 
 
 def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[str, Any]:
     if record["name"] == culprit:
         return {**record, "status": str(Status.LOAD_ERROR), "reason": failure}
     return record
+
+
+def _advice_on(request: Request, name: str) -> str:
+    required = inventory(request.home, request.cwd).config.is_required(name)
+    return advice_on(name, request.prog, required=required)
 
 
 def _needs(found: Found | None) -> dict[str, Any]:

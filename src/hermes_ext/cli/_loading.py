@@ -16,6 +16,7 @@ from attrs import Factory, frozen
 
 from hermes_ext._install.hermes_home import hermes_agent_version
 from hermes_ext._install.importing import IMPORT_SECONDS
+from hermes_ext._install.records import Prog
 
 # One import may take 20 s before the loader gives it up; a few of those and their start-up fit in.
 LOAD_SECONDS = 90.0
@@ -49,7 +50,7 @@ class Host:
 
 
 def load_in_child(
-    home: Path, cwd: Path | None, seconds: float, *, host: Host | None = None
+    home: Path, cwd: Path | None, seconds: float, prog: Prog, *, host: Host | None = None
 ) -> Loading:
     """Loads the extensions of `home` and `cwd`. Never raises because of what they do."""
     with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
@@ -61,6 +62,7 @@ def load_in_child(
             "trail": str(trail),
             # What never ends is given up by the loader, which can go on with the others.
             "import_seconds": min(IMPORT_SECONDS, seconds / 2),
+            "prog": [prog.name, prog.home],
             "host": None if host is None else host.to_json(),
         }
         ended = _run("load", request, home, seconds)

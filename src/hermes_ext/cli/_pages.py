@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from hermes_ext._install.records import printable
+from hermes_ext._install.records import Prog, printable
 
 _STYLES = {
     "enabled": "green",
@@ -44,7 +44,7 @@ class _Console(Console):
 class Page:
     """Lines for a terminal, wrapped at its width; not wrapped where they go to a file or a pipe."""
 
-    def __init__(self, file: TextIO, *, prog: str, width: int | None = None) -> None:
+    def __init__(self, file: TextIO, *, prog: Prog, width: int | None = None) -> None:
         self.prog = prog
         self._file = file
         self._console = _Console(
@@ -89,6 +89,7 @@ def _list(payload: Mapping[str, Any], page: Page) -> None:
     _banner(payload, page)
     if "order" in payload:
         _order(payload["order"], page)
+        _broken(payload, page)
     else:
         widths = [
             max([len(extension[key] or "-") for extension in extensions] + [1])
@@ -178,6 +179,19 @@ def _order(order: Mapping[str, Any], page: Page) -> None:
         page.lines(why, indent=7)
 
 
+def _broken(payload: Mapping[str, Any], page: Page) -> None:
+    """What is wrong, and so the exit code 1, though the order does not show it."""
+    records = [each for each in payload["extensions"] if each["name"] in payload["order"]["broken"]]
+    if not records:
+        return
+    page.blank()
+    page.line(("Something is wrong (exit code 1):", "red"))
+    for each in records:
+        faults = [hook["fault"] for hook in each["hooks"] if hook["fault"]]
+        why = "; ".join([*filter(None, [each["reason"]]), *faults]) or "; ".join(each["warnings"])
+        page.lines(f"{each['name']}: {each['status']}: {why}", indent=4)
+
+
 def _order_texts(row: Mapping[str, Any]) -> tuple[str, str]:
     phase = "guard" if row.get("guard") else "transformer"
     head = f"{row.get('extension')}.{row.get('handler')}  {phase}, priority {row.get('priority')}"
@@ -197,7 +211,7 @@ def _what_next(payload: Mapping[str, Any], page: Page) -> None:
         return
     page.line(f"To add one, put a folder with an __init__.py, or a .py file, into {folder}")
     if off:
-        page.line(f"To turn one on: {page.prog} enable {off[0]}")
+        page.line(f"To turn one on: {page.prog(f'enable {off[0]}')}")
 
 
 # -- enable, disable ------------------------------------------------------------------------------
@@ -282,7 +296,7 @@ def _info_hooks(payload: Mapping[str, Any], page: Page) -> None:
     hooks = payload["extension"]["hooks"]
     page.line(("Registers", "bold"), indent=4)
     if payload["extension"]["reason"] == _NOT_LOADED:
-        page.line(f"{_NOT_LOADED}; {page.prog} list --load loads it", indent=8)
+        page.line(f"{_NOT_LOADED}; {page.prog('list --load')} loads it", indent=8)
     elif not hooks:
         page.line("nothing that is on", indent=8)
     if payload["hooks_off"]:
@@ -358,8 +372,8 @@ def _install(payload: Mapping[str, Any], page: Page) -> None:
         page.lines(f"Note: {note}", style="yellow")
     page.line("What next:")
     page.lines(f"put an extension into {payload['folder']}", indent=4)
-    page.line(f"see what is there: {page.prog} list", indent=4)
-    page.line(f"check that all is well: {page.prog} doctor", indent=4)
+    page.line(f"see what is there: {page.prog('list')}", indent=4)
+    page.line(f"check that all is well: {page.prog('doctor')}", indent=4)
 
 
 def _uninstall(payload: Mapping[str, Any], page: Page) -> None:
