@@ -28,7 +28,7 @@ demo: $(VENV)/installed ## the main job in the real Hermes, shown and checked (P
 	@$(BIN)/python -m demo.demo
 
 test: $(VENV)/installed-dev ## all tests, those with the real Hermes too (ARGS="…" goes to pytest)
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 bench: $(VENV)/installed-dev ## benchmarks; fails where a bar is missed
 	$(BIN)/python benchmarks/run.py --check

@@ -1,13 +1,13 @@
 """Runtime extensions for AI agents: rules of your own in the agent's loop.
 
-The smallest extension, `~/.hermes/extensions/no-force-push/__init__.py`:
+The smallest extension, `~/.hermes/extensions/only-urgent/__init__.py`:
 
     from hermes_ext import CallVerdict, HookResult, register_hook
 
-    @register_hook("intercept_tool_call", guard=True, tools=["terminal"])
-    def no_force_push(tool_args) -> CallVerdict:
-        if "push --force" in str(tool_args.get("command", "")):
-            return HookResult.block("Force pushes are not allowed here.")
+    @register_hook("intercept_tool_call", guard=True, tools=["send_message"])
+    def only_urgent(tool_args) -> CallVerdict:
+        if "urgent" not in str(tool_args.get("text", "")).lower():
+            return HookResult.block("Only urgent messages are sent by the agent.")
         return None
 """
 
