@@ -6,7 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from tests.cli.conftest import GOOD
 
+from hermes_ext import Runtime
 from hermes_ext.__about__ import __version__
 from hermes_ext.cli import add_commands, run, slash
 
@@ -124,6 +126,36 @@ def test_a_chat_may_list(home, asked):
     assert "alpha" in answer
     assert "\x1b" not in answer
     assert max(map(len, answer.splitlines())) <= 80
+
+
+def test_a_chat_sees_what_runs_in_this_process(home):
+    """What was loaded is shown as it runs; what the files say by now is one line."""
+    changed = "changed since: counts from the next start"
+    home.run("install")
+    home.add("alpha")
+    home.add("beta", GOOD.replace("40", "41"))
+    live = Runtime.from_config(home=home.path)
+    assert changed not in slash("list", live=live)
+
+    home.run("disable", "alpha")
+    home.add("gamma")
+    rows = slash("list", live=live).split("\n")
+
+    place = {row.split()[0]: number for number, row in enumerate(rows) if row[:1].strip()}
+    assert [rows[place[name]].split()[-1] for name in ("alpha", "beta")] == ["enabled"] * 2
+    assert [rows[place[name] + 1].strip() == changed for name in ("alpha", "beta", "gamma")] == [
+        True,
+        False,
+        True,
+    ]
+    assert changed in slash("info alpha", live=live)
+    assert "extensions.disabled names it" in slash("list")
+
+    home.run("uninstall")
+    live.refusal = "no tool runs"
+    shown = slash("list", live=live)
+    assert "Every tool call is refused: no tool runs" in shown
+    assert "Not in force" not in shown
 
 
 def test_a_chat_may_ask_about_one(home):

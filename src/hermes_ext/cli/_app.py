@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._install.config import hermes_home
@@ -20,6 +20,9 @@ from hermes_ext.cli._commands import COMMANDS, Request, Result
 from hermes_ext.cli._loading import LOAD_SECONDS
 from hermes_ext.cli._pages import Page, show
 from hermes_ext.exceptions import HermesExtError
+
+if TYPE_CHECKING:
+    from hermes_ext.runtime import Runtime
 
 PROG = "hermes-ext"
 _READ_ONLY = ("list", "info")
@@ -115,10 +118,17 @@ def run(args: argparse.Namespace, *, prog: str = PROG) -> int:
     return result.exit_code
 
 
-def slash(raw_args: str, *, home: Path | None = None, cwd: Path | None = None) -> str:
+def slash(
+    raw_args: str,
+    *,
+    home: Path | None = None,
+    cwd: Path | None = None,
+    live: Runtime | None = None,
+) -> str:
     """What `/extensions …` answers in a chat: plain text, and nothing is ever changed.
 
-    home: default `hermes_home()`. cwd: the session's directory, None where it has none.
+    home: default `hermes_home()`. cwd: the session's directory, None where it has none. live: the
+    runtime of this process, whose extensions are shown; None where none is loaded: the files'.
     """
     try:
         words = shlex.split(raw_args or "")
@@ -139,6 +149,7 @@ def slash(raw_args: str, *, home: Path | None = None, cwd: Path | None = None) -
         cwd=cwd,
         prog=Prog("hermes extensions"),
         name=printable("".join(rest)),
+        live=live,
     )
     try:
         result = COMMANDS[command](request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
@@ -17,14 +17,21 @@ from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.records import ExtensionRecord, Prog, Status, canonical_name, printable
 from hermes_ext._install.settings import plain_settings
 from hermes_ext._install.switches import unknown_extension
+from hermes_ext.cli._live import in_force
 from hermes_ext.cli._loading import LOAD_SECONDS, load_in_child, look_at_host
+
+if TYPE_CHECKING:
+    from hermes_ext.runtime import Runtime
 
 _SECRET = re.compile(r"token|secret|passw|credential|api_?key|private_?key", re.IGNORECASE)
 
 
 @frozen
 class Request:
-    """What was asked. cwd: None where there is no directory. prog: what the user calls."""
+    """What was asked. cwd: None where there is no directory. prog: what the user calls.
+
+    live: the runtime of this process, if what it has loaded is to be shown.
+    """
 
     home: Path
     cwd: Path | None
@@ -34,6 +41,7 @@ class Request:
     order: str | None = None
     load: bool = False
     deadline: float = LOAD_SECONDS
+    live: Runtime | None = None
 
 
 @frozen
@@ -49,6 +57,14 @@ def list_all(request: Request) -> Result:
     seen = inventory(request.home, request.cwd)
     payload = _seen(request, seen)
     code = 0 if seen.config.readable else 1
+    if request.live is not None:
+        payload |= {
+            "extensions": in_force(request.live, seen),
+            "problems": [problem.to_json() for problem in request.live.problems],
+            "refusal": request.live.refusal,
+            "loaded": True,
+            **_from_next_start(payload),
+        }
     if request.load or request.order:
         loading = load_in_child(request.home, request.cwd, request.deadline, request.prog)
         if loading.failure is None:
@@ -114,6 +130,12 @@ def info(request: Request) -> Result:
         "off": OFF_SWITCH if switched_off() else None,
         "not_in_force": _not_in_force(request),
     }
+    if request.live is not None:
+        shown = record.to_json()
+        same = (shown["source"], shown["name"], shown["path"])
+        for row in in_force(request.live, seen):
+            if (row["source"], row["name"], row["path"]) == same:
+                payload |= {"extension": row, **_from_next_start(payload)}
     return Result(0 if seen.config.readable else 1, payload)
 
 
@@ -196,6 +218,11 @@ def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[
     if record["name"] == culprit:
         return {**record, "status": str(Status.LOAD_ERROR), "reason": failure}
     return record
+
+
+def _from_next_start(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What would stop a process that starts now, and does not stop this one."""
+    return {"not_in_force": None, "next_start": payload["not_in_force"]}
 
 
 def _advice_on(request: Request, name: str) -> str:

@@ -32,6 +32,7 @@ _STYLES = {
     "note": "cyan",
 }
 _NOT_LOADED = "not loaded yet"
+_CHANGED = "changed since: counts from the next start"
 _LONGEST = 160  # characters of a setting
 
 
@@ -120,7 +121,9 @@ def _banner(payload: Mapping[str, Any], page: Page) -> None:
         page.line((f"Everything is off: ${payload['off']} is set.", "yellow"))
     if payload["not_in_force"]:
         page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
-    if payload["off"] or payload["not_in_force"]:
+    if payload.get("next_start"):
+        page.lines(f"{_CHANGED}: {payload['next_start']}.", style="yellow")
+    if payload["off"] or payload["not_in_force"] or payload.get("next_start"):
         page.blank()
 
 
@@ -135,6 +138,8 @@ def _row(extension: Mapping[str, Any], widths: Iterable[int], page: Page) -> Non
         (cells[0], "bold"), "  ", cells[1], "  ", cells[2], "  ",
         (status + required, _STYLES.get(status, "")),
     )  # fmt: skip
+    if extension.get("changed_since"):
+        page.line((_CHANGED, "yellow"), indent=4)
     if extension["reason"]:
         page.lines(extension["reason"], indent=4)
     if extension["hooks"]:
@@ -262,6 +267,8 @@ def _info(payload: Mapping[str, Any], page: Page) -> None:
         page.lines(extension["description"], indent=4)
     reason = f": {extension['reason']}" if extension["reason"] else ""
     _fact(page, "status", f"{status}{reason}", _STYLES.get(status, ""))
+    if extension.get("changed_since"):
+        page.line((_CHANGED, "yellow"), indent=4)
     _fact(page, "source", extension["source"] or "none: the configuration names it")
     if extension["path"]:
         _fact(page, "path", extension["path"])

@@ -69,6 +69,12 @@ class Host:
                     self._runtimes[home] = runtime
         return runtime
 
+    def loaded(self) -> Runtime | None:
+        """The same runtime if it is loaded already; loads none."""
+        from hermes_constants import get_hermes_home
+
+        return self._runtimes.get(Path(get_hermes_home()))
+
     def _load(self, home: Path) -> Runtime:
         try:
             runtime = Runtime.from_config(

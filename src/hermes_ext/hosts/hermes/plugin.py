@@ -7,6 +7,8 @@ is loaded (the first turn does that), and everything may be done twice.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_ext._install import import_name
@@ -57,6 +59,11 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _slash(raw_args: str) -> str:
+    from hermes_constants import get_hermes_home
+
     from hermes_ext.cli import slash
 
-    return slash(raw_args)
+    # Not imported: without it no turn has begun, and nothing is loaded.
+    host = sys.modules.get("hermes_ext.hosts.hermes.host")
+    live = None if host is None else host.the_host.loaded()
+    return slash(raw_args, home=Path(get_hermes_home()), live=live)
