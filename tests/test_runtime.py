@@ -959,3 +959,11 @@ class TestFromConfig:
         judged(runtime)
         runtime.close()
         assert not (tmp_path / "none").exists() or not any((tmp_path / "none").iterdir())
+
+
+def test_slips_of_who_makes_a_runtime(tmp_path):
+    """One function instead of a list is told as that; a home may be a text."""
+    check = handler("before_llm_call", lambda: None)
+    with pytest.raises(TypeError, match=r"takes a list of handlers, not one: write Runtime\(\["):
+        Runtime(check)
+    assert Runtime.from_config(home=str(tmp_path), cwd=str(tmp_path)).handlers == ()

@@ -53,6 +53,7 @@ class Runtime:
         RegistrationError: a handler cannot work: it names an argument that its hook does not have,
             or nothing in `handlers` is marked.
         OrderCycleError: `before` and `after` contradict each other.
+        TypeError: `handlers` is one handler instead of a list of them.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Runtime:
         config: Any = None,
         approver: Approver | None = None,
         tool_schemas: ToolSchemas | None = None,
-        home: Path | None = None,
+        home: str | Path | None = None,
     ) -> None:
         self._setup(
             _handlers_from(handlers, config),
@@ -75,8 +76,8 @@ class Runtime:
     def from_config(
         cls,
         *,
-        cwd: Path | None = None,
-        home: Path | None = None,
+        cwd: str | Path | None = None,
+        home: str | Path | None = None,
         approver: Approver | None = None,
         tool_schemas: ToolSchemas | None = None,
     ) -> Self:
@@ -94,8 +95,8 @@ class Runtime:
         from hermes_ext._install.loader import load
         from hermes_ext._turns.decisions import DecisionLog
 
-        home = home or hermes_home()
-        loaded = load(home, cwd or _working_directory())
+        home = Path(home or hermes_home())
+        loaded = load(home, Path(cwd) if cwd else _working_directory())
         store = _store_in(home)
         store.sweep(loaded.config.state_days)
         log = DecisionLog(
@@ -241,17 +242,20 @@ def _working_directory() -> Path | None:
         return None
 
 
-def _store_in(home: Path | None) -> SessionStore:
+def _store_in(home: str | Path | None) -> SessionStore:
     from hermes_ext._turns.session_state import MemoryStore, SQLiteStore
 
     if home is None:
         return MemoryStore()
-    return SQLiteStore(home / "extensions-state.db", notify=logger.warning)
+    return SQLiteStore(Path(home) / "extensions-state.db", notify=logger.warning)
 
 
 def _handlers_from(things: Iterable[Any], config: Any) -> tuple[Handler, ...]:
     by_extension: dict[str, list[Any]] = {}
     handlers: list[Handler] = []
+    if not isinstance(things, Iterable):
+        name = getattr(things, "__name__", type(things).__name__)
+        raise TypeError(f"Runtime takes a list of handlers, not one: write Runtime([{name}])")
     for thing in things:
         if isinstance(thing, Handler):
             handlers.append(thing)

@@ -35,6 +35,18 @@ def test_wrong_usage_is_exit_code_2(home, argv):
     assert "usage" in output.out + output.err
 
 
+def test_wrong_usage_names_the_command(home):
+    """One name too many is told with the usage of that very command, as JSON with --json."""
+    output = home.run("enable", "a", "b")
+    assert "usage: hermes-ext enable" in output.err
+    assert "hermes-ext enable: error: unrecognized arguments: b" in output.err
+
+    for argv in (["enable", "a", "b"], ["enable"], ["nonsense"], ["list", "--deadline", "0"]):
+        output = home.run(*argv, "--json")
+        assert (output.code, output.err) == (2, "")
+        assert output.json["error"].startswith("hermes-ext")
+
+
 def test_a_misspelt_hook_is_suggested(home):
     """An unknown hook on the command line names the near one."""
     assert 'Did you mean "before_llm_call"?' in home.run("enable", "a", "--hook", "befor_llm").err

@@ -69,7 +69,8 @@ def test_an_action_of_a_wrong_type_raises(action):
 @pytest.mark.parametrize("value", [None, "", "  \n", 5, b"x", ["x"], {"x": 1}], ids=repr)
 def test_a_text_must_be_a_text(action, value):
     """Blocks, asks and injections need a text that is not blank."""
-    with pytest.raises(ResultError, match=rf"'{action}' needs a text"):
+    told = "the text is empty" if isinstance(value, str) else "got "
+    with pytest.raises(ResultError, match=rf"'{action}' needs a text, {told}"):
         HookResult(action, value)
 
 

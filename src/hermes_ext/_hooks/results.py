@@ -217,7 +217,8 @@ def _nothing(_action: Action, _value: object) -> None:
 def _text(action: Action, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ResultError(
-            f"HookResult {action.value!r} needs a text, got {_shown(value)}",
+            f"HookResult {action.value!r} needs a text, "
+            + ("the text is empty" if isinstance(value, str) else f"got {_shown(value)}"),
             hint=f"Write HookResult.{action.value}('what to say')",
         )
     return str.__str__(value)

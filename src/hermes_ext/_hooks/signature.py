@@ -58,13 +58,13 @@ def _innermost(function: Any) -> Any:
 
 
 def did_you_mean(word: object, known: Any) -> str:
-    """`Did you mean 'x'?`, or the list of what there is."""
+    """`Did you mean 'x'?` with the near ones, then all that there are."""
     from difflib import get_close_matches
 
     names = [str(name) for name in known]
-    close = get_close_matches(str(word).lower(), names, n=1)
+    close = get_close_matches(str(word).lower(), names, n=3)
     if close:
-        return f"Did you mean {close[0]!r}? There are {', '.join(names)}"
+        return f"Did you mean {' or '.join(map(repr, close))}? There are {', '.join(names)}"
     return f"There are {', '.join(names)}"
 
 

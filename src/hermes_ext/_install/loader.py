@@ -77,6 +77,7 @@ from hermes_ext._install.snapshot import write_snapshot
 from hermes_ext.exceptions import HermesExtError, OrderCycleError, RegistrationError, SkipExtension
 
 _LONGEST = 400  # characters of an extension's own error text
+_LONGEST_OF_OURS = 4000  # ours list names, which are of no use if they are cut off
 
 
 @frozen
@@ -436,7 +437,8 @@ def _text_of(error: BaseException) -> str:
         text = " ".join(str(error).split())
     except Exception as broken:  # noqa: BLE001 - an author's own __str__
         text = f"(its __str__ raised {type(broken).__name__})"
-    return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+    longest = _LONGEST_OF_OURS if isinstance(error, HermesExtError) else _LONGEST
+    return printable(text if len(text) <= longest else f"{text[:longest]}...")
 
 
 def _without_cycles(ended: list[_Ended]) -> list[_Ended]:

@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._install.config import hermes_home
@@ -28,9 +28,31 @@ PROG = "hermes-ext"
 _READ_ONLY = ("list", "info")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says of which command a usage is wrong, as JSON where that was asked for."""
+
+    _as_json = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
+        self._as_json = "--json" in given
+        parsed, extra = super().parse_known_args(given, namespace)
+        if extra:  # the parser of a command would leave them to the one above, which knows no usage
+            self.error(f"unrecognized arguments: {' '.join(extra)}")
+        return parsed, extra
+
+    def error(self, message: str) -> NoReturn:
+        if not self._as_json:
+            super().error(message)
+        wrong = HermesExtError(message, hint=" ".join(self.format_usage().split()))
+        payload = _error_payload(wrong) | {"error": printable(f"{self.prog}: {message}")}
+        sys.stdout.write(json.dumps(payload, indent=2) + "\n")
+        self.exit(2)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `hermes-ext` with these arguments (default: the process's) and returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=PROG, description="Runtime extensions: rules of your own in the agent's loop."
     )
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
@@ -48,7 +70,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     Every name it leaves in the namespace begins with `ext_`, so that it meets none of a host's.
     """
     parser.set_defaults(ext_help=parser.format_help)
-    commands = parser.add_subparsers(dest="ext_command", metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(
+        dest="ext_command", metavar="COMMAND", title="commands", parser_class=_Parser
+    )
     common = _common()
 
     command = commands.add_parser(
@@ -160,8 +184,8 @@ def slash(
     return page.text.strip()
 
 
-def _common() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
+def _common() -> _Parser:
+    common = _Parser(add_help=False)
     common.add_argument(
         "--json", action="store_true", dest="ext_json", help="print one JSON value, nothing else"
     )
