@@ -79,7 +79,17 @@ def is_harmless(tool_name: str, tool_args: Mapping[str, Any]) -> bool:
     if tool_name in HARMLESS_ACTIONS:
         action = tool_args.get("action")
         return isinstance(action, str) and action in HARMLESS_ACTIONS[tool_name]
-    return tool_name in HARMLESS
+    return tool_name in HARMLESS and _says_what_it_does(tool_name, tool_args)
+
+
+def _says_what_it_does(tool_name: str, tool_args: Mapping[str, Any]) -> bool:
+    """Whether a harmless tool's arguments are harmless: no options of a program behind it."""
+    if tool_name in ("search_files", "browser_navigate"):
+        texts = (value for value in tool_args.values() if isinstance(value, str))
+        if any(text.lstrip().startswith("-") for text in texts):
+            return False
+    # Hands files of this machine to whoever reads the board.
+    return not (tool_name == "kanban_complete" and tool_args.get("artifacts"))
 
 
 def paths_written(tool_name: str, tool_args: Mapping[str, Any]) -> tuple[str, ...]:

@@ -57,8 +57,14 @@ class Project:
         except (OSError, RuntimeError, ValueError):  # a loop of links, a NUL, a name too long
             return False
         return all(
-            place in plan or any(place.is_relative_to(each) for each in allowed) for place in places
+            place in plan or place in allowed or self._is_document_below(place, allowed)
+            for place in places
         )
+
+    def _is_document_below(self, place: Path, allowed: Sequence[Path]) -> bool:
+        suffixes = {each.casefold() for each in self.settings["allowed_suffixes"]}
+        named = not suffixes or place.suffix.casefold() in suffixes
+        return named and any(place.is_relative_to(each) for each in allowed)
 
     def shown(self, path: Path) -> str:
         """A path as the model is to write it in a tool call."""

@@ -311,7 +311,7 @@ def where(cwd, project_root):
 
 
 def test_where_a_turn_works(hermes: HomeFactory) -> None:
-    """The directory is the session's, the root its repository; `/` and the home never are one."""
+    """The directory is the session's; the root its repository, else itself, never `/` or home."""
     home = hermes(git=True)
     home.extension("where", WHERE)
     repo, tree, deep = home.project, home.base / "tree", home.project / "sub" / "dir"
@@ -339,7 +339,7 @@ def test_where_a_turn_works(hermes: HomeFactory) -> None:
         report(seen=seen)
         """.replace("PLACES", repr(places)),
     )
-    roots = [str(repo), str(repo), str(tree), "None", "None", "None", "None"]
+    roots = [str(repo), str(repo), str(tree), str(plain), "None", str(below), "None"]
     expected = [[place, root] for place, root in zip(places, roots, strict=True)]
     assert facts["seen"] == expected * 2
 

@@ -94,3 +94,29 @@ def test_input_in_a_marker_is_seen(hermes: HomeFactory) -> None:
     assert told["seen"] == ["a forbidden thing"]
     assert told["result"]["final_response"] == "not that word"
     assert told["requests"] == 0
+
+
+def test_a_program_that_runs_its_own_tools_is_refused(hermes: HomeFactory) -> None:
+    """`copilot-acp` writes files and runs tools by itself: no turn and no side request of it."""
+    home = hermes()
+    home.extension("guarding", GUARD)
+    told = play(
+        home,
+        """
+        from agent.copilot_acp_client import CopilotACPClient
+        agent = stage.agent()
+        agent.provider = 'copilot-acp'
+        result = stage.say(agent, 'hello')
+        client = CopilotACPClient.__new__(CopilotACPClient)
+        try:
+            client._run_prompt('hello', timeout_seconds=1)
+            refused = ''
+        except RuntimeError as error:
+            refused = str(error)
+        report(result=result, requests=len(stage.model.requests), refused=refused)
+        """,
+    )
+    assert told["result"]["blocked_by"] == "hermes-ext"
+    assert "copilot-acp" in told["result"]["final_response"]
+    assert told["requests"] == 0
+    assert "copilot-acp" in told["refused"]

@@ -179,3 +179,66 @@ def test_calls_back_from_execute_code(hermes: HomeFactory) -> None:
     assert len({one[4] for one in seen}) == 1
     assert facts["results"][0].count("[judge] not this") == 2
     assert "looked at: made up" in facts["results"][0]
+
+
+WHERE = (
+    HEAD
+    + """
+@register_hook('intercept_tool_call', guard=True)
+def where(tool_name, tool_args, cwd, project_root):
+    __main__.seen.append([tool_name, str(cwd), str(project_root)])
+    if tool_name == 'write_file' and 'infra' in str(cwd / tool_args['path']):
+        return HookResult.block('infra is not for agents')
+"""
+)
+
+
+def test_paths_start_where_the_tools_work(hermes: HomeFactory) -> None:
+    """After a `cd` in the terminal, and in a folder of an editor's, guards see the right place."""
+    home = hermes(git=True)
+    home.extension("where", WHERE)
+    (home.project / "infra").mkdir()
+    other = home.base / "other"
+    other.mkdir()
+    facts = play(
+        home,
+        f"""
+        from tools.terminal_tool import register_task_env_overrides
+        agent = stage.agent(enabled_toolsets=['terminal', 'file'])
+        stage.say(agent, 'go', Reply(tool_calls=(ToolUse('terminal', {{'command': 'cd infra'}}),)),
+                  Reply(tool_calls=(write('prod.tf'),)), task_id='t1')
+        moved, _ = list(seen), seen.clear()
+        register_task_env_overrides('t2', {{'cwd': {str(other)!r}}})
+        edited = stage.agent(enabled_toolsets=['file'])
+        stage.say(edited, 'go', Reply(tool_calls=(write('a.txt'),)), task_id='t2')
+        report(moved=moved, edited=seen)
+        """,
+    )
+    project = str(home.project)
+    assert facts["moved"] == [
+        ["terminal", project, project],
+        ["write_file", str(home.project / "infra"), project],
+    ]
+    assert list((home.project / "infra").iterdir()) == []
+    assert facts["edited"] == [["write_file", str(other), str(other)]]
+    assert (other / "a.txt").exists()
+
+
+def test_a_search_that_would_run_programs(hermes: HomeFactory) -> None:
+    """An option for the search program in place of a pattern is refused whatever extensions say."""
+    home = hermes()
+    home.extension("passing", HEAD + "@register_hook('intercept_tool_call')\ndef f():\n    pass\n")
+    (home.project / "notes.md").write_text("touch ran-by-search\n")
+    facts = play(
+        home,
+        """
+        results = [
+            stage.use(stage.agent(), ToolUse('search_files', {'pattern': pattern, 'path': '.'}))[0]
+            for pattern in ('--pre=sh', '[-]-pre=sh')
+        ]
+        report(results=results)
+        """,
+    )
+    assert "[hermes-ext] search_files with pattern" in facts["results"][0]
+    assert "hermes-ext" not in facts["results"][1]
+    assert not (home.project / "ran-by-search").exists()

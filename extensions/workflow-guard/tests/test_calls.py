@@ -36,7 +36,7 @@ ALLOWED = {
     "dot": write("./plans//x.md"),
     "there and back": write("src/../plans/x.md"),
     "replace": replace("plans/active/plan.md"),
-    "replace without mode": ("patch", {"path": "plans/x", "old_string": "a", "new_string": "b"}),
+    "replace without mode": ("patch", {"path": "plans/x.md", "old_string": "a", "new_string": "b"}),
     "patch": update("plans/x.md"),
     "patch of several": v4a(
         "*** Add File: plans/a.md",
@@ -182,7 +182,9 @@ def test_the_plan_counts_from_its_writing_on(guarded: Guard) -> None:
 
 def test_the_message_names_what_was_refused(guarded: Guard) -> None:
     """Of several paths the refused ones are named, and odd characters are escaped."""
-    message = guarded().call(*v4a("*** Delete File: plans/a", "*** Delete File: b\x1b[2J")).message
+    message = (
+        guarded().call(*v4a("*** Delete File: plans/a.md", "*** Delete File: b\x1b[2J")).message
+    )
     assert "patch must not change 'b\\x1b[2J'." in message
     assert "Until then only plans/active/plan.md, plans/ and handoff/ may be written." in message
 
@@ -236,8 +238,35 @@ def test_an_allowed_file(guarded: Guard) -> None:
     """An allowed path may be a single file, or absolute."""
     guard = guarded(allowed_paths=["NOTES.md", "/var/tmp/notes"])
     assert guard.call(*write("NOTES.md")).action == "pass"
-    assert guard.call(*write("/var/tmp/notes/x")).action == "pass"
+    assert guard.call(*write("/var/tmp/notes/x.md")).action == "pass"
     assert guard.call(*write("plans/x.md")).blocked
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["plans/package.json", "plans/node_modules/x/lib/x.js", "plans/Makefile", "plans/.envrc"],
+)
+def test_only_documents_in_allowed_folders(guarded: Guard, path: str) -> None:
+    """What something might run is no plan: a setting says how the names of documents end."""
+    assert guarded().call(*write(path)).blocked
+    assert guarded(allowed_suffixes=[]).call(*write(path)).action == "pass"
+    assert guarded(allowed_paths=[path]).call(*write(path)).action == "pass"
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("search_files", {"pattern": "--pre=sh", "path": "plans"}),
+        ("search_files", {"pattern": "x", "file_glob": " --pre=sh"}),
+        ("browser_navigate", {"url": "--executable-path=/tmp/x"}),
+        ("kanban_complete", {"artifacts": ["/etc/passwd"]}),
+    ],
+)
+def test_harmless_tools_with_harmful_arguments(
+    guarded: Guard, tool: str, args: dict[str, Any]
+) -> None:
+    """A tool that only reads is let through only with arguments that only read."""
+    assert guarded().call(tool, args).blocked
 
 
 @pytest.mark.parametrize("call", [write, replace, update], ids=["write", "replace", "patch"])

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -339,15 +340,33 @@ class Turn(state.TurnCore):
                 return self._resolved(outcome, answers[-1], request)
         return self._resolved(outcome, _yes(answers), None)
 
+    @property
+    def directory(self) -> Path:
+        """The session's directory, where the turn began; `/` where the host knows none."""
+        return self._scope.cwd or Path("/")
+
     def judge_tool_call(
-        self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
+        self,
+        tool_name: str,
+        tool_args: dict[str, Any],
+        *,
+        tool_call_id: str | None = None,
+        cwd: Path | None = None,
     ) -> ChainOutcome:
-        """`intercept_tool_call` without asking anybody: `settle` does that, later."""
+        """`intercept_tool_call` without asking anybody: `settle` does that, later.
+
+        Args:
+            tool_name: the tool.
+            tool_args: its arguments.
+            tool_call_id: the host's id of the call.
+            cwd: where the call's relative paths start, if that is not the session's directory.
+        """
         event = self._call(tool_name, tool_args, tool_call_id)
         refused = self._refused(event)
         if refused is not None:
             return refused
-        return self._sync(HookName.INTERCEPT_TOOL_CALL, event, self._scope, tool_args)
+        scope = self._scope if cwd is None else self._scope.replace(cwd=cwd)
+        return self._sync(HookName.INTERCEPT_TOOL_CALL, event, scope, tool_args)
 
     def settle(
         self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any]

@@ -16,6 +16,7 @@ from hermes_ext._hooks.specs import HookName
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver
+from hermes_ext.hosts.hermes.places import project_of, session_directory
 from hermes_ext.runtime import Runtime
 
 logger = logging.getLogger("hermes_ext")
@@ -78,7 +79,7 @@ class Host:
     def _load(self, home: Path) -> Runtime:
         try:
             runtime = Runtime.from_config(
-                cwd=working_directory(), home=home, tool_schemas=_schema_of
+                cwd=session_directory(), home=home, tool_schemas=_schema_of
             )
         except Exception as error:
             # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
@@ -123,6 +124,7 @@ class Host:
     def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
         """A turn for one `run_conversation` of an agent."""
         session_id = str(getattr(agent, "session_id", "") or "")
+        directory = session_directory(task_id, session_id)
         turn = self.runtime().turn(
             session_id=session_id,
             conversation_id=_conversation_of(agent) or session_id,
@@ -132,8 +134,8 @@ class Host:
             origin=origin_of(agent),
             interactive=_interactive(),
             model=getattr(agent, "model", None) or None,
-            cwd=working_directory(),
-            project_root=_repository_of(working_directory()),
+            cwd=directory,
+            project_root=project_of(directory),
             is_subagent=_is_subagent(agent),
             parent_session_id=getattr(agent, "_parent_session_id", None) or None,
             sender_id=getattr(agent, "_user_id", None) or None,
@@ -145,13 +147,14 @@ class Host:
     @contextmanager
     def stray_turn(self, session_id: str, task_id: str | None) -> Iterator[Turn]:
         """A turn for one tool call that came from outside of any turn (a plugin's own dispatch)."""
+        directory = session_directory(task_id, session_id)
         turn = self.runtime().turn(
             session_id=session_id,
             task_id=task_id or None,
             origin="extension",
             interactive=_interactive(),
-            cwd=working_directory(),
-            project_root=_repository_of(working_directory()),
+            cwd=directory,
+            project_root=project_of(directory),
         )
         turn.host = TurnData(None)
         with turn:
@@ -185,17 +188,6 @@ def current_agent_turn(agent: Any) -> Turn | None:
     """The turn that `agent` runs in this context."""
     turn = turn_state.current_turn()
     return turn if isinstance(turn, Turn) and not turn.closed and _runs(turn, agent) else None
-
-
-def working_directory() -> Path:
-    """Where the session works: Hermes's own override, else the process's directory."""
-    override = os.environ.get("TERMINAL_CWD", "")
-    if override and os.path.isdir(override):
-        return Path(override)
-    try:
-        return Path.cwd()
-    except FileNotFoundError:  # somebody removed the directory that we stand in
-        return Path("/")
 
 
 def origin_of(agent: Any) -> str:
@@ -245,17 +237,6 @@ def _conversation_of(agent: Any) -> str | None:
 
 def _user_messages(history: Any) -> int:
     return sum(1 for m in history or () if isinstance(m, dict) and m.get("role") == "user")
-
-
-def _repository_of(directory: Path) -> Path | None:
-    """The nearest folder upwards with a `.git`; never `/` or the home: many keep one there."""
-    no_projects = {os.path.realpath(path) for path in (os.sep, os.path.expanduser("~"))}
-    for folder in (directory, *directory.parents):
-        if os.path.realpath(folder) in no_projects:
-            return None
-        if (folder / ".git").exists():
-            return folder
-    return None
 
 
 def _schema_of(tool_name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The gateway logs how each message begins before a turn sees it: not where it may be withheld."""
+"""Hermes logs how each message begins before a turn sees it: not where it may be withheld."""
 
 from __future__ import annotations
 
@@ -9,18 +9,27 @@ from typing import Final
 from hermes_ext._hooks.specs import HookName
 from hermes_ext.hosts.hermes.host import the_host
 
-_LINE: Final = "inbound message: "
-_TEXT: Final = "msg=%r"
+# By module: how its line about a message begins, and what stands right in front of the message.
+LINES: Final = {
+    "gateway.run": ("inbound message: ", "msg=%r"),
+    "acp_adapter.server": ("Prompt on session ", ": %s"),
+    "cron.scheduler": ("Prompt: ", "%s"),
+}
 _INSTEAD: Final = "[not logged: extensions look at it first]"
 
 
 class _Inbound(logging.Filter):
-    """Takes the message out of the gateway's line about it while input handlers are on."""
+    """Takes the message out of a module's line about it while input handlers are on."""
+
+    def __init__(self, start: str, text: str) -> None:
+        super().__init__()
+        self._start = start
+        self._text = text
 
     def filter(self, record: logging.LogRecord) -> bool:
         form, args = record.msg, record.args
-        if isinstance(form, str) and form.startswith(_LINE) and isinstance(args, tuple):
-            before, found, _ = form.partition(_TEXT)
+        if isinstance(form, str) and form.startswith(self._start) and isinstance(args, tuple):
+            before, found, _ = form.partition(self._text)
             place = before.count("%")
             if found and place < len(args) and _may_be_withheld():
                 record.args = (*args[:place], _INSTEAD, *args[place + 1 :])
@@ -35,9 +44,9 @@ def _may_be_withheld() -> bool:
 
 
 def attach(module: ModuleType) -> None:
-    """Put the filter on the logger of `gateway.run`, once."""
+    """Put the filter on a module's logger, once."""
     found = getattr(module, "logger", None)
     if isinstance(found, logging.Logger) and not any(
         isinstance(one, _Inbound) for one in found.filters
     ):
-        found.addFilter(_Inbound())
+        found.addFilter(_Inbound(*LINES[module.__name__]))

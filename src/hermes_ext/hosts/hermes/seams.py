@@ -83,6 +83,12 @@ SEAMS: Final = (
         api_store.build_history,
         needed=False,
     ),
+    Seam(
+        "agent.copilot_acp_client",
+        "CopilotACPClient._run_prompt",
+        turns.copilot_prompt,
+        needed=False,
+    ),
     Seam("agent.title_generator", "maybe_auto_title", titles.maybe_auto_title, needed=False),
 )
 
@@ -91,7 +97,8 @@ def attach() -> None:
     """Wrap everything, now or when its module has been imported. Doing it again changes nothing."""
     for module in dict.fromkeys(seam.module for seam in SEAMS):
         when_imported(module, _attach_module)
-    when_imported("gateway.run", inbound_log.attach)
+    for module in inbound_log.LINES:
+        when_imported(module, inbound_log.attach)
 
 
 def _attach_module(module: ModuleType) -> None:

@@ -219,11 +219,28 @@ def codex_turn(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: A
 
 def _out_of_sight(turn: Turn, agent: Any) -> str | None:
     """Why a turn cannot be held to the rules, or None."""
-    mode = str(getattr(agent, "api_mode", "") or "")
-    if mode != "codex_app_server":
+    mode = _mode_without_us(agent)
+    if mode is None:
         return None
     who = turn.runtime.who_must_see_tools()
     return _OUT_OF_SIGHT.format(mode=mode, who=", ".join(who)) if who else None
+
+
+def _mode_without_us(agent: Any) -> str | None:
+    """The name of a mode in which another program runs the tools; None for all others."""
+    if str(getattr(agent, "api_mode", "") or "") == "codex_app_server":
+        return "codex_app_server"
+    address = str(getattr(agent, "base_url", "") or "").lower()
+    copilot = str(getattr(agent, "provider", "") or "") == "copilot-acp"
+    return "copilot-acp" if copilot or address.startswith(("acp://", "acp+tcp://")) else None
+
+
+def copilot_prompt(original: Callable[..., Any], client: Any, *args: Any, **kwargs: Any) -> Any:
+    """Wraps `CopilotACPClient._run_prompt`: its program writes files and runs tools by itself."""
+    who = the_host.runtime().who_must_see_tools()
+    if who:
+        raise RuntimeError(_OUT_OF_SIGHT.format(mode="copilot-acp", who=", ".join(who)))
+    return original(client, *args, **kwargs)
 
 
 def steer(original: Callable[..., Any], agent: Any, text: Any) -> Any:

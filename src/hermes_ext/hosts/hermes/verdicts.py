@@ -12,6 +12,8 @@ from attrs import define
 from hermes_ext._turns.decisions import canonical_digest
 from hermes_ext._turns.state import judging_again
 from hermes_ext._turns.turn import Turn
+from hermes_ext.hosts.hermes.holes import hole
+from hermes_ext.hosts.hermes.places import tool_directory
 
 Args = dict[str, Any]
 
@@ -88,7 +90,9 @@ class Judge:
         if turn.runtime.refusal is not None:
             refusal = f"[hermes-ext] {turn.runtime.refusal}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
-        outcome = turn.judge_tool_call(tool, args, tool_call_id=call_id)
+        outcome = turn.judge_tool_call(
+            tool, args, tool_call_id=call_id, cwd=tool_directory(turn.task_id, turn.directory)
+        )
         if outcome.blocked:
             refusal = f"[{outcome.blocked_by}] {outcome.message}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
@@ -96,6 +100,10 @@ class Judge:
             answer = str(outcome.value)
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), answer=answer)
         final = outcome.final(args)
+        fault = hole(tool, final)
+        if fault is not None:
+            refusal = f"[hermes-ext] {fault}"
+            return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
         if outcome.changed and not rewrite:
             rewriter = _who_changed(outcome)
             refusal = (

@@ -1,0 +1,91 @@
+"""Where a session works, and where its tools do: Hermes keeps both, and they differ.
+
+The session's directory is the one that it was opened in: by an editor or a desktop program through
+a task's override, by a gateway through a context variable, else `TERMINAL_CWD` or the process's.
+The tools' directory moves with every `cd` in the terminal. A guard judges paths by the second,
+and finds the project (its plan, its rules) by the first.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+logger = logging.getLogger("hermes_ext")
+
+
+def session_directory(*keys: str | None) -> Path:
+    """The directory that a session was opened in.
+
+    Args:
+        keys: the ids that Hermes may have registered one under: task, then session.
+    """
+    for key in filter(None, keys):
+        found = _registered(key)
+        if found is not None:
+            return found
+    return _pinned() or _configured() or _of_the_process()
+
+
+def tool_directory(task_id: str | None, session: Path) -> Path:
+    """The directory that a tool call's relative paths start from, now.
+
+    Args:
+        task_id: Hermes's task of the call.
+        session: the session's directory, where Hermes cannot be asked.
+    """
+    tools = sys.modules.get("tools.file_tools")
+    base = getattr(tools, "_resolve_base_dir", None)
+    if not callable(base):
+        return session
+    try:
+        return Path(str(base(task_id or "default")))
+    except Exception:
+        logger.warning("cannot tell where the tools of %s work", task_id, exc_info=True)
+        return session
+
+
+def project_of(directory: Path) -> Path | None:
+    """The project that a directory is in: the nearest folder upwards with a `.git`, else itself.
+
+    Never `/` or the home folder: many keep a repository there, and it is nobody's project.
+    """
+    no_projects = {os.path.realpath(path) for path in (os.sep, os.path.expanduser("~"))}
+    for folder in (directory, *directory.parents):
+        if os.path.realpath(folder) in no_projects:
+            break
+        if (folder / ".git").exists():
+            return folder
+    return None if os.path.realpath(directory) in no_projects else directory
+
+
+def _registered(key: str) -> Path | None:
+    overrides: Any = getattr(sys.modules.get("tools.terminal_tool"), "_task_env_overrides", None)
+    found = overrides.get(key) if isinstance(overrides, dict) else None
+    return _existing(found.get("cwd")) if isinstance(found, dict) else None
+
+
+def _pinned() -> Path | None:
+    override = getattr(sys.modules.get("agent.runtime_cwd"), "_session_cwd_override", None)
+    return _existing(override()) if callable(override) else None
+
+
+def _configured() -> Path | None:
+    return _existing(os.environ.get("TERMINAL_CWD"))
+
+
+def _existing(path: Any) -> Path | None:
+    if not isinstance(path, str) or not path.strip():
+        return None
+    place = Path(path.strip()).expanduser()
+    return place if place.is_absolute() and place.is_dir() else None
+
+
+def _of_the_process() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # somebody removed the directory that we stand in
+        return Path("/")
