@@ -583,7 +583,7 @@ def test_the_feature_requests_settings_with_the_bundled_guard(home: Home, tmp_pa
     assert len(noted) == 2
 
     runtime = Runtime.from_config(home=home.path, cwd=tmp_path)
-    decomposed = unicodedata.normalize("NFD", "plans/é")
+    decomposed = unicodedata.normalize("NFD", "plans/é.md")
     (tmp_path / "plans").mkdir()
     with runtime.turn(session_id="s", cwd=tmp_path, project_root=tmp_path) as turn:
 
@@ -592,7 +592,7 @@ def test_the_feature_requests_settings_with_the_bundled_guard(home: Home, tmp_pa
 
         refused = ("app.py", "./app.py", "plans/../app.py", "plans//../app.py", "app.py/")
         assert [blocked("write_file", path=path, content="x") for path in refused] == [True] * 5
-        allowed = ("plans/x.md", "./plans//x.md", "plans/é", decomposed, "handoff/x/")
+        allowed = ("plans/x.md", "./plans//x.md", "plans/é.md", decomposed, "handoff/x.md/")
         assert [blocked("write_file", path=path, content="x") for path in allowed] == [False] * 5
         assert blocked("write_file", file_path="plans/x.md", content="x")
         assert blocked("write_file", path=["plans/x.md", "app.py"], content="x")

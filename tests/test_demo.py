@@ -58,7 +58,7 @@ def test_another_request(tmp_path: Path) -> None:
     [
         ("demo.EXTENSIONS = {'on': [], 'log': 'payloads'}", "the request was not rewritten"),
         (
-            "demo.EXTENSIONS['workflow-guard'] = {'allowed_paths': ['.']}",
+            "demo.EXTENSIONS['workflow-guard'] = {'allowed_paths': ['.'], 'allowed_suffixes': []}",
             "app.py had changed before request 2",
         ),
         ("demo.HERMES_SECONDS = 0.2", "still running after 0.2 s"),
