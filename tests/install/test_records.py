@@ -10,6 +10,7 @@ import pytest
 
 from hermes_ext._hooks.results import HookName
 from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.text import printable
 from hermes_ext._install.records import (
     HOOKS,
     RESERVED_KEYS,
@@ -20,7 +21,6 @@ from hermes_ext._install.records import (
     canonical_name,
     did_you_mean,
     name_fault,
-    printable,
 )
 
 

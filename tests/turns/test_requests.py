@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_ext._turns.requests import Kept, compose, split_system, text_of
+from hermes_ext._hooks.text import text_of
+from hermes_ext._turns.requests import Kept, compose, split_system
 
 SYSTEM = {"role": "system", "content": "base"}
 USER = {"role": "user", "content": "hello"}

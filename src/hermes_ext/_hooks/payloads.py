@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from hermes_ext._hooks.isolation import Messages, identical, is_flat, own_copy, own_messages, raw
 from hermes_ext._hooks.results import HookName
+from hermes_ext._hooks.text import text_of
 
 __all__ = [
     "ARGUMENTS",
@@ -74,15 +75,6 @@ def _own_args(value: Any) -> dict[str, Any]:
     raise TypeError(f"tool_args must be a dict, got {type(value).__name__}")
 
 
-def _text_of(parts: list[Any]) -> str:
-    return "\n".join(filter(None, map(_part_text, parts)))
-
-
-def _part_text(part: Any) -> str:
-    text = part.get("text") if isinstance(part, dict) else None
-    return text if isinstance(text, str) else ""
-
-
 def _with_text(parts: list[Any], text: str) -> list[Any]:
     """The parts with their text replaced: one text part, where the first one stood."""
     first = next((place for place, part in enumerate(parts) if _is_text(part)), 0)
@@ -132,7 +124,7 @@ class UserInput:
     def rewritten(self, value: Any) -> Self:
         """This event with the text, or all parts, replaced."""
         if not isinstance(value, str):
-            return type(self)(_text_of(value), value, self.command)
+            return type(self)(text_of(value), value, self.command)
         content = None if self.content is None else _with_text(self.content, value)
         return type(self)(value, content, self.command)
 

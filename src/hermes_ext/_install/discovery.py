@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, read_config, switched_off
 from hermes_ext._install.manifest import Manifest, incompatibility, name_differs, read_manifest
 from hermes_ext._install.records import (
@@ -29,7 +30,6 @@ from hermes_ext._install.records import (
     canonical_name,
     did_you_mean,
     name_fault,
-    printable,
 )
 from hermes_ext._install.settings import fault_status, plain_settings
 from hermes_ext._install.snapshot import Remembered, key_of, read_snapshot, stamp_of

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._install.discovery import Inventory, inventory
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.records import (
+    BROKEN,
     HERMES_EXT,
     ExtensionRecord,
     HookInfo,
@@ -23,7 +25,6 @@ from hermes_ext._install.records import (
     Prog,
     Status,
     did_you_mean,
-    printable,
 )
 
 if TYPE_CHECKING:
@@ -156,10 +157,9 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def is_broken(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
     """Whether loading it went wrong, or ended with nothing that could ever be called."""
-    wrong = {Status.LOAD_ERROR, Status.CONFIG_ERROR, Status.INCOMPATIBLE, Status.MISSING}
     off = record.status is Status.MISSING and not record.configured_on
     faulty = any(hook.fault for hook in record.hooks)
-    return (record.status in wrong and not off) or _is_idle(record, config) or faulty
+    return (record.status in BROKEN and not off) or _is_idle(record, config) or faulty
 
 
 def _is_idle(record: ExtensionRecord, config: ExtensionsConfig) -> bool:

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from attrs import evolve, frozen
 
+from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import read_config
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists, read_list
-from hermes_ext._install.records import printable
 from hermes_ext.exceptions import ConfigError
 
 PLUGIN = "hermes-ext"

@@ -39,7 +39,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from hermes_ext._install.records import printable
+from hermes_ext._hooks.text import printable
 
 PREFIX = "_hermes_ext_x"
 

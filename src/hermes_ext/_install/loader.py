@@ -30,6 +30,7 @@ from hermes_ext._hooks.registration import (
     registrations_of,
 )
 from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.text import printable
 from hermes_ext._install import import_name
 from hermes_ext._install.config import ExtensionsConfig, read_config, switched_off
 from hermes_ext._install.discovery import (
@@ -62,7 +63,6 @@ from hermes_ext._install.records import (
     Problem,
     Status,
     canonical_name,
-    printable,
 )
 from hermes_ext._install.returns import wrong_return
 from hermes_ext._install.settings import (

@@ -9,7 +9,8 @@ from typing import Any
 from attrs import field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from hermes_ext._install.records import Problem, canonical_name, did_you_mean, printable
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.records import Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
     Unreadable,
     described,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import difflib
 import functools
-import os
 import re
 import shlex
 import unicodedata
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from attrs import asdict, frozen
 
 from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.text import printable
 
 HOOKS = (
     "transform_user_input",
@@ -62,6 +62,12 @@ class Status(StrEnum):
     CONFIG_ERROR = "config-error"
     LOAD_ERROR = "load-error"
     MISSING = "missing"
+
+
+BROKEN: Final = frozenset(
+    {Status.LOAD_ERROR, Status.CONFIG_ERROR, Status.INCOMPATIBLE, Status.MISSING}
+)
+"""Something is wrong, and the extension is not in force because of it."""
 
 
 @frozen
@@ -183,20 +189,6 @@ class Prog:
 
 
 HERMES_EXT = Prog()
-
-
-def printable(text: str | Path) -> str:
-    r"""The text with what no terminal or UTF-8 file can take written out: `\xff`, `\x1b`, `\n`."""
-    raw = str(text)
-    if raw.isprintable():
-        return raw
-    return "".join(char if char.isprintable() else _escaped(char) for char in raw)
-
-
-def _escaped(char: str) -> str:
-    if "\udc80" <= char <= "\udcff":  # a byte that is no UTF-8, as Python holds it in a file name
-        return os.fsencode(char).hex().join((r"\x", ""))
-    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
 @functools.lru_cache(maxsize=4096)

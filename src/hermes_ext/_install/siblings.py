@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
-from hermes_ext._install.records import printable
+from hermes_ext._hooks.text import printable
 
 
 def taken_for_own(modules: Iterable[ModuleType]) -> Iterator[str]:

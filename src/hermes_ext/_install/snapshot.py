@@ -18,7 +18,8 @@ from typing import Any
 from attrs import frozen
 
 from hermes_ext._hooks.source import Source
-from hermes_ext._install.records import ExtensionRecord, HookInfo, Status, printable
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.records import ExtensionRecord, HookInfo, Status
 
 _FORMAT = 1
 

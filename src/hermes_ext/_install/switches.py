@@ -17,6 +17,7 @@ from typing import Any
 from attrs import frozen
 
 from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.text import printable
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists
 from hermes_ext._install.discovery import Inventory, inventory
 from hermes_ext._install.records import (
@@ -27,7 +28,6 @@ from hermes_ext._install.records import (
     Status,
     canonical_name,
     did_you_mean,
-    printable,
 )
 from hermes_ext.exceptions import ConfigError
 

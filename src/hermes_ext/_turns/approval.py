@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from attrs import evolve, field, frozen
 
+from hermes_ext._hooks.text import printable
+
 _SHOWN_ARGS = 2000
-
-
-def printable(text: str) -> str:
-    """Text with control and format characters escaped, so that it cannot redraw a prompt.
-
-    Newlines become `\\n`, a right-to-left override becomes `\\u202e`.
-    """
-    return "".join(
-        char if char == " " or unicodedata.category(char)[0] not in "CZ" else _escape(char)
-        for char in text
-    )
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
 
 
 @frozen

@@ -39,24 +39,6 @@ def split_system(messages: Sequence[Message]) -> tuple[Message | None, list[Mess
     return None, list(messages)
 
 
-def text_of(content: Any) -> str:
-    """The text of a message's content: itself, or its text parts, one per line."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        parts = (_part_text(part) for part in content)
-        return "\n".join(part for part in parts if part)
-    return ""
-
-
-def _part_text(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, dict) and isinstance(part.get("text"), str):
-        return str(part["text"])
-    return ""
-
-
 def append_text(content: Any, text: str) -> Any:
     """Content with `text` behind it: a string grows, a list of parts gets a part."""
     if isinstance(content, list):

@@ -24,16 +24,10 @@ from hermes_ext._hooks.payloads import (
 )
 from hermes_ext._hooks.results import Action
 from hermes_ext._hooks.specs import HookName
+from hermes_ext._hooks.text import text_of
 from hermes_ext._turns import state
 from hermes_ext._turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
-from hermes_ext._turns.requests import (
-    InjectionKind,
-    Kept,
-    Message,
-    compose,
-    split_system,
-    text_of,
-)
+from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system
 from hermes_ext.exceptions import TurnEndedError
 
 if TYPE_CHECKING:

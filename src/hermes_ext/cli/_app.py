@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hermes_ext.__about__ import __version__
+from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import hermes_home
-from hermes_ext._install.records import HOOKS, Prog, did_you_mean, printable
+from hermes_ext._install.records import HOOKS, Prog, did_you_mean
 from hermes_ext._install.switches import UnknownExtensionError
 from hermes_ext.cli._commands import COMMANDS, Request, Result
 from hermes_ext.cli._loading import LOAD_SECONDS

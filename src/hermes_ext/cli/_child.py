@@ -15,11 +15,12 @@ from typing import Any
 
 from attrs import asdict
 
+from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import read_config
 from hermes_ext._install.discovery import discover
 from hermes_ext._install.doctor import examine, is_broken
 from hermes_ext._install.loader import load
-from hermes_ext._install.records import HOOKS, Prog, Status, printable
+from hermes_ext._install.records import HOOKS, Prog, Status
 from hermes_ext.cli._loading import Host
 from hermes_ext.exceptions import HermesExtError
 

@@ -15,7 +15,8 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from hermes_ext._install.records import Prog, printable
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.records import Prog
 
 _STYLES = {
     "enabled": "green",

@@ -24,6 +24,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
+from hermes_ext._hooks.text import text_of
+
 Json = dict[str, Any]
 Form = Literal["chat", "anthropic"]
 
@@ -298,16 +300,6 @@ def is_main_request(request: ModelRequest) -> bool:
         return True
     is_review = last.startswith(_REVIEW_MARK) or _REVIEW_MARK_TAIL in last
     return bool(request.tools) and not is_review
-
-
-def text_of(content: object) -> str:
-    """The text of a message's content: a str, a list of parts, or None."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    parts = [part.get("text", "") if isinstance(part, dict) else part for part in content]
-    return "\n".join(part for part in parts if isinstance(part, str) and part)
 
 
 def _strings(value: object) -> Iterator[str]:

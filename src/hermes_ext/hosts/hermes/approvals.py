@@ -50,10 +50,19 @@ def _someone_there() -> bool:
     try:
         if _approves_everything(approval):
             return False
-        return bool(approval._is_interactive_cli() or approval._is_gateway_approval_context())
+        return is_interactive(approval)
     except Exception:  # a newer Hermes without these names: nobody is asked, so nothing runs
         logger.warning("cannot tell whether a person is there to approve", exc_info=True)
         return False
+
+
+def is_interactive(approval: Any) -> bool:
+    """Whether a person sits at this session, as `tools.approval` tells.
+
+    Raises:
+        AttributeError: that module has other names in this Hermes.
+    """
+    return bool(approval._is_interactive_cli() or approval._is_gateway_approval_context())
 
 
 def _approves_everything(approval: Any) -> bool:

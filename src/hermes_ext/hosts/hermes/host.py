@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext._hooks.specs import HookName
+from hermes_ext._install.records import BROKEN
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
-from hermes_ext.hosts.hermes.approvals import approver
+from hermes_ext.hosts.hermes.approvals import approver, is_interactive
 from hermes_ext.hosts.hermes.places import project_of, session_directory
 from hermes_ext.runtime import Runtime
 
 logger = logging.getLogger("hermes_ext")
-
-
-_NOT_IN_FORCE: Final = ("load-error", "config-error", "incompatible", "missing")
 
 
 class TurnData:
@@ -99,7 +97,7 @@ class Host:
             self.say(runtime.refusal)
         told = runtime.refusal or ""
         for record in runtime.records:
-            if record.status in _NOT_IN_FORCE and record.configured_on:
+            if record.status in BROKEN and record.configured_on:
                 self.say(
                     f"extension {record.name} is not in force ({record.status}): {record.reason}"
                 )
@@ -213,7 +211,7 @@ def _interactive() -> bool | None:
     if approval is None:
         return None
     try:
-        return bool(approval._is_interactive_cli() or approval._is_gateway_approval_context())
+        return is_interactive(approval)
     except Exception:  # noqa: BLE001 - names of another Hermes; the argument is then unknown
         return None
 

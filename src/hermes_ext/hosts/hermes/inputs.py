@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from hermes_ext._turns.requests import text_of
+from hermes_ext._hooks.text import text_of
 
 _SKILL_NAME = re.compile(r'invoked the "([^"]+)" (?:stacked )?skill')
 

@@ -18,7 +18,8 @@ from typing import Any
 from attrs import frozen
 
 from hermes_ext._hooks.specs import HookName
-from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system, text_of
+from hermes_ext._hooks.text import text_of
+from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system
 from hermes_ext._turns.state import current_turn
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes import forms

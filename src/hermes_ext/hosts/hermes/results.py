@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from hermes_ext._hooks.specs import HookName
+from hermes_ext._hooks.text import text_of
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.host import hook_is_on
 from hermes_ext.hosts.hermes.verdicts import Verdict
@@ -51,8 +52,7 @@ def looked_at(turn: Turn, verdict: Verdict, result: Any, duration_ms: int) -> An
 
 def _text_of_result(result: Any) -> str:
     if isinstance(result, dict) and isinstance(result.get("content"), list):
-        parts = (part.get("text") for part in result["content"] if isinstance(part, dict))
-        return "\n".join(part for part in parts if isinstance(part, str))
+        return text_of(result["content"])
     return result if isinstance(result, str) else json.dumps(result, default=str)
 
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
-from hermes_ext._turns.requests import text_of
+from hermes_ext._hooks.text import text_of
 
 _KEPT: Final = 256  # the surfaces that make no titles never come to fetch theirs
 _LONGEST: Final = 500  # characters; Hermes reads no more of it

@@ -108,26 +108,7 @@ class _Call:
         messages = [*history, asked, {"role": "assistant", "content": reply}]
         self._store(messages, history)
         self._show(reply)
-        result = {
-            "final_response": reply,
-            "last_reasoning": None,
-            "messages": messages,
-            "api_calls": 0,
-            "completed": True,
-            "failed": False,
-            "partial": False,
-            "interrupted": False,
-            "response_previewed": False,
-            "turn_exit_reason": "extension_blocked" if blocked_by else "extension_answered",
-            "model": getattr(agent, "model", None),
-            "provider": getattr(agent, "provider", None),
-            "base_url": getattr(agent, "base_url", None),
-            "session_id": turn.session_id,
-            "blocked": blocked_by is not None,
-        }
-        if blocked_by is not None:
-            result["blocked_by"] = blocked_by
-        return result
+        return _ended(agent, messages, reply, blocked_by)
 
     def _store(self, messages: list[Any], history: list[Any]) -> None:
         agent = self.agent
@@ -156,6 +137,28 @@ class _Call:
                     show(reply)
                 except Exception:
                     logger.debug("a stream consumer failed", exc_info=True)
+
+
+def _ended(agent: Any, messages: list[Any], reply: str, blocked_by: str | None) -> dict[str, Any]:
+    """What `run_conversation` returns for a turn that `reply` ended without the model."""
+    result = {
+        "final_response": reply,
+        "last_reasoning": None,
+        "messages": messages,
+        "api_calls": 0,
+        "completed": True,
+        "failed": False,
+        "partial": False,
+        "interrupted": False,
+        "response_previewed": False,
+        "turn_exit_reason": "extension_blocked" if blocked_by else "extension_answered",
+        "model": getattr(agent, "model", None),
+        "provider": getattr(agent, "provider", None),
+        "base_url": getattr(agent, "base_url", None),
+        "session_id": str(getattr(agent, "session_id", "") or ""),
+        "blocked": blocked_by is not None,
+    }
+    return result if blocked_by is None else {**result, "blocked_by": blocked_by}
 
 
 def _with_input(turn: Turn, call: _Call) -> Any:
@@ -206,15 +209,7 @@ def codex_turn(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: A
         return original(agent, *args, **kwargs)
     messages = [*(kwargs.get("messages") or ()), {"role": "assistant", "content": refusal}]
     agent._persist_session(messages, None)
-    return {
-        "final_response": refusal,
-        "messages": messages,
-        "api_calls": 0,
-        "completed": True,
-        "failed": False,
-        "blocked": True,
-        "blocked_by": "hermes-ext",
-    }
+    return _ended(agent, messages, refusal, "hermes-ext")
 
 
 def _out_of_sight(turn: Turn, agent: Any) -> str | None:

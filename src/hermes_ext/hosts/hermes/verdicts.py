@@ -115,7 +115,7 @@ class Judge:
         verdict = Verdict(tool, host_id, call_id, coerced(tool, final), "")
         verdict.digest = digest_of(tool, verdict.args)
         if outcome.asks:
-            verdict.pending = lambda: asked(turn, outcome, verdict)
+            verdict.pending = lambda: _asked(turn, outcome, verdict)
         return verdict
 
     def _used(self, host_id: str) -> bool:
@@ -184,6 +184,6 @@ def _other_plugins() -> str:
     return f"another plugin ({' or '.join(names)})" if names else "another plugin"
 
 
-def asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
+def _asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
     settled = turn.settle(outcome, verdict.tool, verdict.args)
     return None if settled.approved else f"[{settled.blocked_by}] {settled.message}"

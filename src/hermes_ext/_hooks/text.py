@@ -1,0 +1,38 @@
+"""Text: out of the contents of messages, and made fit to be shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content: itself, or its text parts, one per line."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(_part_text, content)))
+    return ""
+
+
+def _part_text(part: Any) -> str:
+    text = part.get("text") if isinstance(part, dict) else part
+    return text if isinstance(text, str) else ""
+
+
+def printable(text: str | Path) -> str:
+    r"""The text with what no terminal or UTF-8 file can take written out: `\xff`, `\x1b`, `\n`.
+
+    So it can neither redraw a prompt nor break a line: a right-to-left override is `\u202e`.
+    """
+    raw = str(text)
+    if raw.isprintable():
+        return raw
+    return "".join(char if char.isprintable() else _escaped(char) for char in raw)
+
+
+def _escaped(char: str) -> str:
+    if "\udc80" <= char <= "\udcff":  # a byte that is no UTF-8, as Python holds it in a file name
+        return os.fsencode(char).hex().join((r"\x", ""))
+    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
