@@ -211,7 +211,10 @@ def test_paths_start_where_the_tools_work(hermes: HomeFactory) -> None:
         register_task_env_overrides('t2', {{'cwd': {str(other)!r}}})
         edited = stage.agent(enabled_toolsets=['file'])
         stage.say(edited, 'go', Reply(tool_calls=(write('a.txt'),)), task_id='t2')
-        report(moved=moved, edited=seen)
+        edited_calls, _ = list(seen), seen.clear()
+        from model_tools import handle_function_call
+        handle_function_call('write_file', {{'path': 'b.txt', 'content': 'x'}}, task_id='t2')
+        report(moved=moved, edited=edited_calls, outside=seen)
         """,
     )
     project = str(home.project)
@@ -222,6 +225,9 @@ def test_paths_start_where_the_tools_work(hermes: HomeFactory) -> None:
     assert list((home.project / "infra").iterdir()) == []
     assert facts["edited"] == [["write_file", str(other), str(other)]]
     assert (other / "a.txt").exists()
+    # A call from outside of any turn that names its task starts there too.
+    assert facts["outside"] == [["write_file", str(other), str(other)]]
+    assert (other / "b.txt").exists()
 
 
 def test_a_search_that_would_run_programs(hermes: HomeFactory) -> None:

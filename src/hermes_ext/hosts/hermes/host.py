@@ -33,17 +33,28 @@ class TurnData:
         request: what was decided on the newest request to the model.
         stopped: the answer that a blocked request gives to every later one of the turn.
         summary: whether the request under way is the one after the iteration limit.
+        stray_task: the task of a call from outside of any turn, which is not to be found by it.
     """
 
-    __slots__ = ("__weakref__", "agent", "call_ids", "request", "stopped", "summary", "verdicts")
+    __slots__ = (
+        "__weakref__",
+        "agent",
+        "call_ids",
+        "request",
+        "stopped",
+        "stray_task",
+        "summary",
+        "verdicts",
+    )
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: Any, stray_task: str | None = None) -> None:
         self.agent = weakref.ref(agent) if agent is not None else lambda: None
         self.verdicts: list[Any] = []
         self.call_ids: set[str] = set()
         self.request: Any = None
         self.stopped: Any = None
         self.summary = False
+        self.stray_task = stray_task
 
 
 class Host:
@@ -148,13 +159,13 @@ class Host:
         directory = session_directory(task_id, session_id)
         turn = self.runtime().turn(
             session_id=session_id,
-            task_id=task_id or None,
             origin="extension",
             interactive=_interactive(),
             cwd=directory,
             project_root=project_of(directory),
         )
-        turn.host = TurnData(None)
+        # Its task id is no way to find it: the task's own next turn would be taken for two.
+        turn.host = TurnData(None, task_id)
         with turn:
             yield turn
 

@@ -142,7 +142,8 @@ def _stray_execution(
         return original(tool_name, args, next_call, **context)
     if the_host.turn_is_over(context):
         return error_result(f"[hermes-ext] {_OVER}")
-    with the_host.stray_turn(str(context.get("session_id") or ""), None) as turn:
+    session_id, task_id = (str(context.get(key) or "") for key in ("session_id", "task_id"))
+    with the_host.stray_turn(session_id, task_id or None) as turn:
         return _gated_execution(turn, original, tool_name, args, next_call, context)
 
 

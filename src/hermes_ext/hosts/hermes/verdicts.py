@@ -90,9 +90,8 @@ class Judge:
         if turn.runtime.refusal is not None:
             refusal = f"[hermes-ext] {turn.runtime.refusal}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
-        outcome = turn.judge_tool_call(
-            tool, args, tool_call_id=call_id, cwd=tool_directory(turn.task_id, turn.directory)
-        )
+        cwd = tool_directory(turn.task_id or turn.host.stray_task, turn.directory)
+        outcome = turn.judge_tool_call(tool, args, tool_call_id=call_id, cwd=cwd)
         if outcome.blocked:
             refusal = f"[{outcome.blocked_by}] {outcome.message}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
