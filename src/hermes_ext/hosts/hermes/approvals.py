@@ -24,7 +24,9 @@ def approver(approve_without_human: bool) -> Callable[[ApprovalRequest], Approva
         gate = _gate()
         if gate is None or not _someone_there():
             return nobody_there(request, approve=approve_without_human)
-        answer = gate(request.tool_name, request.describe(), rule_key=request.rule_key)
+        # Hermes draws a box around the text and does not expect a line to end in it.
+        shown = request.describe().replace("\n", " · ")
+        answer = gate(request.tool_name, shown, rule_key=request.rule_key)
         if isinstance(answer, dict) and answer.get("approved") is True:
             return Approval(approved=True)
         message = answer.get("message") if isinstance(answer, dict) else None
