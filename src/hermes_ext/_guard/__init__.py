@@ -1,0 +1,1 @@
+"""The guard that keeps the agent's own tools off its rules."""

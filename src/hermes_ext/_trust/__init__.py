@@ -1,0 +1,1 @@
+"""A project's own extensions: where they lie, what they are, whether the user trusts them."""
