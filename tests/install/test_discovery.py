@@ -12,7 +12,8 @@ import pytest
 from hermes_ext._hooks.source import Source
 from hermes_ext._install import discovery as _discovery
 from hermes_ext._install.config import read_config
-from hermes_ext._install.discovery import Discovery, Found, bundled_dir, discover, inventory
+from hermes_ext._install.discovery import Discovery, Found, bundled_dir, discover
+from hermes_ext._install.inventory import inventory
 from hermes_ext._install.records import ExtensionRecord, Status
 
 SENTINEL = "from pathlib import Path\nPath(__file__).with_name('imported').touch()\n"

@@ -15,8 +15,8 @@ import pytest
 
 from hermes_ext._hooks.source import Source
 from hermes_ext._install import discovery as _discovery
-from hermes_ext._install.discovery import inventory
 from hermes_ext._install.importing import PREFIX
+from hermes_ext._install.inventory import inventory
 from hermes_ext._install.loader import Loaded, load, unload
 from hermes_ext._install.records import ExtensionRecord, Status
 from hermes_ext._install.snapshot import read_snapshot

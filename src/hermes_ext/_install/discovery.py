@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, read_config, switched_off
+from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._install.manifest import Manifest, incompatibility, name_differs, read_manifest
 from hermes_ext._install.records import (
     RESERVED_KEYS,
@@ -31,8 +31,7 @@ from hermes_ext._install.records import (
     did_you_mean,
     name_fault,
 )
-from hermes_ext._install.settings import fault_status, plain_settings
-from hermes_ext._install.snapshot import Remembered, key_of, read_snapshot, stamp_of
+from hermes_ext._install.snapshot import stamp_of
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "hermes_ext.extensions"
 
-_OFF_IN_VAIN = "extensions.disabled turns off its"
+OFF_IN_VAIN = "extensions.disabled turns off its"
 
 _OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 
@@ -89,26 +88,6 @@ class Standing:
     configured_on: bool
     status: Status | None = None
     reason: str = ""
-
-
-@frozen
-class Inventory:
-    """What is installed, without running any of it; hooks are those that the last load recorded."""
-
-    config: ExtensionsConfig
-    records: tuple[ExtensionRecord, ...]
-    problems: tuple[Problem, ...]
-
-
-def inventory(home: Path, cwd: Path | None = None) -> Inventory:
-    """Records of every extension found or named. Imports nothing of them."""
-    config = read_config(home)
-    discovery = discover(config, home=home, cwd=cwd)
-    remembered = read_snapshot(home)
-    problems, missing = unknown_names(config, discovery.found)
-    records = [_inventory_record(each, config, remembered) for each in discovery.found]
-    told = (*config.problems, *discovery.problems, *manifest_problems(discovery.found), *problems)
-    return Inventory(config, (*records, *missing), told)
 
 
 def discover(
@@ -181,7 +160,7 @@ def load_stamp(found: Found, config: ExtensionsConfig, status: Status) -> int:
 def off_in_vain(config: ExtensionsConfig, name: str, registered: Set[str]) -> tuple[str, ...]:
     """Warnings for hooks that are turned off and that the extension does not have."""
     return tuple(
-        f"{_OFF_IN_VAIN} {hook}, which it does not register"
+        f"{OFF_IN_VAIN} {hook}, which it does not register"
         for hook in sorted(config.hooks_off(name) - registered)
     )
 
@@ -264,40 +243,6 @@ def _turned_off(found: Found, config: ExtensionsConfig) -> str:
 
 def _at(config: ExtensionsConfig, key: str) -> str:
     return f"{printable(config.file)}:{config.line_of(key)}"
-
-
-def _inventory_record(
-    found: Found,
-    config: ExtensionsConfig,
-    remembered: dict[tuple[str, str, str], Remembered],
-) -> ExtensionRecord:
-    stand = standing(found, config)
-    last = remembered.get(key_of(found.source, found.name, found.path))
-    off = config.hooks_off(found.name)
-    known = () if last is None else last.hooks
-    changes: dict[str, Any] = {
-        "hooks": tuple(each for each in known if each.hook not in off),
-        "turned_off": tuple(each for each in known if each.hook in off),
-    }
-    if stand.status is not None:
-        changes |= {"status": stand.status, "reason": stand.reason}
-        return record_of(found, config, configured_on=stand.configured_on, **changes)
-    _, problems = plain_settings(found.name, config, found.manifest)
-    changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
-    if problems:
-        changes["status"] = fault_status(problems, config)
-        changes["reason"] = "; ".join(map(str, problems))
-    elif last is not None and last.stamp != load_stamp(found, config, last.status):
-        changes["reason"] = "changed since it was last loaded"
-    elif last is not None:
-        changes |= {"status": last.status, "reason": last.reason}
-        vain = off_in_vain(config, found.name, {each.hook for each in known})
-        told = {*found.warnings, *vain}
-        changes["warnings"] = (
-            *(w for w in last.warnings if w not in told and not w.startswith(_OFF_IN_VAIN)),
-            *(vain if last.status is Status.ENABLED else ()),
-        )
-    return record_of(found, config, configured_on=True, **changes)
 
 
 def _order(found: Found) -> tuple[int, str, str]:

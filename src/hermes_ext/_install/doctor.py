@@ -14,8 +14,8 @@ from attrs import frozen
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
-from hermes_ext._install.discovery import Inventory, inventory
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
+from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.records import (
     BROKEN,
     HERMES_EXT,

@@ -19,7 +19,7 @@ from attrs import frozen
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists
-from hermes_ext._install.discovery import Inventory, inventory
+from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.records import (
     HERMES_EXT,
     HOOKS,

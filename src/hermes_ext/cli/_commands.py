@@ -12,9 +12,10 @@ from attrs import frozen
 from hermes_ext._hooks.text import printable
 from hermes_ext._install import hermes_home, switches
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
-from hermes_ext._install.discovery import Found, Inventory, discover, inventory
+from hermes_ext._install.discovery import Found, discover
 from hermes_ext._install.doctor import Finding, Severity, advice_on, examine, in_order
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
+from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.records import ExtensionRecord, Prog, Status, canonical_name
 from hermes_ext._install.settings import plain_settings
 from hermes_ext._install.switches import unknown_extension

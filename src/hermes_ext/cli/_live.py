@@ -10,7 +10,7 @@ from attrs import evolve
 from hermes_ext._install.records import ExtensionRecord, HookInfo, Status
 
 if TYPE_CHECKING:
-    from hermes_ext._install.discovery import Inventory
+    from hermes_ext._install.inventory import Inventory
     from hermes_ext.runtime import Runtime
 
 _NEVER_LOADED = frozenset({Status.DISABLED, Status.SHADOWED, Status.MISSING, Status.UNTRUSTED})
