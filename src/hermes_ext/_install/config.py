@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from attrs import Factory, field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -62,6 +62,7 @@ _EFFECTS = {
     "observe": "is only observed",
     "project_may_set": "may be set by projects",
 }
+_SETTING_HINT = 'Write it as in "workflow-guard.plan_path"'
 _ONE_NAME = re.compile(r"[^\s,\[\]{}:'\"]+")
 
 AskWithoutHuman = Literal["block", "approve"]
@@ -126,6 +127,15 @@ class ExtensionsConfig:
     def is_observed(self, name: str) -> bool:
         """Whether `observe` names it."""
         return _names(self.observe, name)
+
+    def project_may_set_path(self, name: str, path: Sequence[str]) -> bool:
+        """Whether `project_may_set` lets a project set this setting of the extension.
+
+        An entry is a name, then keys behind dots: it opens what is at that place and below it. The
+        name ends at the first dot: of an extension called `my.guard` it is written `my-guard`.
+        """
+        target = (canonical_name(name), *path)
+        return any(_opens(entry, target) for entry in self.project_may_set)
 
     def hooks_off(self, name: str) -> frozenset[str]:
         """The hooks that `disabled: ["name:hook"]` turns off."""
@@ -209,9 +219,12 @@ class _Reading:
             section=section,
         )
 
-    def problem(self, node: Node | None, key: str, message: str, hint: str | None = None) -> None:
+    def problem(
+        self, node: Node | int | None, key: str, message: str, hint: str | None = None
+    ) -> None:
         path = f"extensions.{key}" if key else "extensions"
-        self.problems.append(Problem(self.file, line_of(node), path, message, hint))
+        line = node if isinstance(node, int) else line_of(node)
+        self.problems.append(Problem(self.file, line, path, message, hint))
 
     def _section(self, root: Node | None) -> MappingNode | None:
         if not isinstance(root, MappingNode):
@@ -342,7 +355,8 @@ class _Reading:
                 told = f"found {described(item)}, expected a name; not used"
                 self.problem(item, path, told, _quote_hint(item))
             elif key == "project_may_set":
-                names.setdefault(text, text)
+                if self._is_setting(path, item, text):
+                    names.setdefault(text, text)
             elif (name := self._target(key, path, item, text)) is not None:
                 extension, _, hook = name.partition(":")
                 if hook:
@@ -352,6 +366,23 @@ class _Reading:
         if hooks:
             self.values["disabled_hooks"] = MappingProxyType(hooks)
         return tuple(names.values())
+
+    def _is_setting(self, path: str, node: Node, text: str) -> bool:
+        """Whether it is `name`, `name.key…` or such with `.*` at its end; tells where not."""
+        name, *keys = text.split(".")
+        fault = name_fault(name) if "*" not in name else "it has a `*`"
+        if fault:
+            told = f"{text!r} names no extension: {fault}; not used"
+        elif any(not key.strip() for key in keys):
+            told = f"{text!r} has an empty key; not used"
+        elif any("*" in key for key in keys[:-1]) or ("*" in text and keys[-1] != "*"):
+            told = f"{text!r} has a `*` that is not its last part; not used"
+        elif any("[" in key for key in keys):
+            told = f"{text!r} names an item of a list, which is set as a whole; not used"
+        else:
+            return True
+        self.problem(node, path, told, _SETTING_HINT)
+        return False
 
     def _target(self, key: str, path: str, node: Node, text: str) -> str | None:
         """The canonical `name` or `name:hook`, or None and a problem."""
@@ -372,29 +403,51 @@ class _Reading:
         return None
 
     def _settings(self, key: str, key_node: Node, value: Node) -> None:
-        fault = name_fault(key) if isinstance(key_node, ScalarNode) else "it is no text"
-        if fault:
-            hint = did_you_mean(key, RESERVED_KEYS)
-            self.problem(key_node, key, f"is no key and no name of an extension: {fault}", hint)
-            return
-        same = [old for old in self.settings if canonical_name(old) == canonical_name(key)]
-        for old in same:
-            if old != key:
-                self.problem(key_node, key, f"the same extension as `{old}`; the last one counts")
-            del self.settings[old]
-        try:
-            self.settings[key] = plain(value)
-        except Unreadable as error:
-            line = error.line or line_of(value)
-            told = f"cannot be read: {error}"
-            self.problems.append(Problem(self.file, line, f"extensions.{key}", told))
-            # Of no shape that settings can have, so that the extension is refused, not run bare.
-            self.settings[key] = Unreadable(told, line)
+        add_settings(self.settings, key, key_node, value, self.problem)
+
+
+class Tell(Protocol):
+    """How a problem of a node is told: the node, its key, the message, a hint."""
+
+    def __call__(
+        self, node: Node | int | None, key: str, message: str, hint: str | None = None
+    ) -> None: ...
+
+
+def add_settings(
+    settings: dict[str, Any], key: str, key_node: Node, value: Node, tell: Tell
+) -> None:
+    """Put what stands under the name of an extension into `settings`, or tell why not."""
+    fault = name_fault(key) if isinstance(key_node, ScalarNode) else "it is no text"
+    if fault:
+        hint = did_you_mean(key, RESERVED_KEYS)
+        tell(key_node, key, f"is no key and no name of an extension: {fault}", hint)
+        return
+    for old in [old for old in settings if canonical_name(old) == canonical_name(key)]:
+        if old != key:
+            tell(key_node, key, f"the same extension as `{old}`; the last one counts")
+        del settings[old]
+    try:
+        settings[key] = plain(value)
+    except Unreadable as error:
+        line = error.line or line_of(value)
+        told = f"cannot be read: {error}"
+        tell(line, key, told)
+        # Of no shape that settings can have, so that the extension is refused, not run bare.
+        settings[key] = Unreadable(told, line)
 
 
 def _names(written: tuple[str, ...], name: str) -> bool:
     canonical = canonical_name(name)
     return any(canonical_name(each) == canonical for each in written)
+
+
+def _opens(entry: str, target: tuple[str, ...]) -> bool:
+    name, *keys = entry.split(".")
+    place = (canonical_name(name), *keys)
+    if place[-1] == "*":
+        return len(target) >= len(place) and target[: len(place) - 1] == place[:-1]
+    return target[: len(place)] == place
 
 
 def _respelled(key: str, node: Node) -> str:

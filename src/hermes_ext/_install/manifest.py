@@ -12,6 +12,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.records import Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
+    Document,
     Unreadable,
     described,
     is_null,
@@ -19,6 +20,7 @@ from hermes_ext._install.yaml_nodes import (
     kind_of,
     line_of,
     node_at,
+    parse_document,
     plain,
     read_document,
     repeated_keys,
@@ -69,11 +71,18 @@ def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of an extension's folder, None without one. Raises nothing about its content."""
     file = folder / MANIFEST_FILE
     document = read_document(file)
-    if not document.exists:
-        return None
+    return _manifest(document) if document.exists else None
+
+
+def parse_manifest(file: Path, raw: bytes) -> Manifest:
+    """The same of bytes that were read before; `file` is only what problems name."""
+    return _manifest(parse_document(file, raw))
+
+
+def _manifest(document: Document) -> Manifest:
     if document.fault is not None:
-        return Manifest(file, problems=(document.fault,))
-    return _Reading(file).manifest(document.root)
+        return Manifest(document.file, problems=(document.fault,))
+    return _Reading(document.file).manifest(document.root)
 
 
 def installed_version(distribution: str) -> str | None:

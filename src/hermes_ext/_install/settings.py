@@ -21,41 +21,288 @@ from types import MappingProxyType
 from typing import Any
 
 import attrs
+from attrs import evolve, field, frozen
 
+from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import ExtensionsConfig
-from hermes_ext._install.manifest import Manifest
-from hermes_ext._install.records import Problem, Status, did_you_mean
+from hermes_ext._install.manifest import MANIFEST_FILE, Manifest
+from hermes_ext._install.project_settings import ProjectSettings
+from hermes_ext._install.records import Problem, Status, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import Unreadable
 
 _SHOWN = 200
 
+_DEFAULT = "default"
+
 _Path = tuple[str | int, ...]
+_Origins = Mapping[tuple[str, ...], str]
+
+
+@frozen
+class Merged:
+    """An extension's settings out of what its defaults, the user and the project say.
+
+    problems: why they cannot be used. warnings: what of the project was ignored. origins: where
+    each value is from that is no mapping with something in it: "default", or "config.yaml:12".
+    """
+
+    values: dict[str, Any]
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    origins: _Origins = MappingProxyType({})
+    _layers: _Layers | None = field(default=None, repr=False, eq=False)
+
+
+def merged_settings(
+    name: str,
+    config: ExtensionsConfig,
+    manifest: Manifest | None = None,
+    project: ProjectSettings | None = None,
+    *,
+    own: bool = False,
+    guard: bool = True,
+) -> Merged:
+    """Defaults, over them what the user says, over that what the project may say.
+
+    Mappings are merged key by key, other values replaced. own: the extension is the project's.
+    guard: it has a guard, or nobody knows; then the project sets only what `project_may_set`
+    opens. Where the project's part makes the settings of somebody else's extension wrong, that
+    part is left out; its own extension is refused.
+    """
+    layers = _Layers.of(name, config, manifest, project, own=own, limited=guard and not own)
+    if layers.problems:
+        return Merged({}, layers.problems, layers.warnings, layers=layers)
+    values, problems = layers.checked()
+    if problems and layers.project and not own:
+        layers = layers.without_project(problems)
+        values, problems = layers.checked()
+    return Merged(values, problems, layers.warnings, layers.origins(values), layers)
+
+
+def typed_settings(cls: type, merged: Merged) -> tuple[Any, Merged]:
+    """An instance of an attrs class, and the settings with what the class adds to them.
+
+    The instance is None where `problems` says why. As with a schema, the project's part is left
+    out where it makes the settings of somebody else's extension wrong.
+    """
+    layers = merged._layers
+    assert layers is not None
+    given, value, wrong = layers.instance(cls, merged.values)
+    if wrong is not None and layers.project and not layers.own:
+        layers = layers.without_project((layers.told(wrong.path, str(wrong), wrong.hint),))
+        values, _ = layers.checked()
+        merged = Merged(values, (), layers.warnings, layers=layers)
+        given, value, wrong = layers.instance(cls, values)
+    problems = () if wrong is None else (layers.told(wrong.path, str(wrong), wrong.hint),)
+    values = _with_class_defaults(cls, given)
+    return value, evolve(merged, values=values, problems=problems, origins=layers.origins(values))
 
 
 def plain_settings(
     name: str, config: ExtensionsConfig, manifest: Manifest | None = None
 ) -> tuple[dict[str, Any], tuple[Problem, ...]]:
-    """The settings as plain values with the schema's defaults, and what is wrong with them."""
-    told = _Told(name, config)
-    raw = config.settings_of(name)
-    if raw is None:
-        raw = {}
-    if isinstance(raw, Unreadable):
-        return {}, (Problem(config.file, raw.line, told.key(()), str(raw)),)
-    if not isinstance(raw, dict):
-        wrong = f"found {_shown(raw)}, expected a mapping of settings"
-        return {}, (told.problem((), wrong),)
-    if manifest is None or manifest.config is None:
-        return raw, ()
-    fault = schema_fault(manifest)
-    if fault is not None:
-        return raw, (fault,)
-    return _by_schema(raw, manifest, told)
+    """The settings without those of a project, and what is wrong with them."""
+    merged = merged_settings(name, config, manifest)
+    return merged.values, merged.problems
 
 
 def fault_status(problems: Sequence[Problem], config: ExtensionsConfig) -> Status:
     """What an extension is whose settings have these problems: the user's fault, or its own."""
-    return Status.CONFIG_ERROR if problems[0].file == config.file else Status.LOAD_ERROR
+    own = problems[0].file.name == MANIFEST_FILE and problems[0].file != config.file
+    return Status.LOAD_ERROR if own else Status.CONFIG_ERROR
+
+
+@frozen
+class _Layers:
+    """What is merged into the settings of one extension.
+
+    user, project: as written, the project's without what it may not set. problems: why there is
+    nothing to merge.
+    """
+
+    name: str
+    config: ExtensionsConfig
+    manifest: Manifest | None
+    file: ProjectSettings | None
+    own: bool
+    user: dict[str, Any]
+    project: dict[str, Any]
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        config: ExtensionsConfig,
+        manifest: Manifest | None,
+        file: ProjectSettings | None,
+        *,
+        own: bool,
+        limited: bool,
+    ) -> _Layers:
+        user, problem = _section(config, name, "extensions.")
+        layers = cls(name, config, manifest, file, own, user, {}, (problem,) if problem else ())
+        if file is None or problem:
+            return layers
+        if own and not file.readable:
+            return evolve(layers, problems=file.problems)
+        project, problem = _section(file, name, "")
+        if problem and own:
+            return evolve(layers, problems=(problem,))
+        if problem:
+            hint = problem.hint
+            ignored = evolve(problem, message=f"{problem.message}; ignored", hint=hint)
+            return evolve(layers, warnings=(ignored,))
+        layers = evolve(layers, project=project)
+        return layers._opened() if limited else layers
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """The defaults with what the user says."""
+        filled: dict[str, Any] = _with_defaults(self._schema, self.user)
+        return filled
+
+    @property
+    def _schema(self) -> Any:
+        return None if self.manifest is None else self.manifest.config
+
+    def _opened(self) -> _Layers:
+        """The same without what the user lets no project set."""
+        closed: list[tuple[str, ...]] = []
+        kept = self._open(self.project, self.base, (), closed)
+        return evolve(self, project=kept, warnings=tuple(map(self._closed, closed)))
+
+    def _open(
+        self,
+        given: Mapping[str, Any],
+        base: Mapping[str, Any],
+        above: tuple[str, ...],
+        closed: list[tuple[str, ...]],
+    ) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for key, value in given.items():
+            place = (*above, key)
+            below = base.get(key, {})
+            if self.config.project_may_set_path(self.name, place):
+                kept[key] = value
+            # Only into a mapping: a key that is open does not open the value that it would replace.
+            elif isinstance(value, dict) and value and isinstance(below, dict):
+                open_below = self._open(value, below, place, closed)
+                kept |= {key: open_below} if open_below else {}
+            else:
+                closed.append(place)
+        return kept
+
+    def _closed(self, place: tuple[str, ...]) -> Problem:
+        assert self.file is not None
+        written = self.file.written(self.name) or self.name
+        key = ".".join((written, *place))
+        told = "a project sets this only if you let it, because the extension has a guard; ignored"
+        opening = ".".join((canonical_name(self.name), *place))
+        hint = f'To let it, add "{opening}" to extensions.project_may_set in '
+        line = self.file.line_of(written, *place)
+        return Problem(self.file.file, line, key, told, hint + printable(self.config.file))
+
+    def without_project(self, problems: tuple[Problem, ...]) -> _Layers:
+        """The same with the user's part alone; `problems` are those that the project's makes."""
+        assert self.file is not None
+        written = self.file.written(self.name) or self.name
+        there = [each for each in problems if each.file == self.file.file] or [
+            Problem(self.file.file, self.file.line_of(written), written, each.message, each.hint)
+            for each in problems
+        ]
+        told = "; so nothing of what this project sets for the extension counts"
+        warnings = (evolve(each, message=each.message + told) for each in there)
+        return evolve(self, project={}, warnings=(*self.warnings, *warnings))
+
+    def checked(self) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+        """The merged values with the schema's defaults, and what is wrong with them."""
+        value = _over(self.base, self.project)
+        if self.manifest is None or self.manifest.config is None:
+            return value, ()
+        fault = schema_fault(self.manifest)
+        if fault is not None:
+            return value, (fault,)
+        return _by_schema(_with_defaults(self._schema, value), self)
+
+    def instance(
+        self, cls: type, values: dict[str, Any]
+    ) -> tuple[dict[str, Any], Any, _Wrong | None]:
+        """What the instance is made of, the instance or None, and what is wrong."""
+        given = values if self.own else _reached(_with_class_defaults(cls, self.base), self)
+        try:
+            return given, _instance(cls, given, ()), None
+        except _Wrong as wrong:
+            return given, None, wrong
+
+    def told(self, path: _Path, message: str, hint: str | None = None) -> Problem:
+        """A problem of the value at this path, in the file that it stands in."""
+        source, prefix = self._source(path)
+        written = source.written(self.name) or self.name
+        key = "".join([prefix, written, *_steps(path)])
+        return Problem(source.file, source.line_of(written, *path), key, message, hint)
+
+    def _source(self, path: _Path) -> tuple[ExtensionsConfig | ProjectSettings, str]:
+        if self.file is not None and self.file.written(self.name) is not None:
+            if _reaches(self.project, path) and path:
+                return self.file, ""
+            if self.own and not (path and _reaches(self.user, path)):
+                return self.file, ""
+        return self.config, "extensions."
+
+    def origins(self, values: Mapping[str, Any]) -> _Origins:
+        """Where each value is from that is no mapping with something in it."""
+        return MappingProxyType({path: self._origin(path) for path in _leaves(values, ())})
+
+    def _origin(self, path: tuple[str, ...]) -> str:
+        if _reaches(self.project, path):
+            assert self.file is not None
+            line = self.file.line_of(self.file.written(self.name) or "", *path)
+            return f"{self.file.file.parent.name}/{self.file.file.name}:{line}"
+        if _reaches(self.user, path):
+            line = self.config.line_of(self.config.written(self.name) or "", *path)
+            return f"{self.config.file.name}:{line}"
+        return _DEFAULT
+
+
+def _section(
+    source: ExtensionsConfig | ProjectSettings, name: str, prefix: str
+) -> tuple[dict[str, Any], Problem | None]:
+    """What a file says of the extension, or what is wrong with all of that."""
+    raw = source.settings_of(name)
+    if raw is None or isinstance(raw, dict):
+        return raw or {}, None
+    written = source.written(name) or name
+    if isinstance(raw, Unreadable):
+        return {}, Problem(source.file, raw.line, prefix + written, str(raw))
+    told = f"found {_shown(raw)}, expected a mapping of settings"
+    return {}, Problem(source.file, source.line_of(written), prefix + written, told)
+
+
+def _over(below: Any, above: Any) -> Any:
+    """`above` in the place of `below`; two mappings key by key."""
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    return below | {
+        key: _over(below[key], value) if key in below else value for key, value in above.items()
+    }
+
+
+def _reaches(value: Any, path: _Path) -> bool:
+    for step in path:
+        if not _has(value, step):
+            return False
+        value = value[step]
+    return True
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(value, Mapping) and (value or not path):
+        for key, below in value.items():
+            yield from _leaves(below, (*path, str(key)))
+    else:
+        yield path
 
 
 def schema_fault(manifest: Manifest) -> Problem | None:
@@ -79,11 +326,9 @@ def structured(
     cls: type, raw: Mapping[str, Any], name: str, config: ExtensionsConfig
 ) -> tuple[Any, tuple[Problem, ...]]:
     """An instance of an attrs class made of plain settings, or None and what is wrong."""
-    told = _Told(name, config)
-    try:
-        return _instance(cls, raw, ()), ()
-    except _Wrong as wrong:
-        return None, (told.problem(wrong.path, str(wrong), wrong.hint),)
+    layers = _Layers(name, config, None, None, False, dict(raw), {})
+    value, merged = typed_settings(cls, Merged(layers.user, layers=layers))
+    return value, merged.problems
 
 
 def settings_class(module: object, package: str) -> type | None:
@@ -106,49 +351,36 @@ def read_only(value: Any) -> Any:
     return value
 
 
-class _Told:
-    """Makes problems of one extension's settings."""
-
-    def __init__(self, name: str, config: ExtensionsConfig) -> None:
-        self.config = config
-        self.written = config.written(name) or name
-
-    def key(self, path: Sequence[str | int]) -> str:
-        return "".join(["extensions.", self.written, *_steps(path)])
-
-    def problem(self, path: Sequence[str | int], message: str, hint: str | None = None) -> Problem:
-        line = self.config.line_of(self.written, *path)
-        return Problem(self.config.file, line, self.key(path), message, hint)
-
-
 def _steps(path: Sequence[str | int]) -> Iterator[str]:
     return (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
 
 
 def _by_schema(
-    raw: dict[str, Any], manifest: Manifest, told: _Told
+    value: dict[str, Any], layers: _Layers
 ) -> tuple[dict[str, Any], tuple[Problem, ...]]:
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
     from referencing import Registry
     from referencing.exceptions import Unresolvable
 
-    schema = manifest.config or {}
-    value = _with_defaults(schema, raw)
+    assert layers.manifest is not None
+    schema = layers.manifest.config or {}
     # The registry is closed: without it an unknown `$ref` would be fetched from the network.
     validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
     try:
         errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
     except Unresolvable as error:
-        return value, (told.problem((), f"the schema refers to {error.ref!r}, which is nowhere"),)
+        told = f"the schema refers to {error.ref!r}, which is nowhere"
+        return value, (layers.told((), told),)
+    written = _over(layers.user, layers.project)
     return value, tuple(
-        _of_default(problem, path, raw, manifest) or problem
+        _of_default(problem, path, written, layers.manifest) or problem
         for error in errors
-        for path, problem in _schema_problems(error, told)
+        for path, problem in _schema_problems(error, layers)
     )
 
 
-def _schema_problems(error: Any, told: _Told) -> Iterator[tuple[_Path, Problem]]:
+def _schema_problems(error: Any, layers: _Layers) -> Iterator[tuple[_Path, Problem]]:
     """What an error says, each with the path of the value that is wrong."""
     path = tuple(error.absolute_path)
     if error.validator == "additionalProperties" and error.validator_value is False:
@@ -156,13 +388,13 @@ def _schema_problems(error: Any, told: _Told) -> Iterator[tuple[_Path, Problem]]
         for extra in sorted(set(error.instance) - set(known)):
             if repr(extra) in error.message:
                 place = (*path, extra)
-                yield place, told.problem(place, "is not a setting", _near(extra, known))
+                yield place, layers.told(place, "is not a setting", _near(extra, known))
     elif error.validator == "type":
         wanted = error.validator_value
         names = wanted if isinstance(wanted, str) else " or ".join(wanted)
-        yield path, told.problem(path, f"found {_shown(error.instance)}, expected {names}")
+        yield path, layers.told(path, f"found {_shown(error.instance)}, expected {names}")
     else:
-        yield path, told.problem(path, _cut(error.message))
+        yield path, layers.told(path, _cut(error.message))
 
 
 def _of_default(problem: Problem, path: _Path, raw: Any, manifest: Manifest) -> Problem | None:
@@ -211,6 +443,57 @@ def _with_defaults(schema: Any, value: Any) -> Any:
         if key in filled:
             filled[key] = _with_defaults(below, filled[key])
     return filled
+
+
+def _with_class_defaults(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`given`, with the class's defaults as plain values; those that need an instance are out."""
+    hints = _hints(cls)
+    filled = dict(given)
+    for each in attrs.fields(cls):
+        key, default = each.alias, each.default
+        if key in given:
+            below = hints.get(each.name)
+            if isinstance(given[key], dict) and inspect.isclass(below) and attrs.has(below):
+                filled[key] = _with_class_defaults(below, given[key])
+        elif each.init and default is not attrs.NOTHING:
+            if not isinstance(default, attrs.Factory):  # type: ignore[arg-type] # a function to mypy
+                filled[key] = _plain(default)
+            elif not default.takes_self:
+                filled[key] = _plain(default.factory())
+    return filled
+
+
+def _plain(value: Any) -> Any:
+    """The value as a settings file would hold it, as far as there is a way."""
+    if attrs.has(type(value)):
+        fields = (each for each in attrs.fields(type(value)) if each.init)
+        return {each.alias: _plain(getattr(value, each.name)) for each in fields}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | Set):
+        return [_plain(each) for each in value]
+    if isinstance(value, enum.Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
+
+
+def _reached(full: Mapping[str, Any], layers: _Layers) -> dict[str, Any]:
+    """The values to make an instance of: those that are written, and the defaults around them.
+
+    A mapping of the project is merged into the class's default, of which it may set a part only;
+    what nobody has written is left to the class.
+    """
+
+    def reached(full: Mapping[str, Any], base: dict[str, Any], project: Any) -> dict[str, Any]:
+        filled = dict(base)
+        for key, value in project.items():
+            if not isinstance(value, dict) or not isinstance(full.get(key), dict):
+                continue
+            filled[key] = reached(full[key], base[key], value) if key in base else full[key]
+        return filled
+
+    values: dict[str, Any] = _over(reached(full, layers.base, layers.project), layers.project)
+    return values
 
 
 class _Wrong(Exception):  # noqa: N818 - never leaves this module

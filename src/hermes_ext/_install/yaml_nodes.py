@@ -52,6 +52,11 @@ def read_document(file: Path) -> Document:
         return Document(file, exists=False)
     except OSError as error:
         return _faulty(file, None, f"cannot be read: {error.strerror or error}")
+    return parse_document(file, raw)
+
+
+def parse_document(file: Path, raw: bytes) -> Document:
+    """The same of bytes that were read before; `file` is only what problems name."""
     if raw.startswith(_WIDE) or b"\0" in raw:
         return _faulty(file, None, "is UTF-16 or binary, expected UTF-8", "Save it as UTF-8")
     try:
