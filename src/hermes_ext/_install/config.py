@@ -40,6 +40,7 @@ from hermes_ext._install.yaml_nodes import (
     read_document,
     repeated_keys,
     text_of,
+    value_of,
 )
 
 __all__ = [
@@ -283,7 +284,7 @@ class _Reading:
             self._priorities(node)
 
     def _bool(self, key: str, node: Node) -> None:
-        value = plain(node) if kind_of(node) == "bool" else None
+        value = value_of(node, "bool")
         if isinstance(value, bool):
             self.values[key] = value
             return
@@ -301,7 +302,7 @@ class _Reading:
         self.problem(node, key, f"{told}; taken as {known[0]}", did_you_mean(word, known))
 
     def _state_days(self, node: Node) -> None:
-        value = plain(node) if kind_of(node) in {"int", "float"} else None
+        value = value_of(node, "int", "float")
         if isinstance(value, int | float) and math.isfinite(value) and value > 0:
             self.values["state_days"] = value
             return
@@ -327,8 +328,9 @@ class _Reading:
             name = self._target("priorities", f"priorities.{key}", key_node, key)
             if name is None:
                 continue
-            if kind_of(value) == "int":
-                found[name] = plain(value)
+            number = value_of(value, "int")
+            if number is not None:
+                found[name] = number
             else:
                 told = f"found {described(value)}, expected a whole number; not used"
                 self.problem(value, f"priorities.{key}", told)

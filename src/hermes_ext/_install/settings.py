@@ -230,7 +230,8 @@ class _Layers:
         self, cls: type, values: dict[str, Any]
     ) -> tuple[dict[str, Any], Any, _Wrong | None]:
         """What the instance is made of, the instance or None, and what is wrong."""
-        given = values if self.own else _reached(_with_class_defaults(cls, self.base), self)
+        base = self.base
+        given = _over(_reached(_with_class_defaults(cls, base), base, self.project), values)
         try:
             return given, _instance(cls, given, ()), None
         except _Wrong as wrong:
@@ -456,7 +457,7 @@ def _with_class_defaults(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(given[key], dict) and inspect.isclass(below) and attrs.has(below):
                 filled[key] = _with_class_defaults(below, given[key])
         elif each.init and default is not attrs.NOTHING:
-            if not isinstance(default, attrs.Factory):  # type: ignore[arg-type] # a function to mypy
+            if not isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a function to mypy
                 filled[key] = _plain(default)
             elif not default.takes_self:
                 filled[key] = _plain(default.factory())
@@ -477,23 +478,16 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _reached(full: Mapping[str, Any], layers: _Layers) -> dict[str, Any]:
-    """The values to make an instance of: those that are written, and the defaults around them.
+def _reached(full: Mapping[str, Any], base: Mapping[str, Any], project: Any) -> dict[str, Any]:
+    """`base`, with what `full` has where a mapping of the project is merged into a default.
 
-    A mapping of the project is merged into the class's default, of which it may set a part only;
-    what nobody has written is left to the class.
+    A project may be let to set a part of such a mapping only; the rest of it stays.
     """
-
-    def reached(full: Mapping[str, Any], base: dict[str, Any], project: Any) -> dict[str, Any]:
-        filled = dict(base)
-        for key, value in project.items():
-            if not isinstance(value, dict) or not isinstance(full.get(key), dict):
-                continue
-            filled[key] = reached(full[key], base[key], value) if key in base else full[key]
-        return filled
-
-    values: dict[str, Any] = _over(reached(full, layers.base, layers.project), layers.project)
-    return values
+    filled = dict(base)
+    for key, value in project.items():
+        if isinstance(value, dict) and isinstance(full.get(key), dict):
+            filled[key] = _reached(full[key], base[key], value) if key in base else full[key]
+    return filled
 
 
 class _Wrong(Exception):  # noqa: N818 - never leaves this module

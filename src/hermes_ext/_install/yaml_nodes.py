@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +19,8 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONSTRUCTOR: Any = yaml.constructor.SafeConstructor  # typed in some versions and not in others
 _DEPTH = 100  # settings need a handful of levels, and Python's stack ends at some hundreds
 _DEEP = 200
+_MANY = 100_000  # values that one section may stand for; aliases of aliases make millions of a few
+_DIGITS = 100
 _DEEP_LINE = re.compile(rf"^[ \t?:-]{{{_DEEP}}}", re.MULTILINE)
 _BRACKETS = re.compile(r"[][{}]")
 _TAG = "tag:yaml.org,2002:"
@@ -68,10 +69,30 @@ def parse_document(file: Path, raw: bytes) -> Document:
     return _composed(file, text)
 
 
+class _Composing(yaml.SafeLoader):
+    """The loader for what may be nested deeply, which libyaml and Python's stack do not bear."""
+
+    depth = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        loader: Any = self  # typed in some versions of PyYAML's stubs only
+        self.depth += 1
+        if self.depth > _DEEP:
+            raise Unreadable("is nested too deeply", loader.peek_event().start_mark.line + 1)
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
+
+
 def _composed(file: Path, text: str) -> Document:
     try:
-        loader = yaml.SafeLoader if _may_be_deep(text) else _LOADER
-        return Document(file, yaml.compose(text, Loader=loader))
+        root = yaml.compose(text, Loader=_Composing if _may_be_deep(text) else _LOADER)
+        if "<<" in text:
+            _merge_all(root)
+        return Document(file, root)
+    except Unreadable as error:
+        return _faulty(file, error.line, str(error))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
@@ -87,7 +108,7 @@ def _composed(file: Path, text: str) -> Document:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Whether things may be nested beyond what libyaml takes: some versions end the process there.
+    """Whether things may be nested beyond what libyaml bears: some versions end the process there.
 
     Brackets in texts count too, which costs no more than the slower loader.
     """
@@ -126,12 +147,21 @@ def line_of(node: Node | None) -> int | None:
 
 def kind_of(node: Node) -> str:
     """`str`, `bool`, `int`, `float`, `null`, `timestamp`, `seq`, `map`, or another tag."""
-    return str(node.tag).removeprefix(_TAG)
+    kind = str(node.tag).removeprefix(_TAG)
+    return "str" if kind == "value" else kind  # a plain `=`
 
 
 def is_null(node: Node | None) -> bool:
     """Whether there is nothing, or an explicit null."""
     return node is None or (isinstance(node, ScalarNode) and kind_of(node) == "null")
+
+
+def value_of(node: Node, *kinds: str) -> Any:
+    """The value of a scalar of one of these kinds, None for anything else."""
+    try:
+        return _scalar(node) if isinstance(node, ScalarNode) and kind_of(node) in kinds else None
+    except Unreadable:
+        return None
 
 
 def text_of(node: Node) -> str | None:
@@ -157,30 +187,67 @@ def items_of(node: MappingNode) -> Iterator[tuple[str, Node, Node]]:
     """(key, key's node, value's node); keys as they are written, so `on` stays "on".
 
     YAML 1.1 reads a bare `on` as true, and a program that saves the file anew writes `true`.
-    Keys that are no scalars come as "". Merge keys (`<<`) are resolved.
+    Keys that are no scalars come as "".
     """
-    if any(kind_of(key) == "merge" for key, _ in node.value):
-        with contextlib.suppress(yaml.YAMLError):  # a faulty merge is told where values are made
-            _CONSTRUCTOR().flatten_mapping(node)
     for key, value in node.value:
         yield str(key.value) if isinstance(key, ScalarNode) else "", key, value
 
 
+def _merge_all(root: Node | None) -> None:
+    """Put the pairs that merge keys (`<<`) stand for in their places. Raises Unreadable.
+
+    PyYAML's own way repeats what is merged more than once, and knows no end to it.
+    """
+    left = [root]
+    seen: set[int] = set()
+    while left:
+        node = left.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, MappingNode):
+            _merge(node, 0)
+            left += (part for pair in node.value for part in pair)
+        elif isinstance(node, SequenceNode):
+            left += node.value
+
+
+def _merge(node: MappingNode, depth: int) -> None:
+    merging = [(key, value) for key, value in node.value if kind_of(key) == "merge"]
+    if not merging:
+        return
+    if depth > _DEPTH:
+        raise Unreadable("is no valid YAML: too many merge keys in a row", line_of(node))
+    own = [pair for pair in node.value if kind_of(pair[0]) != "merge"]
+    node.value = own  # before what is merged is looked at, which may be this mapping itself
+    taken = {_identity(key) for key, _ in own}
+    merged: dict[Any, tuple[Node, Node]] = {}
+    for key, value in reversed(merging):
+        for part in value.value if isinstance(value, SequenceNode) else [value]:
+            if not isinstance(part, MappingNode):
+                told = f"is no valid YAML: `<<` takes mappings, found {described(part)}"
+                raise Unreadable(told, line_of(key))
+            _merge(part, depth + 1)
+            for pair in part.value:
+                merged.setdefault(_identity(pair[0]), pair)
+    node.value = [*(pair for key, pair in merged.items() if key not in taken), *own]
+
+
+def _identity(key: Node) -> Any:
+    return str(key.value) if isinstance(key, ScalarNode) else id(key)
+
+
 def plain(node: Node | None) -> Any:
     """Dicts (with keys as written), lists and scalars. Raises Unreadable."""
-    try:
-        return _plain(node, ())
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise Unreadable(_told(error), None if mark is None else mark.line + 1) from error
-    except (ValueError, OverflowError) as error:
-        # A timestamp such as 2024-99-99 matches the pattern and is none.
-        raise Unreadable(str(error), line_of(node)) from error
+    return _plain(node, (), [0])
 
 
-def _plain(node: Node | None, above: tuple[int, ...]) -> Any:
+def _plain(node: Node | None, above: tuple[int, ...], count: list[int]) -> Any:
+    count[0] += 1
+    if count[0] > _MANY:
+        raise Unreadable(f"stands for more than {_MANY:,} values", line_of(node))
     if node is None or isinstance(node, ScalarNode):
-        return None if node is None else _CONSTRUCTOR().construct_object(node)
+        return None if node is None else _scalar(node)
     if id(node) in above or len(above) > _DEPTH:
         told = "contains itself" if id(node) in above else "is nested too deeply"
         raise Unreadable(told, line_of(node))
@@ -188,9 +255,31 @@ def _plain(node: Node | None, above: tuple[int, ...]) -> Any:
         raise Unreadable(f"the tag {kind_of(node)} is not supported", line_of(node))
     below = (*above, id(node))
     if isinstance(node, SequenceNode):
-        return [_plain(item, below) for item in node.value]
+        return [_plain(item, below, count) for item in node.value]
     assert isinstance(node, MappingNode)
-    return {key: _plain(value, below) for key, _, value in items_of(node)}
+    for key, _ in node.value:
+        if not isinstance(key, ScalarNode):
+            raise Unreadable(f"a key is {described(key)}, expected text", line_of(key))
+    return {key: _plain(value, below, count) for key, _, value in items_of(node)}
+
+
+def _scalar(node: ScalarNode) -> Any:
+    kind = kind_of(node)
+    if kind == "str":
+        return str(node.value)
+    if kind in {"int", "float"} and len(node.value) > _DIGITS:
+        raise Unreadable("the number is too long", line_of(node))
+    try:
+        return _CONSTRUCTOR().construct_object(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise Unreadable(_told(error), None if mark is None else mark.line + 1) from error
+    except (ArithmeticError, ValueError) as error:
+        # A timestamp such as 2024-99-99 matches the pattern and is none.
+        raise Unreadable(str(error), line_of(node)) from error
+    except (AttributeError, LookupError, TypeError) as error:
+        # PyYAML takes what has an explicit tag, such as `!!bool perhaps`, for what the tag says.
+        raise Unreadable(f"{node.value!r} is no {kind}", line_of(node)) from error
 
 
 def node_at(node: Node | None, path: Sequence[str | int]) -> Node | None:
@@ -232,7 +321,7 @@ def _repeated(
         for key, value in node.value:
             name = str(key.value) if isinstance(key, ScalarNode) else ""
             below = f"{path}.{name}" if path else name
-            if name in first and kind_of(key) != "merge":
+            if name in first:
                 yield below, line_of(key), line_of(first[name])
             first.setdefault(name, key)
             yield from _repeated(value, below, seen, depth - 1)
