@@ -129,11 +129,17 @@ def test_null_means_the_default_for_every_key(tmp_path):
     ("value", "names", "expected"),
     [
         ("[a]", ("a",), ""),
-        ("a", ("a",), "found the string 'a', expected a list of names; taken as that one name"),
-        ("'[a]'", (), "Take the quotes around the list away"),
-        ("'a, b'", (), "Write `on: [a, b]`"),
-        ("{a: true}", (), "found a mapping, expected a list of names; so nothing is on"),
-        ("{a: {}}", (), "Write `on: [a]`"),
+        (
+            "a",
+            ("a",),
+            "found the string 'a', expected a list of names; taken as a. Write `on: [a]`",
+        ),
+        ("'[a]'", ("a",), "taken as a. Take the quotes around the list away"),
+        ("a, b", ("a", "b"), "taken as a, b. Write `on: [a, b]`"),
+        ("{a: true, b: false}", ("a",), "found a mapping, expected a list of names; taken as a."),
+        ("{a: {}}", ("a",), "Write `on: [a]`"),
+        ("a/b", (), "found the string 'a/b', expected a list of names; so nothing is on"),
+        ("'[]'", (), "so nothing is on. Take the quotes around the list away"),
         ("null", (), ""),
         ("[]", (), ""),
         ("[1, no, a]", ("a",), 'YAML reads no as a bool; if it is a name, write "no"'),
@@ -142,6 +148,7 @@ def test_null_means_the_default_for_every_key(tmp_path):
         ("true", (), "found the boolean 'true', expected a list of names"),
         ("[a/b, '../x', '']", (), "names no extension"),
         ("['a:before_llm_call']", (), "names one hook"),
+        ("['!!bool perhaps', !!bool perhaps]", ("!!bool perhaps",), "found the boolean 'perhaps'"),
     ],
 )
 def test_on_is_a_list_or_a_problem(tmp_path, value, names, expected):
@@ -181,11 +188,22 @@ def test_a_malformed_list_never_loosens_a_rule(tmp_path, key, value):
         ("state_days: .inf", "expected a number of days above 0; taken as 30"),
         ("state_days: '30'", "found the string '30', expected a number of days"),
         ("priorities: [a]", "found a list, expected a mapping of names to numbers"),
+        ("state_days: !!int x", "found the number 'x', expected a number of days"),
+        ("enabled: !!bool perhaps", "found the boolean 'perhaps', expected true or false"),
+        (f"state_days: {'1' * 5000}", "expected a number of days above 0; taken as 30"),
+        ("priorities: {a: !!int x}", "extensions.priorities.a: found the number 'x'"),
+        ("priorities: {a_b: 1, a-b: 2}", "priorities.a-b: the same extension as `a_b`"),
         ("priorities: {a: high}", "extensions.priorities.a: found the string 'high'"),
         ("priorities: {'a:before_llm': 1}", 'Did you mean "before_llm_call"?'),
         ("disabled: ['a:intercept_toolcall']", 'Did you mean "intercept_tool_call"?'),
+        (
+            "disabled: [a: intercept_tool_call]",
+            'not used. If it is one hook of an extension, write "a:intercept_tool_call"',
+        ),
+        ("disabled: 'a:before_llm_call'", "so nothing is disabled"),
         ("on: [a]\n  on: [b]", "extensions.on: given twice (first in line 2); the last one counts"),
         ("a: {b: 1, b: 2}", "extensions.a.b: given twice"),
+        ("project-local: no", 'Did you mean "project_local"?'),
         ("my_ext: {}\n  my-ext: {}", "the same extension as `my_ext`"),
         ("'a/b': {}", "is no key and no name of an extension"),
         ("? [a]\n  : {}", "it is no text"),
@@ -208,12 +226,13 @@ def test_a_wrong_value_is_told_and_counts_as_the_default(tmp_path, line, expecte
         ("extensions: [a]\n", "found a list, expected a mapping; the defaults are used"),
         ("extensions: false\n", "Write `extensions: {enabled: false}`"),
         ("extensions: guard\n", "found the string 'guard', expected a mapping"),
-        ("- a\n", "found a list, expected a mapping"),
+        ("extension:\n  on: [a]\n", ":1: extension: is a section that nothing reads"),
+        ("Extensions:\n  on: [a]\n", 'the defaults are used. Did you mean "extensions"?'),
         ("extensions: {on: [a]}\nextensions: {on: [b]}\n", ":2: extensions: given twice"),
     ],
 )
 def test_a_wrong_section_is_told(tmp_path, text, expected):
-    """A section of the wrong type gives a problem and the defaults."""
+    """A section of the wrong type or with a slip in its name gives a problem and the defaults."""
     config = read(tmp_path, text)
     assert expected in told(config)
     assert config.enabled
@@ -269,11 +288,24 @@ def test_encodings_that_are_read(tmp_path, raw):
         ("a: 1\nb: é\n".encode("latin-1"), ":2: byte 0xe9 is no UTF-8. Save the file as UTF-8"),
         (b"extensions:\n\ton: [a]\n", ":2: is no valid YAML: "),
         (b"extensions:\n  on: [a\n", "is no valid YAML"),
+        (b"- a\n", ":1: found a list, expected a mapping of sections"),
+        (b"extensions", ":1: found the string 'extensions', expected a mapping of sections"),
         (b"a: 1\n---\nb: 2\n", ":2: is no valid YAML: but found another document"),
         (b"a: 1\nb: \x07\n", ":2: is no valid YAML"),
         (b"a: " + b"[" * 1_000, "nest"),
     ],
-    ids=["utf-16", "utf-16-le", "latin-1", "tab", "flow", "documents", "bell", "deep"],
+    ids=[
+        "utf-16",
+        "utf-16-le",
+        "latin-1",
+        "tab",
+        "flow",
+        "list",
+        "text",
+        "documents",
+        "bell",
+        "deep",
+    ],
 )
 def test_a_file_that_cannot_be_read_is_told_with_its_line(tmp_path, raw, expected):
     """What is no UTF-8 or no YAML is one problem, and the defaults stand."""
@@ -307,6 +339,67 @@ def test_aliases_and_merges_are_followed(tmp_path):
     assert config.problems == ()
     assert (config.on, config.observe) == (("a",), ("b",))
     assert config.settings_of("g") == {"k": 1, "l": 2}
+
+
+@pytest.mark.parametrize("value", ["guard", "'[guard]'", "guard, ", "{guard: true}", "[guard]"])
+def test_what_is_required_stays_so(tmp_path, value):
+    """However the list under `required` is written, the names in it are required."""
+    assert read(tmp_path, f"extensions:\n  required: {value}\n").is_required("guard")
+
+
+@pytest.mark.parametrize(
+    ("entry", "path", "may"),
+    [
+        ("workflow-guard.plan_path", ("plan_path",), True),
+        ("Workflow_Guard.plan_path", ("plan_path",), True),
+        ("workflow-guard.plan_path", ("plan_path", "deeper"), True),
+        ("workflow-guard.plan_path", ("plan",), False),
+        ("workflow-guard.plan_path", ("Plan_Path",), False),
+        ("workflow-guard.plan_path", (), False),
+        ("workflow-guard.a.b", ("a", "b"), True),
+        ("workflow-guard.a.b", ("a",), False),
+        ("workflow-guard.a.b", ("a.b",), False),
+        ("workflow-guard.a.*", ("a", "b"), True),
+        ("workflow-guard.a.*", ("a",), False),
+        ("workflow-guard.*", ("anything", "at", "all"), True),
+        ("workflow-guard", ("anything",), True),
+        ("other.plan_path", ("plan_path",), False),
+        ("workflow.guard", ("guard",), False),
+    ],
+)
+def test_what_a_project_may_set(tmp_path, entry, path, may):
+    """An entry opens the setting that it names and what is below it, and nothing beside it."""
+    config = read(tmp_path, f"extensions:\n  project_may_set: [{entry}]\n")
+    assert config.problems == ()
+    assert config.project_may_set_path("workflow_guard", path) is may
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("'*'", "[0]: '*' names no extension: it has a `*`; not used"),
+        ("'*.plan_path'", "names no extension: it has a `*`"),
+        ("'guard.plan*'", "'guard.plan*' has a `*` that is not its last part; not used"),
+        ("'guard.*.x'", "has a `*` that is not its last part"),
+        ("guard..x", "'guard..x' has an empty key"),
+        ("guard.", "has an empty key"),
+        (".x", "names no extension: the name is empty"),
+        ("'guard.tools[0]'", "names an item of a list, which is set as a whole"),
+        ("log.x", "the name is one of the keys of the `extensions` section"),
+        ("../x", "names no extension"),
+        (
+            "{guard: plan_path}",
+            "[0]: found a mapping, expected a setting; not used. Write it as in",
+        ),
+        ("1", 'expected a setting; not used. Write it as in "workflow-guard.plan_path"'),
+    ],
+)
+def test_what_project_may_set_cannot_mean(tmp_path, entry, expected):
+    """A malformed entry opens nothing and is told with its place."""
+    config = read(tmp_path, f"extensions:\n  project_may_set: [{entry}, fine.x]\n")
+    assert config.project_may_set == ("fine.x",)
+    assert f"{config.file}:2: extensions.project_may_set[0]: " in told(config)
+    assert expected in told(config)
 
 
 def test_values_that_contain_themselves_are_told(tmp_path):

@@ -2,16 +2,16 @@
 
 Nothing that stands in the file raises: what is wrong becomes a `Problem`, and a wrong value never
 loosens a rule. So a malformed value counts as its default; a malformed `disabled`, `observe`,
-`overridable` or `project_may_set` names nobody; and where `on` or `required` is one plain name
-instead of a list, it is taken as that name, with a problem. A file that cannot be read at all
-leaves the defaults: the global directory is loaded, nothing bundled is on.
+`overridable` or `project_may_set` names nobody; and the names in an `on` or `required` that is no
+list (quoted, with commas, a mapping) are taken as they are meant, with a problem. A file that
+cannot be read at all leaves the defaults: the global directory is loaded, nothing bundled is on.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -54,6 +54,7 @@ __all__ = [
 
 OFF_SWITCH = "HERMES_EXT_OFF"
 
+_NEAR = 0.85
 _LENIENT = frozenset({"on", "required"})
 _EFFECTS = {
     "on": "is on",
@@ -64,7 +65,6 @@ _EFFECTS = {
     "project_may_set": "may be set by projects",
 }
 _SETTING_HINT = 'Write it as in "workflow-guard.plan_path"'
-_ONE_NAME = re.compile(r"[^\s,\[\]{}:'\"]+")
 
 AskWithoutHuman = Literal["block", "approve"]
 Log = Literal["decisions", "steps", "payloads", "off"]
@@ -230,11 +230,13 @@ class _Reading:
     def _section(self, root: Node | None) -> MappingNode | None:
         if not isinstance(root, MappingNode):
             assert root is not None
-            told = f"found {described(root)}, expected a mapping"
+            told = f"found {described(root)}, expected a mapping of sections"
             self.problems.append(Problem(self.file, line_of(root), "", told))
+            self.values["readable"] = False
             return None
         found = [(key, value) for name, key, value in items_of(root) if name == "extensions"]
         if not found:
+            self._tell_misspelled(root)
             return None
         if len(found) > 1:
             first = line_of(found[0][0])
@@ -247,6 +249,14 @@ class _Reading:
         told = f"found {described(node)}, expected a mapping; the defaults are used"
         self.problem(node, "", told, _section_hint(node))
         return None
+
+    def _tell_misspelled(self, root: MappingNode) -> None:
+        for name, key, value in items_of(root):
+            near = difflib.SequenceMatcher(None, canonical_name(name), "extensions").ratio()
+            if near > _NEAR and isinstance(value, MappingNode):
+                told = "is a section that nothing reads; the defaults are used"
+                hint = 'Did you mean "extensions"?'
+                self.problems.append(Problem(self.file, line_of(key), name, told, hint))
 
     def _tell_repeated(self, section: MappingNode) -> None:
         for path, line, first in repeated_keys(section, "extensions"):
@@ -324,10 +334,14 @@ class _Reading:
             self.problem(node, "priorities", told)
             return
         found: dict[str, int] = {}
+        spelled: dict[str, str] = {}
         for key, key_node, value in items_of(node):
             name = self._target("priorities", f"priorities.{key}", key_node, key)
             if name is None:
                 continue
+            if spelled.setdefault(name, key) != key:
+                told = f"the same extension as `{spelled[name]}`; the last one counts"
+                self.problem(key_node, f"priorities.{key}", told)
             number = value_of(value, "int")
             if number is not None:
                 found[name] = number
@@ -339,11 +353,13 @@ class _Reading:
     def _list(self, key: str, node: Node) -> tuple[str, ...]:
         if isinstance(node, SequenceNode):
             return self._items(key, node)
-        text = text_of(node)
-        told = f"found {described(node)}, expected a list of names"
-        if key in _LENIENT and text and _ONE_NAME.fullmatch(text) and not name_fault(text):
-            self.problem(node, key, f"{told}; taken as that one name", f"Write `{key}: [{text}]`")
-            return (text,)
+        what = "settings" if key == "project_may_set" else "names"
+        told = f"found {described(node)}, expected a list of {what}"
+        names = _meant(node) if key in _LENIENT else ()
+        if names:
+            hint = _list_hint(key, node, names)
+            self.problem(node, key, f"{told}; taken as {', '.join(names)}", hint)
+            return names
         self.problem(node, key, f"{told}; so nothing {_EFFECTS[key]}", _list_hint(key, node))
         return ()
 
@@ -354,8 +370,9 @@ class _Reading:
             path = f"{key}[{index}]"
             text = text_of(item)
             if text is None:
-                told = f"found {described(item)}, expected a name; not used"
-                self.problem(item, path, told, _quote_hint(item))
+                what = "a setting" if key == "project_may_set" else "a name"
+                told = f"found {described(item)}, expected {what}; not used"
+                self.problem(item, path, told, _item_hint(key, item))
             elif key == "project_may_set":
                 if self._is_setting(path, item, text):
                     names.setdefault(text, text)
@@ -470,18 +487,34 @@ def _section_hint(node: Node) -> str | None:
     return None
 
 
-def _list_hint(key: str, node: Node) -> str:
+def _meant(node: Node) -> tuple[str, ...]:
+    """The names that somebody means who writes no list: `a`, `"[a, b]"`, `a, b`, `{a: true}`."""
+    text = text_of(node)
+    found: list[str] = []
+    if text is not None:
+        found = [part.strip(" \t\n'\"") for part in text.strip(" \t\n[]").split(",")]
+    elif isinstance(node, MappingNode):
+        found = [name for name, _, value in items_of(node) if value_of(value, "bool") is not False]
+    return tuple(name for name in dict.fromkeys(found) if not name_fault(name))
+
+
+def _list_hint(key: str, node: Node, names: Sequence[str] = ()) -> str:
+    if key == "project_may_set":
+        return f'Write it as in `{key}: ["workflow-guard.plan_path"]`'
     text = text_of(node)
     if text is not None and text.lstrip().startswith("["):
         return "Take the quotes around the list away"
-    if text is not None:
-        return f"Write `{key}: [{', '.join(part.strip() for part in text.split(','))}]`"
-    if isinstance(node, MappingNode):
-        return f"Write `{key}: [{', '.join(name for name, _, _ in items_of(node))}]`"
-    return f"Write `{key}: [name]`"
+    names = names or _meant(node)
+    return f"Write `{key}: [{', '.join(names) or 'name'}]`"
 
 
-def _quote_hint(node: Node) -> str | None:
+def _item_hint(key: str, node: Node) -> str | None:
+    if key == "project_may_set":
+        return _SETTING_HINT
+    if isinstance(node, MappingNode) and (names := _meant(node)):
+        # `- other: before_llm_call` is a mapping to YAML
+        hook = next((text_of(value) for name, _, value in items_of(node) if name == names[0]), None)
+        return f'If it is one hook of an extension, write "{names[0]}:{hook}"' if hook else None
     if not isinstance(node, ScalarNode) or is_null(node):
         return None
     return f'YAML reads {node.value} as a {kind_of(node)}; if it is a name, write "{node.value}"'

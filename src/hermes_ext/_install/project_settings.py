@@ -27,7 +27,7 @@ from hermes_ext._install.yaml_nodes import (
     repeated_keys,
 )
 
-_LARGEST = 1_000_000  # bytes; settings are read by people
+_LARGEST = 250_000  # bytes; people write settings, and parsing takes time
 
 
 @frozen

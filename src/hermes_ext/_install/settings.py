@@ -15,7 +15,7 @@ import inspect
 import os
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -74,8 +74,9 @@ def merged_settings(
         return Merged({}, layers.problems, layers.warnings, layers=layers)
     values, problems = layers.checked()
     if problems and layers.project and not own:
-        layers = layers.without_project(problems)
-        values, problems = layers.checked()
+        alone = evolve(layers, project={})
+        values, left = alone.checked()
+        layers, problems = alone.blaming(problems, nobody=not left), left
     return Merged(values, problems, layers.warnings, layers.origins(values), layers)
 
 
@@ -88,14 +89,15 @@ def typed_settings(cls: type, merged: Merged) -> tuple[Any, Merged]:
     layers = merged._layers
     assert layers is not None
     given, value, wrong = layers.instance(cls, merged.values)
-    if wrong is not None and layers.project and not layers.own:
-        layers = layers.without_project((layers.told(wrong.path, str(wrong), wrong.hint),))
-        values, _ = layers.checked()
-        merged = Merged(values, (), layers.warnings, layers=layers)
-        given, value, wrong = layers.instance(cls, values)
     problems = () if wrong is None else (layers.told(wrong.path, str(wrong), wrong.hint),)
+    if problems and layers.project and not layers.own:
+        alone = evolve(layers, project={})
+        given, value, wrong = alone.instance(cls, alone.checked()[0])
+        left = () if wrong is None else (alone.told(wrong.path, str(wrong), wrong.hint),)
+        layers, problems = alone.blaming(problems, nobody=not left), left
     values = _with_class_defaults(cls, given)
-    return value, evolve(merged, values=values, problems=problems, origins=layers.origins(values))
+    origins = layers.origins(values)
+    return value, Merged(values, problems, layers.warnings, origins, layers)
 
 
 def plain_settings(
@@ -151,8 +153,7 @@ class _Layers:
         if problem and own:
             return evolve(layers, problems=(problem,))
         if problem:
-            hint = problem.hint
-            ignored = evolve(problem, message=f"{problem.message}; ignored", hint=hint)
+            ignored = evolve(problem, message=f"{problem.message}; ignored")
             return evolve(layers, warnings=(ignored,))
         layers = evolve(layers, project=project)
         return layers._opened() if limited else layers
@@ -204,17 +205,21 @@ class _Layers:
         line = self.file.line_of(written, *place)
         return Problem(self.file.file, line, key, told, hint + printable(self.config.file))
 
-    def without_project(self, problems: tuple[Problem, ...]) -> _Layers:
-        """The same with the user's part alone; `problems` are those that the project's makes."""
+    def blaming(self, problems: Iterable[Problem], *, nobody: bool) -> _Layers:
+        """The same, with warnings about a project's part that had these problems.
+
+        nobody: the user's part has none; then those that name no value of the project's are of
+        both parts together, and told at the project's.
+        """
         assert self.file is not None
         written = self.file.written(self.name) or self.name
-        there = [each for each in problems if each.file == self.file.file] or [
-            Problem(self.file.file, self.file.line_of(written), written, each.message, each.hint)
-            for each in problems
-        ]
+        there = [each for each in problems if each.file == self.file.file]
+        if nobody and not there:
+            place = {"file": self.file.file, "line": self.file.line_of(written), "key": written}
+            there = [evolve(each, **place) for each in problems]
         told = "; so nothing of what this project sets for the extension counts"
         warnings = (evolve(each, message=each.message + told) for each in there)
-        return evolve(self, project={}, warnings=(*self.warnings, *warnings))
+        return evolve(self, warnings=(*self.warnings, *warnings))
 
     def checked(self) -> tuple[dict[str, Any], tuple[Problem, ...]]:
         """The merged values with the schema's defaults, and what is wrong with them."""
