@@ -215,8 +215,8 @@ class _Layers:
         written = self.file.written(self.name) or self.name
         there = [each for each in problems if each.file == self.file.file]
         if nobody and not there:
-            place = {"file": self.file.file, "line": self.file.line_of(written), "key": written}
-            there = [evolve(each, **place) for each in problems]
+            line = self.file.line_of(written)
+            there = [evolve(each, file=self.file.file, line=line, key=written) for each in problems]
         told = "; so nothing of what this project sets for the extension counts"
         warnings = (evolve(each, message=each.message + told) for each in there)
         return evolve(self, warnings=(*self.warnings, *warnings))
