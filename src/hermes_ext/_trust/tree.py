@@ -1,0 +1,188 @@
+"""What a project's extensions are: every file of theirs, its content, and one digest of it all.
+
+The tree is `.hermes/extensions` with all below it and `.hermes/extensions.yaml`, without bytecode.
+It is read once, and what was read is what is hashed, judged, shown and run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from attrs import field, frozen
+
+from hermes_ext._hooks.text import printable
+from hermes_ext._trust.place import EXTENSIONS, HERMES, SETTINGS, Project
+from hermes_ext._trust.walk import (
+    MAX_BYTES,
+    Place,
+    Stamp,
+    TooSlowError,
+    TreeError,
+    Walk,
+    stamp_from,
+    walking,
+)
+
+__all__ = [
+    "KEPT_BYTES",
+    "Stamp",
+    "Tree",
+    "TreeError",
+    "TreeFile",
+    "digest_of",
+    "read_tree",
+    "stamp_of",
+]
+
+KEPT_BYTES: Final = 5_000_000
+_ALWAYS_KEPT: Final = frozenset({"extension.yaml", SETTINGS})
+
+# What changes twice in one tick of the clock bears the same times; no system's tick is longer.
+_TICK_NS: Final = 20_000_000
+_CHUNK: Final = 1 << 20
+
+
+@frozen
+class TreeFile:
+    """One file as it was read. data: None for a data file of a big tree; see `Tree.read`."""
+
+    sha256: str
+    size: int
+    data: bytes | None = field(default=None, repr=False)
+
+
+@frozen(eq=False)
+class Tree:
+    """A project's extensions and settings as they were read.
+
+    root: the project's folder. files: by path below `.hermes`, with `/`. digest: of all of them.
+    stamp: what `stamp_of` said before they were read.
+    """
+
+    root: Path
+    files: Mapping[str, TreeFile] = field(repr=False)
+    digest: str
+    stamp: Stamp
+    _places: Mapping[str, Place] = field(factory=dict, repr=False)
+
+    def read(self, relative: str) -> bytes:
+        """The content of a file as it was hashed.
+
+        Raises:
+            FileNotFoundError: it is no file of the tree.
+            TreeError: it had to be read again, and is not what it was.
+        """
+        known = self.files.get(relative)
+        if known is None:
+            path = printable(self.root / HERMES / relative)
+            raise FileNotFoundError(errno.ENOENT, "no file of the project's extensions", path)
+        if known.data is not None:
+            return known.data
+        with walking(Project(self.root)) as walk, walk.told(relative):
+            again = _content(walk, self._places[relative], keep=True, limit=known.size)
+        if again.data is None or again.sha256 != known.sha256:
+            raise TreeError(
+                self.root / HERMES / relative,
+                "is no longer what it was when the project was judged",
+                "Start anew to have it judged again",
+            )
+        return again.data
+
+    def names(self) -> tuple[str, ...]:
+        """The names of what looks like extensions, `NAME/__init__.py` and `NAME.py`, sorted."""
+        found = set()
+        for relative in self.files:
+            top, _, inner = relative.partition("/")
+            name, _, rest = inner.partition("/")
+            if top != EXTENSIONS or name.startswith((".", "_")) or name.endswith("~"):
+                continue
+            if rest == "__init__.py":
+                found.add(name)
+            elif not rest and name.endswith(".py"):
+                found.add(name.removesuffix(".py"))
+        return tuple(sorted(found))
+
+
+def read_tree(project: Project) -> Tree:
+    """Read a project's extensions and settings.
+
+    Raises:
+        TreeError: it has something that is not read, more than is read, or cannot be read.
+    """
+    with walking(project) as walk:
+        walk.run()
+        _wait_for_the_clock(walk.newest)
+        places = {each.shown: each for each in sorted(walk.files, key=lambda each: each.shown)}
+        files = dict(_read_all(walk, places))
+        stamp = walk.stamp
+    digest = digest_of({path: each.sha256 for path, each in files.items()})
+    return Tree(project.root, MappingProxyType(files), digest, stamp, places)
+
+
+def stamp_of(project: Project) -> Stamp | None:
+    """Tells, from what `stat` says of every entry, whether anything changed.
+
+    Also of a tree that `read_tree` refuses. None where it cannot be told in time.
+    """
+    try:
+        with walking(project) as walk:
+            try:
+                walk.run()
+            except TooSlowError:
+                return None
+            except TreeError as error:
+                return stamp_from((walk.stamp, str(error)))
+            return walk.stamp
+    except TreeError as error:
+        return stamp_from(str(error))
+
+
+def digest_of(hashes: Mapping[str, str]) -> str:
+    """The digest of a tree with these files: paths below `.hermes`, and their SHA-256 sums."""
+    lines = (b"%s\0%s\n" % (os.fsencode(path), hashes[path].encode()) for path in hashes)
+    return hashlib.sha256(b"".join(sorted(lines))).hexdigest()
+
+
+def _wait_for_the_clock(newest: int) -> None:
+    """Let the clock tick, so that what changes from now on bears another time."""
+    left = newest + _TICK_NS - time.time_ns()
+    if left > 0:
+        time.sleep(min(left, _TICK_NS) / 1e9)
+
+
+def _read_all(walk: Walk, places: Mapping[str, Place]) -> Iterator[tuple[str, TreeFile]]:
+    keep_all = walk.size <= KEPT_BYTES
+    left = MAX_BYTES
+    for shown, place in places.items():
+        name = shown.rpartition("/")[2]
+        keep = keep_all or name.endswith(".py") or name in _ALWAYS_KEPT
+        with walk.told(shown):
+            try:
+                file = _content(walk, place, keep=keep, limit=left)
+            except FileNotFoundError:
+                continue  # it went since it was listed
+        left -= file.size
+        if left < 0:
+            raise walk.too_big([(shown, file.size)], f"{MAX_BYTES // 10**6} MB")
+        yield shown, file
+
+
+def _content(walk: Walk, place: Place, *, keep: bool, limit: int) -> TreeFile:
+    """What is in a file, up to a little more than `limit` bytes."""
+    digest, size, chunks = hashlib.sha256(), 0, []
+    with contextlib.closing(os.fdopen(walk.open_file(place), "rb", buffering=0)) as file:
+        while size <= limit and (chunk := file.read(_CHUNK)):
+            walk.check_time()
+            size += len(chunk)
+            digest.update(chunk)
+            if keep:
+                chunks.append(chunk)
+    return TreeFile(digest.hexdigest(), size, b"".join(chunks) if keep else None)
