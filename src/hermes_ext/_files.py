@@ -26,6 +26,7 @@ def replace_file(
     data: bytes,
     *,
     mode: int | None = None,
+    durable: bool = True,
     still: Callable[[], bool] | None = None,
 ) -> bool:
     """Put `data` into `path` in one step; a link there is replaced, not followed.
@@ -35,6 +36,7 @@ def replace_file(
         data: the whole content.
         mode: its permissions. None: owner and permissions of the file that is there, and 0600 for
             a new one, which may hold keys.
+        durable: wait until the disk has it; without, only a power cut can cost the content.
         still: asked when all is written; where it answers no, the old file stays.
 
     Returns:
@@ -54,24 +56,25 @@ def replace_file(
             else:
                 _set_mode(file.fileno(), mode)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         if still is not None and not still():
             return False
         os.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-    _sync_folder(path.parent)
+    if durable:
+        _sync_folder(path.parent)
     return True
 
 
 def remove_leftovers(path: Path) -> None:
     """Remove what a killed `replace_file` left beside `path`: only for who holds the lock."""
-    for leftover in path.parent.iterdir():
-        name = leftover.name
-        if name.startswith(f".{path.name}.") and name.endswith(_TEMPORARY):
-            with contextlib.suppress(OSError):
-                leftover.unlink()
+    with contextlib.suppress(OSError):
+        for leftover in os.listdir(path.parent):
+            if leftover.startswith(f".{path.name}.") and leftover.endswith(_TEMPORARY):
+                os.unlink(path.with_name(leftover))
 
 
 @contextlib.contextmanager

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import stat
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 from attrs import frozen
-from filelock import FileLock, Timeout
 
+from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._install.yaml_text import TextRefusedError, YamlText, is_key
 from hermes_ext.exceptions import ConfigError
 
 _BOM = b"\xef\xbb\xbf"
-_TEMPORARY = ".hermes-ext.tmp"
 # The C parser is about ten times as fast; both read the same language.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ATTEMPTS = 5
@@ -94,14 +92,8 @@ def edit_lists(
         if not _plan(real, _read(real), edits, same).changes:
             return Edited(real, (), created=False)
         real.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(real.with_name(f".{real.name}.lock"), timeout=lock_seconds):
+        with locked(real, lock_seconds):
             return _edit_locked(real, edits, same)
-    except Timeout:
-        raise ConfigError(
-            "another program has been changing this file for too long; nothing was written",
-            path=real,
-            hint="Try again when it is done",
-        ) from None
     except OSError as error:
         raise ConfigError(
             f"the file cannot be changed: {error.strerror or error}; nothing was written",
@@ -133,13 +125,13 @@ class _Plan:
 
 
 def _edit_locked(real: Path, edits: Sequence[ListEdit], same: Callable[[str], str]) -> Edited:
-    _remove_leftovers(real)
+    remove_leftovers(real)
     for _ in range(_ATTEMPTS):
         before = _read(real)
         plan = _plan(real, before, edits, same)
         if not plan.changes:
             return Edited(real, (), created=False)
-        if _write(real, plan.data, expected=before):
+        if replace_file(real, plan.data, still=partial(_is_still, real, before)):
             return Edited(real, plan.changes, created=before is None)
     raise ConfigError(
         "another program keeps writing this file; nothing was written",
@@ -153,6 +145,10 @@ def _read(real: Path) -> bytes | None:
         return real.read_bytes()
     except FileNotFoundError:
         return None
+
+
+def _is_still(real: Path, data: bytes | None) -> bool:
+    return _read(real) == data
 
 
 def _plan(
@@ -309,55 +305,3 @@ def _texts(model: Any, section: str, key: str) -> Iterator[str]:
             for inner, items in value[1]:
                 if _means(inner, key) and items[0] == "list":
                     yield from (text for tag, text in items[1] if tag == "tag:yaml.org,2002:str")
-
-
-# -- writing --------------------------------------------------------------------------------------
-
-
-def _write(real: Path, data: bytes, *, expected: bytes | None) -> bool:
-    """Swaps the file for one with `data`; false, and nothing done, if it is not as expected."""
-    temporary = real.with_name(f".{real.name}.{secrets.token_hex(6)}{_TEMPORARY}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            _copy_owner_and_mode(real, file.fileno())
-            file.flush()
-            os.fsync(file.fileno())
-        if _read(real) != expected:
-            return False
-        temporary.replace(real)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(real.parent)
-    return True
-
-
-def _copy_owner_and_mode(real: Path, descriptor: int) -> None:
-    """A new file stays private to the user: a config may hold keys."""
-    try:
-        old = real.stat()
-    except FileNotFoundError:
-        return
-    new = os.fstat(descriptor)
-    if hasattr(os, "fchown") and (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
-        os.fchown(descriptor, old.st_uid, old.st_gid)
-    if hasattr(os, "fchmod"):
-        os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-
-
-def _sync_folder(folder: Path) -> None:
-    # Some file systems and Windows cannot sync a folder; the file itself is whole without it.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _remove_leftovers(real: Path) -> None:
-    """Removes what a killed run left; only the holder of the lock writes such files."""
-    for leftover in real.parent.glob(f".{real.name}.*{_TEMPORARY}"):
-        with contextlib.suppress(OSError):
-            leftover.unlink()

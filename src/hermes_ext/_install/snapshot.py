@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from attrs import frozen
 
+from hermes_ext._files import replace_file
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.records import ExtensionRecord, HookInfo, Status
@@ -92,7 +92,7 @@ def write_snapshot(
     text = json.dumps({"format": _FORMAT, "at": time.time(), "extensions": told}, indent=1)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _replace(file, text)
+        replace_file(file, text.encode(), durable=False)
     except OSError:
         return False
     return True
@@ -153,15 +153,3 @@ def _read(file: Path) -> dict[str, Any]:
         return {}
     usable = isinstance(told, dict) and told.get("format") == _FORMAT
     return told if usable and isinstance(told.get("extensions"), list) else {}
-
-
-def _replace(file: Path, text: str) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.replace(temporary, file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

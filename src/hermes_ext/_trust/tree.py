@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -86,8 +87,12 @@ class Tree:
             raise FileNotFoundError(errno.ENOENT, "no file of the project's extensions", path)
         if known.data is not None:
             return known.data
-        with walking(Project(self.root)) as walk, walk.told(relative):
-            again = _content(walk, self._places[relative], keep=True, limit=known.size)
+        place = self._places[relative]
+        with walking(Project(self.root)) as walk, walk.folder_of(place) as folder:
+            try:
+                again = _content(walk, place, folder, keep=True, limit=known.size)
+            except OSError as error:
+                raise walk.unreadable(relative, error) from None
         if again.data is None or again.sha256 != known.sha256:
             raise TreeError(
                 self.root / HERMES / relative,
@@ -120,11 +125,10 @@ def read_tree(project: Project) -> Tree:
     with walking(project) as walk:
         walk.run()
         _wait_for_the_clock(walk.newest)
-        places = {each.shown: each for each in sorted(walk.files, key=lambda each: each.shown)}
-        files = dict(_read_all(walk, places))
-        stamp = walk.stamp
+        files = dict(sorted(_read_all(walk)))
     digest = digest_of({path: each.sha256 for path, each in files.items()})
-    return Tree(project.root, MappingProxyType(files), digest, stamp, places)
+    places = {each.shown: each for each in walk.files}
+    return Tree(project.root, MappingProxyType(files), digest, walk.stamp, places)
 
 
 def stamp_of(project: Project) -> Stamp | None:
@@ -158,28 +162,37 @@ def _wait_for_the_clock(newest: int) -> None:
         time.sleep(min(left, _TICK_NS) / 1e9)
 
 
-def _read_all(walk: Walk, places: Mapping[str, Place]) -> Iterator[tuple[str, TreeFile]]:
+def _read_all(walk: Walk) -> Iterator[tuple[str, TreeFile]]:
     keep_all = walk.size <= KEPT_BYTES
     left = MAX_BYTES
-    for shown, place in places.items():
-        name = shown.rpartition("/")[2]
-        keep = keep_all or name.endswith(".py") or name in _ALWAYS_KEPT
-        with walk.told(shown):
-            try:
-                file = _content(walk, place, keep=keep, limit=left)
-            except FileNotFoundError:
-                continue  # it went since it was listed
-        left -= file.size
-        if left < 0:
-            raise walk.too_big([(shown, file.size)], f"{MAX_BYTES // 10**6} MB")
-        yield shown, file
+    in_order = sorted(walk.files, key=lambda each: each.parts)
+    for _, together in itertools.groupby(in_order, key=lambda each: each.parts[:-1]):
+        places = list(together)
+        with walk.folder_of(places[0]) as folder:
+            for place in places:
+                keep = keep_all or _is_always_kept(place.shown)
+                try:
+                    file = _content(walk, place, folder, keep=keep, limit=left)
+                except FileNotFoundError:
+                    continue  # it went since it was listed
+                except OSError as error:
+                    raise walk.unreadable(place.shown, error) from None
+                left -= file.size
+                if left < 0:
+                    raise walk.too_big([(place.shown, 1)], f"{MAX_BYTES // 10**6} MB")
+                yield place.shown, file
 
 
-def _content(walk: Walk, place: Place, *, keep: bool, limit: int) -> TreeFile:
+def _is_always_kept(shown: str) -> bool:
+    return shown.endswith(".py") or shown.rpartition("/")[2] in _ALWAYS_KEPT
+
+
+def _content(walk: Walk, place: Place, folder: int, *, keep: bool, limit: int) -> TreeFile:
     """What is in a file, up to a little more than `limit` bytes."""
     digest, size, chunks = hashlib.sha256(), 0, []
-    with contextlib.closing(os.fdopen(walk.open_file(place), "rb", buffering=0)) as file:
-        while size <= limit and (chunk := file.read(_CHUNK)):
+    length = min(_CHUNK, place.size + 4096)  # one read, and one that finds the end
+    with contextlib.closing(os.fdopen(walk.open_file(place, folder), "rb", buffering=0)) as file:
+        while size <= limit and (chunk := file.read(length)):
             walk.check_time()
             size += len(chunk)
             digest.update(chunk)

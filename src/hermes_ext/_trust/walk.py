@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._trust.place import EXTENSIONS, SETTINGS, Project
@@ -142,20 +142,24 @@ class Walk:
         try:
             yield
         except OSError as error:
-            why = error.strerror or str(error)
-            raise self._error(
-                shown, f"cannot be read: {why}", "Check its owner and permissions"
-            ) from None
+            raise self.unreadable(shown, error) from None
 
-    def open_file(self, place: Place) -> int:
+    @contextlib.contextmanager
+    def folder_of(self, place: Place) -> Iterator[int]:
+        """A descriptor of the folder that an entry really lies in."""
+        with self.told(place.shown):
+            descriptor = open_beneath(self.root, place.parts[:-1])
+        with _closing(descriptor):
+            yield descriptor
+
+    def open_file(self, place: Place, folder: int) -> int:
         """A descriptor of a regular file, which may have gone or become another kind of thing.
 
         Raises:
             OSError: it cannot be opened.
             TreeError: it is no regular file.
         """
-        with _closing(open_beneath(self.root, place.parts[:-1])) as parent:
-            descriptor = os.open(place.parts[-1], _FLAGS, dir_fd=parent)
+        descriptor = os.open(place.parts[-1], _FLAGS, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise self._error(place.shown, "became another kind of file while it was read")
@@ -163,6 +167,10 @@ class Walk:
 
     def _error(self, shown: str, reason: str, hint: str = "") -> TreeError:
         return TreeError(self.project.folder / shown, reason, hint)
+
+    def unreadable(self, shown: str, error: OSError) -> TreeError:
+        why = f"cannot be read: {error.strerror or error}"
+        return self._error(shown, why, "Check its owner and permissions")
 
     def _note(self, place: Place, found: os.stat_result) -> None:
         self.newest = max(self.newest, found.st_ctime_ns)
@@ -181,7 +189,7 @@ class Walk:
             raise self._error(name, "is a link that leaves the project", "Remove the link")
         place = Place(name, real.relative_to(root).parts)
         self._base = place.parts
-        with self._parent(place) as parent, self.told(name):
+        with self.folder_of(place) as parent, self.told(name):
             found = os.stat(place.parts[-1], dir_fd=parent, follow_symlinks=False)
             if not is_right(found.st_mode):
                 raise self._error(name, f"is no {kind}", "Remove it")
@@ -204,7 +212,7 @@ class Walk:
             raise self._error(place.shown, told, "Remove it")
 
     def _file(self, place: Place, size: int) -> None:
-        self.files.append(evolve(place, size=size))
+        self.files.append(Place(place.shown, place.parts, size))
         self.size += size
         if len(self.files) > MAX_FILES:
             raise self.too_big(((each.shown, 1) for each in self.files), f"{MAX_FILES:,} files")
@@ -223,14 +231,17 @@ class Walk:
             )
         with self.told(place.shown):
             descriptor = os.open(place.parts[-1], _FOLDER, dir_fd=parent)
+        within = (*above, key)
         with _closing(descriptor):
             for name in self._listed(descriptor, place):
-                with self.told(f"{place.shown}/{name}"):
-                    try:
-                        found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                    except FileNotFoundError:
-                        continue  # it went since the folder was listed
-                self._entry(descriptor, place / name, found, (*above, key))
+                inner = place / name
+                try:
+                    found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # it went since the folder was listed
+                except OSError as error:
+                    raise self.unreadable(inner.shown, error) from None
+                self._entry(descriptor, inner, found, within)
 
     def _listed(self, descriptor: int, place: Place) -> list[str]:
         names = []
@@ -247,7 +258,7 @@ class Walk:
     def _link(self, place: Place, above: tuple[object, ...]) -> None:
         with self.told(place.shown):
             target = Place(place.shown, self._target(place))
-        with self._parent(target) as parent, self.told(place.shown):
+        with self.folder_of(target) as parent, self.told(place.shown):
             found = os.stat(target.parts[-1], dir_fd=parent, follow_symlinks=False)
             if stat.S_ISLNK(found.st_mode):
                 raise self._error(place.shown, "changed while it was read", "Try again")
@@ -275,13 +286,6 @@ class Walk:
                 "Put the file itself there",
             )
         return real.relative_to(root).parts
-
-    @contextlib.contextmanager
-    def _parent(self, place: Place) -> Iterator[int]:
-        with self.told(place.shown):
-            descriptor = open_beneath(self.root, place.parts[:-1])
-        with _closing(descriptor):
-            yield descriptor
 
 
 @contextlib.contextmanager

@@ -14,6 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hermes_ext._trust.place import project_of
+
+__all__ = ["project_of", "session_directory", "tool_directory"]
+
 logger = logging.getLogger("hermes_ext")
 
 
@@ -46,20 +50,6 @@ def tool_directory(task_id: str | None, session: Path) -> Path:
     except Exception:
         logger.warning("cannot tell where the tools of %s work", task_id, exc_info=True)
         return session
-
-
-def project_of(directory: Path) -> Path | None:
-    """The project that a directory is in: the nearest folder upwards with a `.git`, else itself.
-
-    Never `/` or the home folder: many keep a repository there, and it is nobody's project.
-    """
-    no_projects = {os.path.realpath(path) for path in (os.sep, os.path.expanduser("~"))}
-    for folder in (directory, *directory.parents):
-        if os.path.realpath(folder) in no_projects:
-            break
-        if (folder / ".git").exists():
-            return folder
-    return None if os.path.realpath(directory) in no_projects else directory
 
 
 def _registered(key: str) -> Path | None:
