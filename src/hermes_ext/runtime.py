@@ -18,11 +18,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from attrs import Factory, define
+
 from hermes_ext._chain.manager import HookManager
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.payloads import or_unknown
 from hermes_ext._hooks.registration import build_handlers, registrations_of
-from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.source import OWN, Source
+from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.records import ExtensionRecord
 from hermes_ext._turns.approval import Approver
 from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
@@ -30,6 +33,8 @@ from hermes_ext._turns.turn import Turn
 
 if TYPE_CHECKING:
     from hermes_ext._install.config import Problem
+    from hermes_ext._install.directories import Projects
+    from hermes_ext._install.loader import Loaded
     from hermes_ext._turns.decisions import DecisionLog
     from hermes_ext._turns.session_state import SessionState, SessionStore
 
@@ -65,12 +70,9 @@ class Runtime:
         tool_schemas: ToolSchemas | None = None,
         home: str | Path | None = None,
     ) -> None:
-        self._setup(
-            _handlers_from(handlers, config),
-            approver=approver,
-            tool_schemas=tool_schemas,
-            store=_store_in(home),
-        )
+        schemas = SchemaChecks(tool_schemas) if tool_schemas is not None else None
+        shared = _Shared(approver, False, None, _store_in(home), schemas)
+        self._setup(_handlers_from(handlers, config), shared)
 
     @classmethod
     def from_config(
@@ -89,54 +91,102 @@ class Runtime:
             approver: as for `Runtime`.
             tool_schemas: as for `Runtime`.
 
-        Never raises for what a user or an extension wrote: `records` and `problems` tell.
+        Never raises for what a user or an extension wrote: `records`, `problems` and `notices`
+        tell. A turn in another directory has the extensions of that directory's project: see
+        `for_directory`.
         """
         from hermes_ext._install.config import hermes_home
-        from hermes_ext._install.loader import load
+        from hermes_ext._install.directories import Projects
+        from hermes_ext._install.loader import load_base
         from hermes_ext._turns.decisions import DecisionLog
 
         home = Path(home or hermes_home())
-        loaded = load(home, Path(cwd) if cwd else _working_directory())
+        directory = Path(cwd) if cwd else _working_directory()
+        base = load_base(home)
         store = _store_in(home)
-        store.sweep(loaded.config.state_days)
+        store.sweep(base.config.state_days)
         log = DecisionLog(
-            home / "logs" / "extensions.jsonl", loaded.config.log, notify=logger.warning
+            home / "logs" / "extensions.jsonl", base.config.log, notify=logger.warning
         )
+        shared = _Shared(
+            approver,
+            base.config.ask_without_human == "approve",
+            log,
+            store,
+            SchemaChecks(tool_schemas) if tool_schemas is not None else None,
+        )
+        projects: Projects[Self] = Projects(base, lambda loaded: cls._loaded(loaded, shared))
+        projects.without._projects, projects.without._directory = projects, directory
+        return projects.without.for_directory(directory)
+
+    @classmethod
+    def _loaded(cls, loaded: Loaded, shared: _Shared) -> Self:
+        from hermes_ext._install.projects import notice
+
         runtime = cls.__new__(cls)
-        runtime._setup(
-            loaded.handlers,
-            approver=approver,
-            tool_schemas=tool_schemas,
-            store=store,
-            log=log,
-            approve_without_human=loaded.config.ask_without_human == "approve",
-        )
+        runtime._setup((*loaded.handlers, *own_guards(loaded)), shared)
         runtime._owners |= {package: name for name, package in loaded.packages.items()}
         runtime.records = loaded.records
         runtime.problems = loaded.problems
+        told = notice(loaded.project)
+        runtime.notices = () if told is None else (told,)
         runtime.refusal = loaded.refusal
         return runtime
 
-    def _setup(
-        self,
-        handlers: Sequence[Handler],
-        *,
-        approver: Approver | None,
-        tool_schemas: ToolSchemas | None,
-        store: SessionStore,
-        log: DecisionLog | None = None,
-        approve_without_human: bool = False,
-    ) -> None:
+    def _setup(self, handlers: Sequence[Handler], shared: _Shared) -> None:
         self.manager = HookManager(handlers)
-        self.approver = approver
-        self.approve_without_human = approve_without_human
         self.records: tuple[ExtensionRecord, ...] = ()
         self.problems: tuple[Problem, ...] = ()
+        self.notices: tuple[str, ...] = ()
         self.refusal: str | None = None
-        self.log = log
-        self._store = store
+        self._shared = shared
+        self._projects: Projects[Any] | None = None
+        self._directory: Path | None = None
         self._owners = {handler.function.__module__: handler.extension for handler in handlers}
-        self._schemas = SchemaChecks(tool_schemas) if tool_schemas is not None else None
+
+    @property
+    def approver(self) -> Approver | None:
+        """Asked when a handler asks; the same in all directories."""
+        return self._shared.approver
+
+    @approver.setter
+    def approver(self, approver: Approver | None) -> None:
+        self._shared.approver = approver
+
+    @property
+    def approve_without_human(self) -> bool:
+        """Whether the user has `ask` approved where nobody can be asked."""
+        return self._shared.approve_without_human
+
+    @property
+    def log(self) -> DecisionLog | None:
+        """Where decisions are written; None for a runtime that was made of a list of handlers."""
+        return self._shared.log
+
+    @property
+    def schemas(self) -> SchemaChecks | None:
+        """What rewritten tool arguments are checked against."""
+        return self._shared.schemas
+
+    def for_directory(self, directory: str | Path | None) -> Self:
+        """The runtime for work in a directory: with the extensions of the project that it is in.
+
+        Those of `from_config` share session state, decision log and approver. A runtime that was
+        made of a list of handlers is the same everywhere. Project extensions are used only where
+        the user trusts them; what is not used is told in `notices`.
+        """
+        if self._projects is None:
+            return self
+        chosen: Self = self._projects.at(None if directory is None else Path(directory))
+        chosen._projects, chosen._directory = self._projects, self._directory
+        for text in chosen.notices:
+            self._shared.tell(text)
+        return chosen
+
+    def has_anywhere(self, hook: HookName) -> bool:
+        """Whether a handler waits for the hook here or in a project that a turn has been in."""
+        others = () if self._projects is None else self._projects.made()
+        return any(runtime.manager.has(hook) for runtime in (self, *others))
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
@@ -181,16 +231,18 @@ class Runtime:
                 steer, extension`.
             interactive: whether a person is there.
             model: the model's name.
-            cwd: the session's working directory; the process's by default. Where that was
-                removed, handlers get None.
+            cwd: the session's working directory; by default that of `from_config`, else the
+                process's. Where that was removed, handlers get None. The turn has the extensions
+                of its project: `turn.runtime` is what `for_directory(cwd)` gives.
             project_root: the repository it is in.
             is_subagent: whether another agent started this one.
             parent_session_id: that agent's session.
             sender_id: who wrote, on a chat platform.
             chat_id: in which chat.
         """
+        directory = cwd or self._directory or _working_directory()
         return Turn(
-            self,
+            self.for_directory(directory),
             session_id=session_id,
             conversation_id=conversation_id or session_id,
             turn_id=turn_id,
@@ -200,7 +252,7 @@ class Runtime:
             origin=origin,
             interactive=or_unknown(interactive),
             model=or_unknown(model),
-            cwd=or_unknown(cwd or _working_directory()),
+            cwd=or_unknown(directory),
             project_root=or_unknown(project_root),
             is_subagent=is_subagent,
             parent_session_id=or_unknown(parent_session_id),
@@ -218,7 +270,7 @@ class Runtime:
 
     def who_must_see_tools(self) -> tuple[str, ...]:
         """The extensions that must be able to refuse tool calls: guards, and required ones."""
-        guards = {handler.extension for handler in self.manager.handlers if handler.guard}
+        guards = {handler.extension for handler in self.manager.handlers if handler.guard} - {OWN}
         required = {record.name for record in self.records if record.required}
         return tuple(sorted(guards | required))
 
@@ -226,13 +278,43 @@ class Runtime:
         """What `extension` keeps for a conversation, over turns and restarts."""
         from hermes_ext._turns.session_state import SessionState
 
-        return SessionState(self._store, conversation_id, extension)
+        return SessionState(self._shared.store, conversation_id, extension)
 
     def close(self) -> None:
         """Write what is still to be written, and let go of files."""
         if self.log is not None:
             self.log.flush()
-        self._store.close()
+        self._shared.store.close()
+
+
+@define(eq=False)
+class _Shared:
+    """What the runtimes of all directories have in common."""
+
+    approver: Approver | None
+    approve_without_human: bool
+    log: DecisionLog | None
+    store: SessionStore
+    schemas: SchemaChecks | None
+    told: set[str] = Factory(set)
+
+    def tell(self, text: str) -> None:
+        """Warn once."""
+        if text not in self.told:
+            self.told.add(text)
+            logger.warning("%s", text)
+
+
+def own_guards(loaded: Loaded) -> tuple[Handler, ...]:
+    """The guard that keeps the agent's tools off the rules, while there are any."""
+    in_force = [record for record in loaded.records if record.loaded]
+    if not in_force or loaded.base is None:
+        return ()
+    from hermes_ext._guard.guard import own_guard
+    from hermes_ext._guard.places import Protected
+
+    places = [record.path for record in in_force if record.path is not None]
+    return (own_guard(Protected.of(loaded.base.home, loaded.config.global_dir, places)),)
 
 
 def _working_directory() -> Path | None:

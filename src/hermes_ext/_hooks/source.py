@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+OWN: Final = "hermes-ext"
+"""The name that the package itself bears in messages, logs and orders; no extension has it."""
+
 
 class Source(StrEnum):
     """Where an extension comes from, in the order in which ties between handlers are broken."""

@@ -3,6 +3,7 @@
     bundled with the package   off until `extensions.on` names them
     entry points               off until `extensions.on` names them
     global directory           on, unless `extensions.disabled` names them
+    project's directory        the same, where the project is trusted
 
 Of several with one name (or of one code under several names) the last in this order is used, in
 one directory a folder before a file; the others are records that say which one is used.
@@ -21,7 +22,9 @@ from attrs import evolve, frozen
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
-from hermes_ext._install.manifest import Manifest, incompatibility, name_differs, read_manifest
+from hermes_ext._install.found import Found, counts, no_extension, package, well_named
+from hermes_ext._install.manifest import incompatibility, read_manifest
+from hermes_ext._install.projects import found_in, verdict_at
 from hermes_ext._install.records import (
     RESERVED_KEYS,
     ExtensionRecord,
@@ -32,6 +35,8 @@ from hermes_ext._install.records import (
     name_fault,
 )
 from hermes_ext._install.snapshot import stamp_of
+from hermes_ext._trust.store import TrustStore, Verdict
+from hermes_ext.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -45,40 +50,15 @@ _OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 
 
 @frozen
-class Found:
-    """An extension, or what looks like one.
-
-    name: of its folder, file or entry point, printable. path: folder, or file of a single-file
-    extension. module_file: the file that would run first; None where it cannot be told without
-    running something. module: what an entry point names, `package.module` or with `:attribute`.
-    status: None if it may be loaded, else why not, with the reason. also_at: other places of the
-    same extension or name.
-    """
-
-    name: str
-    source: Source
-    path: Path | None
-    module_file: Path | None = None
-    module: str | None = None
-    version: str | None = None
-    manifest: Manifest | None = None
-    status: Status | None = None
-    reason: str = ""
-    warnings: tuple[str, ...] = ()
-    also_at: tuple[Path, ...] = ()
-
-    @property
-    def is_package(self) -> bool:
-        """Whether it is a folder with `__init__.py`."""
-        return self.module_file is not None and self.module_file.name == "__init__.py"
-
-
-@frozen
 class Discovery:
-    """All that was found, by rank of source and then name, and what is wrong with the places."""
+    """All that was found, by rank of source and then name, and what is wrong with the places.
+
+    project: what is to be thought of the project that was looked into, None if none was.
+    """
 
     found: tuple[Found, ...]
     problems: tuple[Problem, ...] = ()
+    project: Verdict | None = None
 
 
 @frozen
@@ -100,8 +80,15 @@ def discover(
     """
     in_home, problems = _global(config, home)
     candidates = [*_bundled(), *in_home, *(_entry_points() if entry_points else ())]
-    found = _resolved(candidates)
-    return Discovery(tuple(sorted(found, key=_order)), tuple(problems))
+    verdict = verdict_at(config, home, cwd)
+    # Whether one of the project takes another's place is known only when it has been loaded.
+    found = sorted([*_resolved(candidates), *project_found(verdict)], key=_order)
+    return Discovery(tuple(found), tuple(problems), verdict)
+
+
+def project_found(verdict: Verdict | None) -> tuple[Found, ...]:
+    """The extensions of a project, each name once."""
+    return tuple(sorted(_resolved(found_in(verdict)), key=_order))
 
 
 def bundled_dir() -> Path | None:
@@ -148,7 +135,8 @@ def record_of(found: Found, config: ExtensionsConfig, **changes: Any) -> Extensi
 
 def load_stamp(found: Found, config: ExtensionsConfig, status: Status) -> int:
     """Tells whether what loading ended in `status` for has changed since."""
-    stamp = stamp_of(found.module_file)
+    tree = found.tree
+    stamp = stamp_of(found.module_file) if tree is None else zlib.crc32(tree.digest.encode())
     if status is Status.ENABLED:
         return stamp
     schema = None if found.manifest is None else found.manifest.config
@@ -176,20 +164,34 @@ def manifest_problems(found: Iterable[Found]) -> tuple[Problem, ...]:
 
 
 def unknown_names(
-    config: ExtensionsConfig, found: Iterable[Found]
+    config: ExtensionsConfig, found: Iterable[Found], elsewhere: Iterable[str] = ()
 ) -> tuple[tuple[Problem, ...], tuple[ExtensionRecord, ...]]:
-    """Problems for names that are nowhere, and a record for each that should be somewhere."""
+    """Problems for names that are nowhere, and a record for each that should be somewhere.
+
+    elsewhere: names that other projects have, which are no mistake here.
+    """
     known = {canonical_name(each.name): each.name for each in found}
+    in_projects = set(map(canonical_name, elsewhere))
     problems: list[Problem] = []
     missing: dict[str, ExtensionRecord] = {}
     for key, name in _named(config):
         if canonical_name(name) in known:
+            continue
+        if canonical_name(name) in in_projects and key not in {"on", "required"}:
             continue
         problem = _unknown(config, key, name, known.values())
         problems.append(problem)
         if key in {"on", "disabled", "required", "observe"}:
             missing.setdefault(canonical_name(name), _missing(config, name, problem))
     return tuple(problems), tuple(missing.values())
+
+
+def trusted_names(home: Path) -> tuple[str, ...]:
+    """The names of the extensions in all projects that the user trusts."""
+    try:
+        return tuple(name for entry in TrustStore(home).entries() for name in entry.names)
+    except ConfigError:  # told where a project is judged
+        return ()
 
 
 def _named(config: ExtensionsConfig) -> Iterator[tuple[str, str]]:
@@ -307,16 +309,7 @@ def _bundled() -> Iterator[Found]:
         return
     for folder in sorted(root.iterdir()):
         if not folder.name.startswith((".", "_")) and (folder / "__init__.py").is_file():
-            yield _package(folder.name, Source.BUNDLED, folder)
-
-
-def _package(name: str, source: Source, folder: Path, **changes: Any) -> Found:
-    manifest = read_manifest(folder)
-    differs = None if manifest is None else name_differs(manifest, name)
-    if differs:
-        changes["warnings"] = (differs,)
-    file = folder / "__init__.py"
-    return Found(name, source, folder, module_file=file, manifest=manifest, **changes)
+            yield package(folder.name, Source.BUNDLED, folder, read_manifest(folder))
 
 
 # --- the global directory ------------------------------------------------------------------------
@@ -333,12 +326,8 @@ def _global(config: ExtensionsConfig, home: Path) -> tuple[list[Found], list[Pro
         return [], [] if expected else [_root_problem(config, error)]
     except OSError as error:
         return [], [_root_problem(config, error)]
-    found = (_entry(Path(entry.path)) for entry in listed if _counts(entry.name))
+    found = (_entry(Path(entry.path)) for entry in listed if counts(entry.name))
     return [each for each in found if each is not None], []
-
-
-def _counts(name: str) -> bool:
-    return not name.startswith((".", "_")) and not name.endswith("~")
 
 
 def _root_problem(config: ExtensionsConfig, error: OSError) -> Problem:
@@ -353,11 +342,7 @@ def _entry(path: Path) -> Found | None:
     except OSError as error:
         reason = f"{printable(path)} cannot be read: {error.strerror or error}"
         return Found(printable(name), Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
-    fault = name_fault(name)
-    if found is None or not fault:
-        return found
-    reason = f"{printable(path)} cannot be an extension: {fault}. Rename it"
-    return evolve(found, name=printable(name), status=Status.LOAD_ERROR, reason=reason)
+    return None if found is None else well_named(found, name)
 
 
 def _classified(name: str, path: Path) -> Found | None:
@@ -386,21 +371,8 @@ def _folder(folder: Path) -> Found | None:
         names = {entry.name for entry in entries}
     if "__init__.py" in names:
         with open(folder / "__init__.py", "rb"):
-            return _package(folder.name, Source.GLOBAL, folder)
-    telling = {"extension.yaml", "pyproject.toml", "setup.py"} & names
-    if not telling and not any(name.endswith(".py") for name in names):
-        return None
-    told = f"no extension: {printable(folder)} has no __init__.py"
-    hint = "install it with pip, or link to its package" if "pyproject.toml" in names else "add one"
-    reason = f"{told}; {hint}"
-    return Found(
-        folder.name,
-        Source.GLOBAL,
-        folder,
-        status=Status.SKIPPED,
-        reason=reason,
-        warnings=(reason,),
-    )
+            return package(folder.name, Source.GLOBAL, folder, read_manifest(folder))
+    return no_extension(folder, Source.GLOBAL, names)
 
 
 # --- entry points --------------------------------------------------------------------------------
@@ -431,7 +403,9 @@ def _entry_point(point: EntryPoint) -> Found:
     file = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
     told: dict[str, Any] = {"module": point.value, "version": version}
     if file is not None and file.name == "__init__.py":
-        return _package(point.name, Source.ENTRY_POINT, file.parent, **told)
+        return package(
+            point.name, Source.ENTRY_POINT, file.parent, read_manifest(file.parent), **told
+        )
     if spec is None:
         reason = f"the entry point names {point.value!r}, and there is no such module"
         told |= {"status": Status.LOAD_ERROR, "reason": reason}

@@ -4,7 +4,7 @@ Each becomes a package of its own under a private, unused name, with its real fo
 relative imports work whatever the folder is called, submodules of the same name never meet, and
 `import util` never finds a sibling file, because no extension's folder is on `sys.path`. Bytecode
 is neither read nor written: what runs is the source as it is now, also if it changed within the
-clock tick of its timestamp.
+clock tick of its timestamp. A project's modules come out of its verified files (see `from_tree`).
 
 The code runs in a thread of its own, so that an import that never ends costs its deadline and not
 the agent. What needs the main thread (`signal.signal`, a GUI) therefore fails at import; objects
@@ -35,11 +35,15 @@ from importlib.machinery import (
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import frozen
 
 from hermes_ext._hooks.text import printable
+from hermes_ext._install.source_code import compiled
+
+if TYPE_CHECKING:
+    from hermes_ext._trust.tree import Tree
 
 PREFIX = "_hermes_ext_x"
 
@@ -48,6 +52,10 @@ IMPORT_SECONDS = 20.0
 T = TypeVar("T")
 
 _numbers = itertools.count(1)
+
+# By private package: where the modules of a project's extension come from. None for one that was
+# forgotten: what is left of it, in a thread say, must not go on with files from the disk.
+_trees: dict[str, Tree | None] = {}
 
 
 class EndlessImport(Exception):  # noqa: N818 - reads as the reason it becomes
@@ -69,13 +77,15 @@ def private_name(name: str) -> str:
     return f"{PREFIX}.{slug}_{next(_numbers)}"
 
 
-def import_file(package: str, file: Path) -> Imported:
+def import_file(package: str, file: Path, tree: Tree | None = None) -> Imported:
     """Import `__init__.py` as a package, or a single file, under a name from `private_name`.
+
+    tree: the verified files that it and its submodules come from; None: the disk.
 
     Raises whatever its code raises; none of its modules is then left in `sys.modules`.
     """
     _install_finder()
-    loader = _SourceLoader(package, str(file))
+    loader = _loader(package, file, tree)
     spec = spec_from_file_location(package, file, loader=loader, submodule_search_locations=[])
     assert spec is not None
     if file.name != "__init__.py":  # a package without places, or its neighbours would be in it
@@ -89,6 +99,16 @@ def import_file(package: str, file: Path) -> Imported:
         forget(package)
         raise
     return Imported(module, package, time.perf_counter() - begun)
+
+
+def _loader(package: str, file: Path, tree: Tree | None) -> SourceFileLoader:
+    if tree is None:
+        return _SourceLoader(package, str(file))
+    from hermes_ext._install.from_tree import TreeLoader, serve
+
+    _trees[package] = tree
+    serve(tree)
+    return TreeLoader(package, str(file), tree)
 
 
 def import_entry_point(value: str) -> Imported:
@@ -120,6 +140,8 @@ def forget(package: str, keep: set[str] | frozenset[str] = frozenset()) -> None:
     for name in modules_of(package):
         if name not in keep:
             sys.modules.pop(name, None)
+    if package in _trees:
+        _trees[package] = None
 
 
 def bounded(function: Callable[[], T], seconds: float, label: str) -> T:
@@ -171,12 +193,7 @@ class _SourceLoader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
-        data = self.get_data(path)
-        if b"\0" in data:  # told alike by all versions of Python, and with a line
-            line = data.count(b"\n", 0, data.index(b"\0")) + 1
-            told = "source code holds null bytes; save it as UTF-8"
-            raise SyntaxError(told, (path, line, None, None))
-        return self.source_to_code(data, path)
+        return compiled(self.get_data(path), path)
 
 
 _LOADERS: tuple[Any, ...] = (
@@ -193,6 +210,18 @@ class _Finder:
     ) -> ModuleSpec | None:
         if path is None or not fullname.startswith(f"{PREFIX}."):
             return None
+        spec = self._found(fullname, path)
+        if spec is None:  # the ordinary finder, which comes next, would take bytecode
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+        return spec
+
+    def _found(self, fullname: str, path: Sequence[str]) -> ModuleSpec | None:
+        root = ".".join(fullname.split(".", 2)[:2])
+        if root in _trees:
+            from hermes_ext._install.from_tree import find_in_tree
+
+            tree = _trees[root]
+            return None if tree is None else find_in_tree(fullname, path, tree)
         portions: list[str] = []
         for place in path:
             # A new one each time: a FileFinder that is kept misses files added within a clock tick.

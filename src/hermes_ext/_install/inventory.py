@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from hermes_ext._hooks.source import Source
 from hermes_ext._install.config import ExtensionsConfig, read_config
 from hermes_ext._install.discovery import (
     OFF_IN_VAIN,
-    Found,
     discover,
     load_stamp,
     manifest_problems,
     off_in_vain,
     record_of,
     standing,
+    trusted_names,
     unknown_names,
 )
-from hermes_ext._install.records import ExtensionRecord, Problem, Status
-from hermes_ext._install.settings import fault_status, plain_settings
+from hermes_ext._install.found import Found
+from hermes_ext._install.project_settings import ProjectSettings
+from hermes_ext._install.projects import kept_from, replaced_by, settings_of
+from hermes_ext._install.records import (
+    ExtensionRecord,
+    HookInfo,
+    Problem,
+    Status,
+    canonical_name,
+)
+from hermes_ext._install.settings import fault_status, merged_settings
 from hermes_ext._install.snapshot import Remembered, key_of, read_snapshot
+from hermes_ext._trust.store import Verdict
 
 
 @frozen
 class Inventory:
-    """What is installed, without running any of it; hooks are those that the last load recorded."""
+    """What is installed, without running any of it; hooks are those that the last load recorded.
+
+    project: what is to be thought of the project, None without one. settings: of the project's
+    own file, None where it has none or is not trusted. found: what the records are of.
+    """
 
     config: ExtensionsConfig
     records: tuple[ExtensionRecord, ...]
     problems: tuple[Problem, ...]
+    project: Verdict | None = None
+    settings: ProjectSettings | None = None
+    found: tuple[Found, ...] = ()
 
 
 def inventory(home: Path, cwd: Path | None = None) -> Inventory:
@@ -38,16 +57,76 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
     config = read_config(home)
     discovery = discover(config, home=home, cwd=cwd)
     remembered = read_snapshot(home)
-    problems, missing = unknown_names(config, discovery.found)
-    records = [_inventory_record(each, config, remembered) for each in discovery.found]
-    told = (*config.problems, *discovery.problems, *manifest_problems(discovery.found), *problems)
-    return Inventory(config, (*records, *missing), told)
+    settings = settings_of(discovery.project)
+    problems, missing = unknown_names(config, discovery.found, trusted_names(home))
+    own = () if settings is None else settings.problems
+    records = _with_places_taken(
+        [(each, _inventory_record(each, config, remembered, settings)) for each in discovery.found],
+        config,
+    )
+    told = (
+        *config.problems,
+        *discovery.problems,
+        *manifest_problems(discovery.found),
+        *problems,
+        *own,
+        *(() if settings is None else settings.unknown(each.name for each in discovery.found)),
+    )
+    found = discovery.found
+    return Inventory(config, (*records, *missing), told, discovery.project, settings, found)
+
+
+def _with_places_taken(
+    rows: list[tuple[Found, ExtensionRecord]], config: ExtensionsConfig
+) -> Iterator[ExtensionRecord]:
+    """The records, with what a project's extensions would replace, and what they may not."""
+    places = {canonical_name(found.name): (found, record) for found, record in rows if _on(record)}
+    own = {
+        canonical_name(found.name): found
+        for found, record in rows
+        if found.source is Source.PROJECT and record.status is Status.ENABLED
+    }
+    for found, record in rows:
+        name = canonical_name(found.name)
+        other, holder = places.get(name, (None, None))
+        if name not in own or other is None or holder is None:
+            yield record
+            continue
+        # Not loaded yet: as long as nobody knows, it may be a guard.
+        guard = (not holder.hooks and not holder.turned_off) or any(map(_is_guard, _hooks(holder)))
+        why = kept_from(other, guard=guard, config=config)
+        if found is own[name] and why is not None:
+            yield evolve(record, status=Status.SHADOWED, reason=why, configured_on=False)
+        elif found is other and why is None:
+            yield evolve(
+                record,
+                status=Status.SHADOWED,
+                reason=replaced_by(own[name]),
+                configured_on=False,
+                hooks=(),
+                turned_off=(),
+            )
+        else:
+            yield record
+
+
+def _on(record: ExtensionRecord) -> bool:
+    return record.source is not Source.PROJECT and record.status is Status.ENABLED
+
+
+def _hooks(record: ExtensionRecord) -> tuple[HookInfo, ...]:
+    return (*record.hooks, *record.turned_off)
+
+
+def _is_guard(hook: HookInfo) -> bool:
+    return hook.guard
 
 
 def _inventory_record(
     found: Found,
     config: ExtensionsConfig,
     remembered: dict[tuple[str, str, str], Remembered],
+    settings: ProjectSettings | None,
 ) -> ExtensionRecord:
     stand = standing(found, config)
     last = remembered.get(key_of(found.source, found.name, found.path))
@@ -60,7 +139,11 @@ def _inventory_record(
     if stand.status is not None:
         changes |= {"status": stand.status, "reason": stand.reason}
         return record_of(found, config, configured_on=stand.configured_on, **changes)
-    _, problems = plain_settings(found.name, config, found.manifest)
+    own = found.source is Source.PROJECT
+    guard = not known or any(map(_is_guard, known))
+    problems = merged_settings(
+        found.name, config, found.manifest, settings, own=own, guard=guard
+    ).problems
     changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
     if problems:
         changes["status"] = fault_status(problems, config)

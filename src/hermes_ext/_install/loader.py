@@ -6,6 +6,9 @@
 One extension that fails takes nothing else down and leaves nothing behind: no handler, no module.
 The import goes on in a thread (see `importing`); whatever an extension prints while loading goes
 to `sys.stdout` as it is then, so that a caller whose output is data redirects that.
+
+What belongs to no project is loaded once, as a `Base`; each project adds its own extensions to it,
+takes the places that it may take, and sets what it may set, for itself alone.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.registration import (
@@ -35,15 +38,17 @@ from hermes_ext._install import import_name
 from hermes_ext._install.config import ExtensionsConfig, read_config, switched_off
 from hermes_ext._install.discovery import (
     Discovery,
-    Found,
     discover,
     load_stamp,
     manifest_problems,
     off_in_vain,
+    project_found,
     record_of,
     standing,
+    trusted_names,
     unknown_names,
 )
+from hermes_ext._install.found import Found
 from hermes_ext._install.importing import (
     IMPORT_SECONDS,
     EndlessImport,
@@ -56,6 +61,8 @@ from hermes_ext._install.importing import (
     place_of,
     private_name,
 )
+from hermes_ext._install.project_settings import ProjectSettings
+from hermes_ext._install.projects import kept_from, replaced_by, settings_of, verdict_at
 from hermes_ext._install.records import (
     HOOKS,
     ExtensionRecord,
@@ -66,14 +73,16 @@ from hermes_ext._install.records import (
 )
 from hermes_ext._install.returns import wrong_return
 from hermes_ext._install.settings import (
+    Merged,
     fault_status,
-    plain_settings,
+    merged_settings,
     read_only,
     settings_class,
-    structured,
+    typed_settings,
 )
 from hermes_ext._install.siblings import taken_for_own
 from hermes_ext._install.snapshot import write_snapshot
+from hermes_ext._trust.store import Verdict
 from hermes_ext.exceptions import HermesExtError, OrderCycleError, RegistrationError, SkipExtension
 
 _LONGEST = 400  # characters of an extension's own error text
@@ -87,7 +96,8 @@ class Loaded:
     records: one of each extension found or named. handlers: of all that are enabled. problems: of
     the configuration and the manifests. settings: validated, by extension: a read-only mapping,
     or the extension's own attrs instance. refusal: why every tool call is refused, None if none
-    is. packages: the names in `sys.modules` below which each extension's modules stand.
+    is. packages: the names in `sys.modules` below which each extension's modules stand. project:
+    what was thought of the project, None without one. base: what other projects can be loaded on.
     """
 
     config: ExtensionsConfig
@@ -97,6 +107,24 @@ class Loaded:
     settings: Mapping[str, Any] = MappingProxyType({})
     refusal: str | None = None
     packages: Mapping[str, str] = MappingProxyType({})
+    project: Verdict | None = None
+    base: Base | None = field(default=None, repr=False, eq=False)
+
+
+@frozen
+class Base:
+    """What is loaded for a home, whatever project the work is in. Made by `load_base`."""
+
+    home: Path
+    config: ExtensionsConfig
+    discovery: Discovery
+    ended: tuple[_Ended, ...] = field(repr=False)
+    everything: bool = False
+    import_seconds: float = IMPORT_SECONDS
+
+    def in_force(self) -> dict[str, _Ended]:
+        """What was loaded, by canonical name."""
+        return {canonical_name(e.found.name): e for e in self.ended if e.record.loaded}
 
 
 def load(
@@ -113,24 +141,47 @@ def load(
     the handlers for what they will do wrong, so that the records are complete. import_seconds: how
     long one extension's import may take.
     """
+    base = load_base(home, everything=everything, import_seconds=import_seconds)
+    return load_project(base, verdict_at(base.config, home, cwd))
+
+
+def load_base(
+    home: Path, *, everything: bool = False, import_seconds: float = IMPORT_SECONDS
+) -> Base:
+    """Load what belongs to no project. The arguments are those of `load`."""
     config = read_config(home)
-    discovery = _discovered(config, home, cwd, everything)
-    unknown, missing = unknown_names(config, discovery.found)
+    discovery = _discovered(config, home, everything)
     world = _World.of(discovery.found, import_seconds)
     ended = _without_cycles(
         [_Loading(each, config, world, look=everything).end() for each in discovery.found]
     )
+    return Base(home, config, discovery, tuple(ended), everything, import_seconds)
+
+
+def load_project(base: Base, verdict: Verdict | None) -> Loaded:
+    """Load a project's extensions onto a base, which stays as it is; None: no project.
+
+    Nothing of a project runs that `verdict` does not call trusted.
+    """
+    project = _ProjectLoading(base, verdict)
+    ended = project.ended()
+    found = [each.found for each in ended]
+    config = base.config
+    unknown, missing = unknown_names(config, found, trusted_names(base.home))
     records = (*(each.record for each in ended), *missing)
     problems = (
         *config.problems,
-        *discovery.problems,
-        *manifest_problems(discovery.found),
+        *base.discovery.problems,
+        *manifest_problems(found),
         *unknown,
+        *project.problems,
         *(problem for each in ended for problem in each.problems),
     )
-    stamps = {e.record: load_stamp(e.found, config, e.record.status) for e in ended}
     if not switched_off():
-        write_snapshot(home, records, stamps)
+        # Of the base as it was loaded, also what the project has replaced.
+        told = (*base.ended, *(each for each in ended if each.found.source is Source.PROJECT))
+        stamps = {e.record: load_stamp(e.found, config, e.record.status) for e in told}
+        write_snapshot(base.home, (*(e.record for e in told), *missing), stamps)
     return Loaded(
         config,
         records,
@@ -139,6 +190,8 @@ def load(
         MappingProxyType({e.found.name: e.settings for e in ended if e.record.loaded}),
         _refusal(config, records),
         MappingProxyType({e.found.name: e.package for e in ended if e.package}),
+        verdict,
+        base,
     )
 
 
@@ -153,17 +206,15 @@ def unload(loaded: Loaded) -> None:
             forget(package)
 
 
-def _discovered(
-    config: ExtensionsConfig, home: Path, cwd: Path | None, everything: bool
-) -> Discovery:
-    discovery = discover(config, home=home, cwd=cwd, entry_points=everything)
+def _discovered(config: ExtensionsConfig, home: Path, everything: bool) -> Discovery:
+    discovery = discover(config, home=home, entry_points=everything)
     if everything:
         return discovery
     known = {canonical_name(each.name) for each in discovery.found}
     named = (*config.on, *config.required, *config.disabled, *config.observe)
     if all(canonical_name(name) in known for name in (*named, *config.settings)):
         return discovery
-    return discover(config, home=home, cwd=cwd)
+    return discover(config, home=home)
 
 
 @frozen
@@ -176,6 +227,13 @@ class _Ended:
     settings: Any = None
     problems: tuple[Problem, ...] = ()
     package: str = ""
+    module: ModuleType | None = None
+    registrations: tuple[Registration, ...] = ()
+
+    @property
+    def is_guard(self) -> bool:
+        """Whether it registers a guard, turned off or not."""
+        return any(each.mark.guard for each in self.registrations)
 
 
 class _Failed(Exception):  # noqa: N818 - never leaves this module
@@ -192,9 +250,16 @@ class _Loading:
     """The way of one extension from found to loaded."""
 
     def __init__(
-        self, found: Found, config: ExtensionsConfig, world: _World, *, look: bool
+        self,
+        found: Found,
+        config: ExtensionsConfig,
+        world: _World,
+        *,
+        look: bool,
+        project: ProjectSettings | None = None,
     ) -> None:
         self.found = found
+        self.project = project
         self.look = look
         self.config = config
         self.world = world
@@ -212,6 +277,30 @@ class _Loading:
             return self._failed(failed)
         except Exception as error:  # noqa: BLE001 - objects of the author, looked at
             return self._failed(_Failed(Status.LOAD_ERROR, self._told(error)))
+
+    def shadowed(self, reason: str) -> _Ended:
+        """It is not loaded because another of its name keeps its place."""
+        return _Ended(self.found, self._record(Status.SHADOWED, reason, configured_on=False))
+
+    def set_anew(self, ended: _Ended) -> _Ended:
+        """What was loaded before, with the settings that the project may give it."""
+        merged = merged_settings(
+            self.found.name,
+            self.config,
+            self.found.manifest,
+            self.project,
+            own=False,
+            guard=ended.is_guard,
+        )
+        assert ended.module is not None
+        try:
+            self._refuse(merged.problems)
+            settings, merged = self._settings(ended.module, ended.package, merged)
+            handlers, _ = self._handlers(ended.registrations, settings)
+        except _Failed as failed:
+            # A project's mistake takes no rule of the user's out of force.
+            return evolve(ended, problems=(*merged.warnings, *failed.problems))
+        return evolve(ended, handlers=handlers, settings=settings, problems=merged.warnings)
 
     def _failed(self, failed: _Failed) -> _Ended:
         self._forget()
@@ -232,13 +321,13 @@ class _Loading:
         )
 
     def _loaded(self) -> _Ended:
-        plain, problems = plain_settings(self.found.name, self.config, self.found.manifest)
-        self._refuse(problems)
+        merged = self._merged()
+        self._refuse(merged.problems)
         imported, registrations = self._imported()
         self.package, self.seconds = imported.package, round(imported.seconds, 4)
         if not registrations and self.config.is_required(self.found.name):
             raise _Failed(Status.LOAD_ERROR, self._nothing(imported.module))
-        settings = self._settings(imported.module, plain)
+        settings, merged = self._settings(imported.module, self.package, merged)
         handlers, turned_off = self._handlers(registrations, settings)
         record = self._record(
             Status.ENABLED,
@@ -248,7 +337,21 @@ class _Loading:
             turned_off=tuple(hook_info(handler) for handler in turned_off),
             warnings=tuple(self._warnings(imported.module, registrations)),
         )
-        return _Ended(self.found, record, handlers, settings, package=imported.package)
+        return _Ended(
+            self.found,
+            record,
+            handlers,
+            settings,
+            merged.warnings,
+            imported.package,
+            imported.module,
+            registrations,
+        )
+
+    def _merged(self) -> Merged:
+        own = self.found.source is Source.PROJECT
+        name, manifest = self.found.name, self.found.manifest
+        return merged_settings(name, self.config, manifest, self.project if own else None, own=own)
 
     def _refuse(self, problems: tuple[Problem, ...]) -> None:
         if problems:
@@ -277,7 +380,7 @@ class _Loading:
                 imported = import_entry_point(self.found.module)
             else:
                 assert self.found.module_file is not None
-                imported = import_file(self.package, self.found.module_file)
+                imported = import_file(self.package, self.found.module_file, self.found.tree)
         own = tuple(each for each in collected if not self._is_foreign(each))
         # An installed package may have been imported before, by the host or by an earlier load.
         return imported, own or (_marked_in(imported.package) if self.found.module else ())
@@ -287,13 +390,13 @@ class _Loading:
         root = str(getattr(registration.function, "__module__", "")).partition(".")[0]
         return self.world.roots.get(root, self.found.name) != self.found.name
 
-    def _settings(self, module: ModuleType, plain: dict[str, Any]) -> Any:
-        cls = settings_class(module, self.package)
+    def _settings(self, module: ModuleType, package: str, merged: Merged) -> tuple[Any, Merged]:
+        cls = settings_class(module, package)
         if cls is None:
-            return read_only(plain)
-        settings, problems = structured(cls, plain, self.found.name, self.config)
-        self._refuse(problems)
-        return settings
+            return read_only(merged.values), merged
+        settings, merged = typed_settings(cls, merged)
+        self._refuse(merged.problems)
+        return settings, merged
 
     def _handlers(
         self, registrations: tuple[Registration, ...], settings: Any
@@ -441,15 +544,85 @@ def _text_of(error: BaseException) -> str:
     return printable(text if len(text) <= longest else f"{text[:longest]}...")
 
 
+class _ProjectLoading:
+    """The way of one project's extensions onto a base."""
+
+    def __init__(self, base: Base, verdict: Verdict | None) -> None:
+        self.base = base
+        self.config = base.config
+        self.found = project_found(verdict)
+        self.settings = settings_of(verdict)
+        self.world = _World.of((*base.discovery.found, *self.found), base.import_seconds)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Of the project's own settings file."""
+        if self.settings is None:
+            return ()
+        names = (each.name for each in (*self.base.discovery.found, *self.found))
+        return (*self.settings.problems, *self.settings.unknown(names))
+
+    def ended(self) -> list[_Ended]:
+        """All of the base and of the project, each once."""
+        own = [self._own(each) for each in self.found]
+        while own:
+            together = [*self._base(own), *own]
+            try:
+                _ordered(together)
+            except OrderCycleError as error:
+                left = [_without(e, error) if e.found.name in error.members else e for e in own]
+                if left != own:
+                    own = left
+                    continue
+            return together
+        return [*self._base(own)]
+
+    def _own(self, found: Found) -> _Ended:
+        loading = self._loading(found)
+        other = self.base.in_force().get(canonical_name(found.name))
+        if other is not None and standing(found, self.config).status is None:
+            why = kept_from(other.found, guard=other.is_guard, config=self.config)
+            if why is not None:
+                return loading.shadowed(why)
+        return loading.end()
+
+    def _base(self, own: Iterable[_Ended]) -> Iterator[_Ended]:
+        taken = {canonical_name(each.found.name): each for each in own if each.record.loaded}
+        for each in self.base.ended:
+            new = taken.get(canonical_name(each.found.name))
+            if not each.record.loaded:
+                yield each
+            elif new is not None:
+                yield _replaced(each, new)
+            elif self.settings is None or self.settings.settings_of(each.found.name) is None:
+                yield each
+            else:
+                yield self._loading(each.found).set_anew(each)
+
+    def _loading(self, found: Found) -> _Loading:
+        look = self.base.everything
+        return _Loading(found, self.config, self.world, look=look, project=self.settings)
+
+
+def _replaced(ended: _Ended, new: _Ended) -> _Ended:
+    reason = replaced_by(new.found)
+    record = evolve(ended.record, status=Status.SHADOWED, reason=reason, loaded=False)
+    return _Ended(ended.found, evolve(record, configured_on=False, hooks=(), turned_off=()))
+
+
+def _ordered(ended: Iterable[_Ended]) -> None:
+    """Raises OrderCycleError where `before` and `after` of the handlers contradict each other."""
+    handlers = [handler for each in ended for handler in each.handlers]
+    if any(handler.before or handler.after for handler in handlers):
+        from hermes_ext._chain.manager import HookManager
+
+        HookManager(handlers)
+
+
 def _without_cycles(ended: list[_Ended]) -> list[_Ended]:
     """The same, with the extensions whose `before` and `after` contradict each other failed."""
-    handlers = [handler for each in ended for handler in each.handlers]
-    if not any(handler.before or handler.after for handler in handlers):
-        return ended
-    from hermes_ext._chain.manager import HookManager
-
     try:
-        HookManager(handlers)
+        _ordered(ended)
     except OrderCycleError as error:
         left = [
             _without(each, error) if each.found.name in error.members else each for each in ended

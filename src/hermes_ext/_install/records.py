@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.text import printable
 
 HOOKS = (
@@ -210,12 +210,16 @@ def name_fault(name: str) -> str | None:
         return "the name is a path"
     if ":" in name or "," in name or "[" in name or "]" in name or name[0] in "-'\"{}":
         return "the name has characters that the configuration or the command line needs itself"
-    if canonical_name(name) in _RESERVED:
-        return "the name is one of the keys of the `extensions` section"
-    return None
+    return _TAKEN.get(canonical_name(name))
 
 
-_RESERVED = frozenset(canonical_name(key) for key in RESERVED_KEYS)
+_TAKEN = {
+    **dict.fromkeys(
+        map(canonical_name, RESERVED_KEYS),
+        "the name is one of the keys of the `extensions` section",
+    ),
+    OWN: "it is the package's own name",
+}
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

@@ -23,6 +23,7 @@ from hermes_ext._hooks.payloads import (
     or_unknown,
 )
 from hermes_ext._hooks.results import Action
+from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._hooks.text import text_of
 from hermes_ext._turns import state
@@ -73,7 +74,7 @@ class Turn(state.TurnCore):
             task_id=or_unknown(task_id),
             state=self.state,
             session_state_of=self._session_state_of,
-            check_tool_args=runtime._schemas.error if runtime._schemas is not None else None,
+            check_tool_args=runtime.schemas.error if runtime.schemas is not None else None,
             **scope,
         )
         state.begin(self)
@@ -579,8 +580,12 @@ def _log_failures(chain: CompiledChain, outcome: ChainOutcome) -> None:
 
 
 def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:
-    """Whether there is something to log: nobody decides in an empty chain, and asks are settled."""
-    return bool(chain) and outcome.action is not Action.ASK
+    """Whether there is something to log: asks are settled later, and where no extension waits for
+    the hook, nobody has decided anything.
+    """
+    if outcome.action is Action.ASK or not chain:
+        return False
+    return outcome is not chain.passed or any(one.extension != OWN for one in chain.handlers)
 
 
 def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hermes_ext._hooks.specs import HookName
 from hermes_ext.hosts.hermes.host import the_host
 
 # A key of the result of `run_conversation`: the input was changed or withheld.
@@ -39,7 +38,7 @@ def put(
     original: Callable[..., Any], store: Any, response_id: str, data: Any, *args: Any, **kwargs: Any
 ) -> Any:
     """Wraps `ResponseStore.put`."""
-    if _is_unfinished(data) and the_host.runtime().manager.has(HookName.TRANSFORM_USER_INPUT):
+    if _is_unfinished(data) and the_host.may_withhold_input():
         data = {**data, "conversation_history": _without_newest(data["conversation_history"])}
     return original(store, response_id, data, *args, **kwargs)
 

@@ -65,8 +65,26 @@ class Host:
         self._runtimes: dict[Path, Runtime] = {}
         self._told: set[str] = set()
 
-    def runtime(self) -> Runtime:
-        """The runtime of the Hermes home that this context works for, loaded once."""
+    def runtime(self, *ids: str | None) -> Runtime:
+        """What is in force where a session works.
+
+        It is loaded once for each Hermes home, and once for each project.
+
+        Args:
+            ids: its task's id and its own; none: the turn or directory of this context.
+        """
+        here = None if ids else turn_state.current_turn()
+        if isinstance(here, Turn) and not here.closed:
+            return here.runtime
+        return self._of_home().for_directory(session_directory(*ids))
+
+    def may_withhold_input(self) -> bool:
+        """Whether an extension in this context, or in any project known so far, handles input."""
+        hook = HookName.TRANSFORM_USER_INPUT
+        return self.runtime().manager.has(hook) or self._of_home().has_anywhere(hook)
+
+    def _of_home(self) -> Runtime:
+        """The runtime of the Hermes home that this context works for."""
         from hermes_constants import get_hermes_home
 
         home = Path(get_hermes_home())
@@ -80,16 +98,16 @@ class Host:
         return runtime
 
     def loaded(self) -> Runtime | None:
-        """The same runtime if it is loaded already; loads none."""
+        """What is in force in this context's directory, if its home is loaded already."""
         from hermes_constants import get_hermes_home
 
-        return self._runtimes.get(Path(get_hermes_home()))
+        runtime = self._runtimes.get(Path(get_hermes_home()))
+        return None if runtime is None else runtime.for_directory(session_directory())
 
     def _load(self, home: Path) -> Runtime:
         try:
-            runtime = Runtime.from_config(
-                cwd=session_directory(), home=home, tool_schemas=_schema_of
-            )
+            # In no project: each turn chooses its own.
+            runtime = Runtime.from_config(cwd=os.sep, home=home, tool_schemas=_schema_of)
         except Exception as error:
             # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
             logger.exception("hermes-ext could not load its runtime")
@@ -99,7 +117,6 @@ class Host:
                 "no tool runs until this is mended (hermes extensions doctor)"
             )
         runtime.approver = approver(runtime.approve_without_human)
-        self._tell(runtime)
         return runtime
 
     def _tell(self, runtime: Runtime) -> None:
@@ -116,13 +133,16 @@ class Host:
         for problem in runtime.problems:
             if str(problem) not in told:
                 self.say(str(problem))
+        for notice in runtime.notices:
+            self.say(notice, log=False)  # the runtime has logged it
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, *, log: bool = True) -> None:
         """One line for the person, once per process, past the host's redirected streams."""
         if text in self._told:
             return
         self._told.add(text)
-        logger.warning("%s", text)
+        if log:
+            logger.warning("%s", text)
         stream = sys.__stderr__
         if stream is not None:
             try:
@@ -134,7 +154,7 @@ class Host:
         """A turn for one `run_conversation` of an agent."""
         session_id = str(getattr(agent, "session_id", "") or "")
         directory = session_directory(task_id, session_id)
-        turn = self.runtime().turn(
+        turn = self._of_home().turn(
             session_id=session_id,
             conversation_id=_conversation_of(agent) or session_id,
             turn_number=1 + _user_messages(history),
@@ -151,13 +171,14 @@ class Host:
             chat_id=getattr(agent, "_chat_id", None) or None,
         )
         turn.host = TurnData(agent)
+        self._tell(turn.runtime)
         return turn
 
     @contextmanager
     def stray_turn(self, session_id: str, task_id: str | None) -> Iterator[Turn]:
         """A turn for one tool call that came from outside of any turn (a plugin's own dispatch)."""
         directory = session_directory(task_id, session_id)
-        turn = self.runtime().turn(
+        turn = self._of_home().turn(
             session_id=session_id,
             origin="extension",
             interactive=_interactive(),

@@ -80,7 +80,7 @@ def pre_tool_block(
     message = original(tool_name, args, *positional, **context)
     turn = the_host.find_turn(context)
     if turn is None:
-        over = the_host.turn_is_over(context) and not the_host.runtime().idle
+        over = the_host.turn_is_over(context) and not _idle_at(context)
         return message or (f"[hermes-ext] {_OVER}" if over else None)
     if not _concerned(turn):
         return message
@@ -138,13 +138,23 @@ def _stray_execution(
     next_call: NextCall,
     context: dict[str, Any],
 ) -> Any:
-    if the_host.runtime().idle:
+    if _idle_at(context):
         return original(tool_name, args, next_call, **context)
     if the_host.turn_is_over(context):
         return error_result(f"[hermes-ext] {_OVER}")
-    session_id, task_id = (str(context.get(key) or "") for key in ("session_id", "task_id"))
+    task_id, session_id = _ids(context)
     with the_host.stray_turn(session_id, task_id or None) as turn:
         return _gated_execution(turn, original, tool_name, args, next_call, context)
+
+
+def _ids(context: dict[str, Any]) -> tuple[str, str]:
+    task_id, session_id = (str(context.get(key) or "") for key in ("task_id", "session_id"))
+    return task_id, session_id
+
+
+def _idle_at(context: dict[str, Any]) -> bool:
+    """Whether nothing is in force where the session of a call works."""
+    return the_host.runtime(*_ids(context)).idle
 
 
 def _gated_execution(

@@ -24,9 +24,9 @@ _OUT_OF_SIGHT: Final = (
 
 def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `AIAgent.run_conversation`."""
-    runtime = the_host.runtime()
     call = _Call(original, agent, args, kwargs)
     turn = the_host.open_turn(agent, call.get("conversation_history"), call.get("task_id"))
+    runtime = turn.runtime
     try:
         with turn:
             if runtime.idle:

@@ -1,0 +1,123 @@
+"""Which extensions are in force in a directory: one runtime per project, all on one base.
+
+A turn asks when it begins, so that what the user trusts or stops trusting counts from the next turn
+on. Code that was trusted and loaded stays in force while its files change: what changed has not
+been trusted, and a guard must not go because somebody touched its file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from attrs import Factory, define
+
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.loader import Base, Loaded, load_project
+from hermes_ext._trust.place import Project, find_project
+from hermes_ext._trust.store import Standing, Verdict, is_still_trusted, judge, stamp_now
+from hermes_ext.exceptions import ConfigError
+
+
+class _Runtime(Protocol):
+    notices: tuple[str, ...]
+
+
+R = TypeVar("R", bound=_Runtime)
+
+
+@define(eq=False)
+class _Known(Generic[R]):
+    """What is in force in one project. loaded: what was thought of the tree that was loaded."""
+
+    lock: threading.Lock = Factory(threading.Lock)
+    runtime: R | None = None
+    loaded: Verdict | None = None
+    stamp: Hashable = None
+
+
+class Projects(Generic[R]):
+    """The runtimes of one Hermes home. Thread-safe.
+
+    Args:
+        base: what is loaded whatever the project.
+        make: makes a runtime of what was loaded.
+    """
+
+    def __init__(self, base: Base, make: Callable[[Loaded], R]) -> None:
+        self._base = base
+        self._make = make
+        self._lock = threading.Lock()
+        self._known: dict[Path, _Known[R]] = {}
+        self._seen: dict[Path, Project] = {}
+        self.without = make(load_project(base, None))
+
+    def at(self, directory: Path | None) -> R:
+        """The runtime for work in a directory, as things are now."""
+        project = self._project(directory)
+        if project is None:
+            return self.without
+        with self._lock:
+            known = self._known.setdefault(project.root, _Known())
+        with known.lock:
+            runtime = self._current(known, project)
+        if known.loaded is not None and directory is not None:
+            self._seen[directory] = project
+        return runtime
+
+    def made(self) -> list[R]:
+        """All runtimes so far."""
+        with self._lock:
+            known = [each.runtime for each in self._known.values()]
+        return [self.without, *(runtime for runtime in known if runtime is not None)]
+
+    def _project(self, directory: Path | None) -> Project | None:
+        config = self._base.config
+        if directory is None or not config.project_local:
+            return None
+        found = find_project(directory, home=self._base.home, global_dir=config.global_dir)
+        if found is not None:
+            return found
+        # Somebody took the folder away that a trusted extension came from: it stays in force.
+        return self._seen.get(directory)
+
+    def _current(self, known: _Known[R], project: Project) -> R:
+        stamp = stamp_now(project, self._base.home)
+        if known.runtime is not None and stamp == known.stamp:
+            return known.runtime
+        verdict = judge(project, self._base.home)
+        known.stamp = verdict.stamp
+        if known.runtime is not None and known.loaded is not None:
+            if _digest(verdict) == _digest(known.loaded):
+                return known.runtime
+            if verdict.standing is not Standing.TRUSTED and self._still_trusted(known.loaded):
+                _tell(known.runtime, verdict)
+                return known.runtime
+        known.runtime = self._make(load_project(self._base, verdict))
+        known.loaded = verdict if verdict.standing is Standing.TRUSTED else None
+        return known.runtime
+
+    def _still_trusted(self, loaded: Verdict) -> bool:
+        if loaded.pinned:
+            return True
+        try:
+            return is_still_trusted(loaded.project.root, _digest(loaded), self._base.home)
+        except ConfigError:  # a store that cannot be read does not say that trust was withdrawn
+            return True
+
+
+def _digest(verdict: Verdict) -> str:
+    trusted = verdict.standing is Standing.TRUSTED and verdict.tree is not None
+    return verdict.tree.digest if trusted and verdict.tree is not None else ""
+
+
+def _tell(runtime: _Runtime, verdict: Verdict) -> None:
+    text = (
+        f"{printable(verdict.project.folder)} is no longer as it was when its extensions were "
+        f"loaded ({verdict.reason}). What you trusted stays in force in this process; what changed "
+        "does not run, and from the next start nothing of it does until you trust it again"
+    )
+    if text not in runtime.notices:
+        runtime.notices = (*runtime.notices, text)

@@ -1,0 +1,464 @@
+"""Extensions of projects: loaded where they are trusted, and only what was trusted."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import py_compile
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.projects import GOOD, GUARD, Place
+
+from hermes_ext import Runtime
+from hermes_ext._hooks.source import Source
+from hermes_ext._install import discovery
+from hermes_ext._install.importing import PREFIX
+from hermes_ext._install.inventory import inventory
+from hermes_ext._install.loader import Loaded, load
+from hermes_ext._install.records import ExtensionRecord, Status
+
+SENTINEL = "import pathlib\npathlib.Path({!r}).touch()\n"
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing bundled, and `sys.modules` as before."""
+    (tmp_path / "bundled").mkdir()
+    monkeypatch.setattr(discovery, "bundled_dir", lambda: tmp_path / "bundled")
+    monkeypatch.delenv("HERMES_EXT_TRUST", raising=False)
+    before = dict(sys.modules)
+    yield
+    for name in set(sys.modules) - set(before):
+        if name.startswith((PREFIX, "agent")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def loaded(place: Place, cwd: Path | None = None) -> Loaded:
+    return load(place.home, cwd or place.root)
+
+
+def rows(loaded: Any, name: str) -> dict[Source | None, ExtensionRecord]:
+    return {each.source: each for each in loaded.records if each.name == name}
+
+
+def verdict_of(place: Place, **args: Any) -> str | None:
+    """What a fresh runtime in the project says of a call; None where it may run."""
+    runtime = Runtime.from_config(home=place.home, cwd=place.root)
+    with runtime.turn(session_id="s") as turn:
+        outcome = turn.intercept_tool_call("jot", args)
+    return outcome.message if outcome.blocked else None
+
+
+def test_untrusted_code_does_not_run_and_is_named(place: Place, tmp_path: Path) -> None:
+    """Nothing of it is imported or parsed: there are names, a status and a reason."""
+    ran = tmp_path / "ran"
+    place.add("one", SENTINEL.format(str(ran)) + GOOD)
+    place.add("two", {"__init__.py": SENTINEL.format(str(ran)), "extension.yaml": "description: x"})
+    result = loaded(place)
+    assert not ran.exists()
+    assert result.handlers == ()
+    assert {each.name: each.status for each in result.records} == {
+        "one": Status.UNTRUSTED,
+        "two": Status.UNTRUSTED,
+    }
+    assert all(each.description is None for each in result.records)
+    assert [each.status for each in inventory(place.home, place.root).records] == [
+        Status.UNTRUSTED,
+        Status.UNTRUSTED,
+    ]
+
+
+def test_an_untrusted_project_takes_no_place_and_sets_nothing(place: Place) -> None:
+    place.add("rule", GUARD, to_home=True)
+    place.add("rule", GOOD)
+    place.settings("rule: {limit: 99}\n")
+    result = loaded(place)
+    assert rows(result, "rule")[Source.GLOBAL].status is Status.ENABLED
+    assert rows(result, "rule")[Source.PROJECT].status is Status.UNTRUSTED
+    assert dict(result.settings["rule"]) == {}
+    assert verdict_of(place, stop=True) == "from the guard"
+
+
+def test_trusted_code_runs(place: Place) -> None:
+    place.add("rule")
+    place.trust()
+    result = loaded(place)
+    assert rows(result, "rule")[Source.PROJECT].status is Status.ENABLED
+    assert verdict_of(place, stop=True) == "from the project"
+
+
+@pytest.mark.parametrize("below", ["", "src/deep"])
+def test_it_is_found_from_anywhere_in_the_repository(place: Place, below: str) -> None:
+    place.add("rule")
+    place.trust()
+    (place.root / below).mkdir(parents=True, exist_ok=True)
+    assert rows(loaded(place, place.root / below), "rule")[Source.PROJECT].loaded
+
+
+def test_it_is_not_found_outside(place: Place, tmp_path: Path) -> None:
+    place.add("rule")
+    place.trust()
+    assert loaded(place, tmp_path).records == ()
+
+
+def test_project_local_false_looks_for_nothing(place: Place) -> None:
+    place.add("rule")
+    place.trust()
+    place.config("  project_local: false\n")
+    assert loaded(place).records == ()
+    assert inventory(place.home, place.root).records == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "__init__.py").write_text(GOOD + "#"),
+        lambda folder: (folder / "data.txt").write_text("y"),
+        lambda folder: (folder / "new.py").touch(),
+        lambda folder: (folder / "helper.py").unlink(),
+        lambda folder: (folder / "helper.py").rename(folder / "helped.py"),
+        lambda folder: (folder.parent.parent / "extensions.yaml").write_text("rule: {}\n"),
+    ],
+    ids=["changed", "data", "added", "removed", "renamed", "settings"],
+)
+def test_any_change_ends_the_trust(place: Place, change: Any) -> None:
+    files = {"__init__.py": GOOD, "helper.py": "X = 1\n", "data.txt": "x"}
+    folder = place.add("rule", files)
+    place.trust()
+    change(folder)
+    result = loaded(place)
+    assert rows(result, "rule")[Source.PROJECT].status is Status.UNTRUSTED
+    assert result.handlers == ()
+
+
+def test_planted_bytecode_is_not_run(place: Place, tmp_path: Path) -> None:
+    """Neither beside the source, nor cached and marked as not to be checked, nor by `sys.path`."""
+    ran = tmp_path / "ran"
+    own = "import os, sys\nsys.path.insert(0, os.path.dirname(__file__))\nimport pathhelper\n"
+    folder = place.add(
+        "rule",
+        {"__init__.py": f"{own}from . import helper\n{GOOD}", "helper.py": "", "pathhelper.py": ""},
+    )
+    place.trust()
+    evil = tmp_path / "evil.py"
+    evil.write_text(SENTINEL.format(str(ran)))
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    for name in ("__init__", "helper", "pathhelper"):
+        source = str(folder / f"{name}.py")
+        py_compile.compile(
+            str(evil), importlib.util.cache_from_source(source), invalidation_mode=unchecked
+        )
+        py_compile.compile(str(evil), f"{source}c", invalidation_mode=unchecked)
+    result = loaded(place)
+    sys.path[:] = [each for each in sys.path if each != str(folder)]
+    sys.modules.pop("pathhelper", None)
+    assert rows(result, "rule")[Source.PROJECT].status is Status.ENABLED
+    assert not ran.exists()
+
+
+def test_what_was_hashed_is_what_runs(place: Place, tmp_path: Path) -> None:
+    """A thread that swaps the files all the time gets nothing of its own run."""
+    ran = tmp_path / "ran"
+    good = {"__init__.py": f"from . import helper\n{GOOD}", "helper.py": "from . import last\n"}
+    folder = place.add("rule", {**good, "last.py": ""})
+    place.trust()
+    evil = SENTINEL.format(str(ran))
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for name, text in (("last.py", ""), ("helper.py", good["helper.py"])):
+                for content in (evil, text):
+                    (folder / "swap").write_text(content)
+                    os.replace(folder / "swap", folder / name)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        seen = {rows(loaded(place), "rule")[Source.PROJECT].status for _ in range(60)}
+    finally:
+        stop.set()
+        thread.join()
+    assert not ran.exists()
+    assert seen <= {Status.ENABLED, Status.UNTRUSTED}
+
+
+def test_a_lazy_import_gets_what_was_trusted(place: Place, tmp_path: Path) -> None:
+    """Also of a module that is changed, or appears, after the load."""
+    ran = tmp_path / "ran"
+    late = GOOD.replace("    return", "    from . import late\n    late.seen()\n    return")
+    again = late.replace("late.seen()", "late.seen()\n    try:\n        from . import planted\n"
+                         "    except ImportError:\n        pass")  # fmt: skip
+    folder = place.add("rule", {"__init__.py": again, "late.py": "def seen(): pass\n"})
+    place.trust()
+    runtime = Runtime.from_config(home=place.home, cwd=place.root)
+    with runtime.turn(session_id="s") as turn:
+        (folder / "late.py").write_text(SENTINEL.format(str(ran)) + "def seen(): pass\n")
+        (folder / "planted.py").write_text(SENTINEL.format(str(ran)))
+        assert turn.intercept_tool_call("jot", {"stop": True}).message == "from the project"
+    assert not ran.exists()
+
+
+def test_data_comes_out_of_the_verified_files(place: Place) -> None:
+    source = (
+        "import importlib.resources, pkgutil\n"
+        "from hermes_ext import HookResult, register_hook\n"
+        '@register_hook("intercept_tool_call")\n'
+        "def check(tool_args):\n"
+        "    files = importlib.resources.files(__name__)\n"
+        '    with (files / "data" / "words.txt").open() as file:\n'
+        "        one = file.read()\n"
+        '    two = pkgutil.get_data(__name__, "data/words.txt").decode()\n'
+        '    names = sorted(each.name for each in (files / "data").iterdir())\n'
+        '    return HookResult.block(f"{one} {two} {names}")\n'
+    )
+    folder = place.add("rule", {"__init__.py": source, "data/words.txt": "trusted"})
+    place.trust()
+    runtime = Runtime.from_config(home=place.home, cwd=place.root)
+    with runtime.turn(session_id="s") as turn:
+        (folder / "data/words.txt").write_text("changed")
+        told = turn.intercept_tool_call("jot", {}).message
+    assert told == "trusted trusted ['words.txt']"
+
+
+def test_native_modules_are_refused(place: Place) -> None:
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    place.add("rule", {"__init__.py": f"from . import fast\n{GOOD}", f"fast{suffix}": "x"})
+    place.trust()
+    record = rows(loaded(place), "rule")[Source.PROJECT]
+    assert record.status is Status.LOAD_ERROR
+    assert "native module" in record.reason
+    assert "install it as a package" in record.reason
+
+
+def test_modules_of_one_name_do_not_meet(place: Place, tmp_path: Path) -> None:
+    """In two projects, and in hyphened folders, each has its own `util`."""
+    source = GOOD.replace('"from the project"', "WHO") + "from .util import WHO\n"
+    place.add("a-one", {"__init__.py": source, "util.py": "WHO = 'first'\n"})
+    place.trust()
+    other = Place(tmp_path, "other", place.home)
+    other.add("a-one", {"__init__.py": source, "util.py": "WHO = 'second'\n"})
+    other.trust()
+    runtime = Runtime.from_config(home=place.home, cwd=place.root)
+    told = []
+    for root in (place.root, other.root, place.root):
+        with runtime.turn(session_id="s", cwd=root) as turn:
+            told.append(turn.intercept_tool_call("jot", {"stop": True}).message)
+    assert told == ["first", "second", "first"]
+
+
+def test_a_failing_one_leaves_nothing_behind(place: Place) -> None:
+    place.add("good")
+    place.add("bad", {"__init__.py": "from . import b\n" + GOOD, "b.py": "1 / 0\n"})
+    place.trust()
+    result = loaded(place)
+    record = rows(result, "bad")[Source.PROJECT]
+    assert record.status is Status.LOAD_ERROR
+    assert "b.py:1: ZeroDivisionError" in record.reason
+    assert rows(result, "good")[Source.PROJECT].loaded
+    assert not [name for name in sys.modules if name.startswith(f"{PREFIX}.bad")]
+
+
+# -- who takes whose place ------------------------------------------------------------------------
+
+
+def test_one_that_is_no_guard_is_replaced(place: Place) -> None:
+    place.add("rule", GOOD.replace("from the project", "from the home"), to_home=True)
+    place.add("rule")
+    place.trust()
+    for result in (loaded(place), inventory(place.home, place.root)):
+        record = rows(result, "rule")[Source.GLOBAL]
+        assert record.status is Status.SHADOWED
+        assert "the project's own of this name is used" in record.reason
+    assert verdict_of(place, stop=True) == "from the project"
+
+
+def test_a_guard_stays_in_its_place(place: Place) -> None:
+    place.add("rule", GUARD, to_home=True)
+    place.add("Rule", GOOD)
+    place.trust()
+    for result in (loaded(place), inventory(place.home, place.root)):
+        record = rows(result, "Rule")[Source.PROJECT]
+        assert record.status is Status.SHADOWED
+        assert "because it is a guard" in record.reason
+        assert "extensions.overridable" in record.reason
+        assert rows(result, "rule")[Source.GLOBAL].status is Status.ENABLED
+    assert verdict_of(place, stop=True) == "from the guard"
+
+
+def test_a_guard_is_replaced_where_the_user_says_so(place: Place) -> None:
+    place.config("  overridable: [rule]\n  required: [rule]\n")
+    place.add("rule", GUARD, to_home=True)
+    place.add("rule")
+    place.trust()
+    assert verdict_of(place, stop=True) == "from the project"
+
+
+def test_what_is_required_stays_in_its_place(place: Place) -> None:
+    place.config("  required: [rule]\n")
+    place.add("rule", GOOD.replace("from the project", "from the home"), to_home=True)
+    place.add("rule")
+    place.trust()
+    assert "because it is required" in rows(loaded(place), "rule")[Source.PROJECT].reason
+    assert verdict_of(place, stop=True) == "from the home"
+
+
+def test_if_the_projects_own_fails_the_other_stays(place: Place) -> None:
+    place.config("  overridable: [rule]\n")
+    place.add("rule", GUARD, to_home=True)
+    place.add("rule", "1 / 0\n")
+    place.trust()
+    result = loaded(place)
+    assert rows(result, "rule")[Source.PROJECT].status is Status.LOAD_ERROR
+    assert rows(result, "rule")[Source.GLOBAL].status is Status.ENABLED
+    assert verdict_of(place, stop=True) == "from the guard"
+
+
+def test_a_disabled_name_is_off_in_both_places(place: Place) -> None:
+    place.config("  disabled: [rule]\n")
+    place.add("rule", GOOD, to_home=True)
+    place.add("rule")
+    place.trust()
+    assert {each.status for each in loaded(place).records} == {Status.DISABLED}
+
+
+def test_a_required_one_of_a_project_refuses_until_it_is_trusted(place: Place) -> None:
+    place.config("  required: [rule]\n")
+    place.add("rule")
+    assert "required extension is not loaded" in str(loaded(place).refusal)
+    place.trust()
+    assert loaded(place).refusal is None
+
+
+def test_a_cycle_takes_only_the_projects_own_out(place: Place) -> None:
+    """`before` and `after` of a project cannot throw a rule of the user's out."""
+    place.add("ours", GUARD.replace("guard=True", "guard=True, before=('theirs',)"), to_home=True)
+    place.add("theirs", GUARD.replace("guard=True", "guard=True, before=('ours',)"))
+    place.trust()
+    result = loaded(place)
+    assert rows(result, "ours")[Source.GLOBAL].status is Status.ENABLED
+    record = rows(result, "theirs")[Source.PROJECT]
+    assert record.status is Status.LOAD_ERROR
+    assert "ours" in record.reason
+
+
+# -- settings -------------------------------------------------------------------------------------
+
+TELLS = """\
+from hermes_ext import HookResult, register_hook
+
+@register_hook("intercept_tool_call", guard={guard})
+def check(config):
+    return HookResult.block(f"{{config.get('plan')}} {{config.get('limit')}}")
+"""
+
+
+def test_a_projects_settings_reach_what_they_may(place: Place, tmp_path: Path) -> None:
+    """Its own extension wholly, another's guard as far as `project_may_set` lets it, and only
+    here: in another project the user's own settings count.
+    """
+    place.config("  project_may_set: [guarded.plan]\n  guarded: {plan: mine, limit: 1}\n")
+    place.add("guarded", TELLS.format(guard=True), to_home=True)
+    place.settings("guarded: {plan: theirs, limit: 99}\n")
+    place.trust()
+    assert verdict_of(place) == "theirs 1"
+    told = [str(problem) for problem in loaded(place).problems]
+    assert any("extensions.yaml:1: guarded.limit" in text for text in told)
+    assert any("project_may_set" in text for text in told)
+    runtime = Runtime.from_config(home=place.home, cwd=place.root)
+    with runtime.turn(session_id="s", cwd=tmp_path) as turn:
+        assert turn.intercept_tool_call("jot", {}).message == "mine 1"
+
+
+def test_settings_that_are_wrong_take_no_rule_out(place: Place) -> None:
+    schema = '{"config": {"type": "object", "properties": {"limit": {"type": "integer"}}}}'
+    files = {"__init__.py": TELLS.format(guard=False), "extension.yaml": schema}
+    place.add("theirs", files, to_home=True)
+    place.settings("theirs: {limit: many, plan: x}\n")
+    place.trust()
+    result = loaded(place)
+    assert rows(result, "theirs")[Source.GLOBAL].status is Status.ENABLED
+    assert any("limit" in str(problem) for problem in result.problems)
+    assert verdict_of(place) == "None None"
+
+
+# -- over time ------------------------------------------------------------------------------------
+
+
+def answer(runtime: Runtime, root: Path) -> str | None:
+    with runtime.turn(session_id="s", cwd=root) as turn:
+        outcome = turn.intercept_tool_call("jot", {"stop": True})
+    return outcome.message if outcome.blocked else None
+
+
+def test_a_turn_begins_with_what_is_trusted_then(place: Place) -> None:
+    """In one process: untrusted, trusted, changed (the trusted stays, the change does not run),
+    trusted anew, untrusted.
+    """
+    runtime = Runtime.from_config(home=place.home, cwd=place.home)
+    folder = place.add("rule")
+    assert answer(runtime, place.root) is None
+    place.trust()
+    assert answer(runtime, place.root) == "from the project"
+    (folder / "__init__.py").write_text(GOOD.replace("from the project", "changed"))
+    assert answer(runtime, place.root) == "from the project"
+    place.trust()
+    assert answer(runtime, place.root) == "changed"
+    shutil.rmtree(place.hermes)
+    assert answer(runtime, place.root) == "changed"
+    place.untrust()
+    assert answer(runtime, place.root) is None
+
+
+def test_what_is_in_force_is_fixed_for_a_turn(place: Place) -> None:
+    place.add("rule")
+    place.trust()
+    runtime = Runtime.from_config(home=place.home, cwd=place.root)
+    with runtime.turn(session_id="s") as turn:
+        place.untrust()
+        assert turn.intercept_tool_call("jot", {"stop": True}).message == "from the project"
+
+
+def test_what_is_not_in_force_is_said_once(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.add("rule")
+    runtime = Runtime.from_config(home=place.home, cwd=place.root)
+    for _ in range(3):
+        answer(runtime, place.root)
+    told = [record.message for record in caplog.records if ".hermes" in record.message]
+    assert len(told) == 1
+    assert "rule" in told[0]
+    assert f"trust {place.root}" in told[0]
+
+
+def test_projects_are_judged_by_their_own_only(place: Place, tmp_path: Path) -> None:
+    """Turns at the same time, in threads, each with its own project's verdict."""
+    other = Place(tmp_path, "other", place.home)
+    place.add("rule", GOOD.replace("from the project", "first"))
+    other.add("rule", GOOD.replace("from the project", "second"))
+    place.trust(), other.trust()
+    runtime = Runtime.from_config(home=place.home, cwd=tmp_path)
+    wrong: list[str | None] = []
+
+    def work(root: Path, expected: str | None) -> None:
+        wrong.extend(told for _ in range(50) if (told := answer(runtime, root)) != expected)
+
+    expected = {place.root: "first", other.root: "second", tmp_path: None}
+    threads = [
+        threading.Thread(target=work, args=item) for item in expected.items() for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
