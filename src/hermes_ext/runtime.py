@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from hermes_ext._install.directories import Projects
     from hermes_ext._install.loader import Loaded
     from hermes_ext._turns.decisions import DecisionLog
-    from hermes_ext._turns.session_state import SessionState, SessionStore
+    from hermes_ext._turns.session_state import SessionState
+    from hermes_ext._turns.store import SessionStore
 
 logger = logging.getLogger("hermes_ext")
 
@@ -325,7 +326,8 @@ def _working_directory() -> Path | None:
 
 
 def _store_in(home: str | Path | None) -> SessionStore:
-    from hermes_ext._turns.session_state import MemoryStore, SQLiteStore
+    from hermes_ext._turns.sqlite_store import SQLiteStore
+    from hermes_ext._turns.store import MemoryStore
 
     if home is None:
         return MemoryStore()

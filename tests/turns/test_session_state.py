@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 
 from hermes_ext._turns import session_state as _session_state
-from hermes_ext._turns.session_state import MemoryStore, SessionState, SessionStore, SQLiteStore
+from hermes_ext._turns.session_state import SessionState
+from hermes_ext._turns.sqlite_store import SQLiteStore
 from hermes_ext._turns.state import judging_again
+from hermes_ext._turns.store import MemoryStore, SessionStore
 from hermes_ext.exceptions import StateError
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
@@ -73,7 +75,8 @@ def python(code: str, *args: object, **options: Any) -> subprocess.Popen[str]:
     """Starts an interpreter with `store` opened on the first argument."""
     prelude = (
         "import os, sys, threading\n"
-        "from hermes_ext._turns.session_state import SessionState, SQLiteStore\n"
+        "from hermes_ext._turns.session_state import SessionState\n"
+        "from hermes_ext._turns.sqlite_store import SQLiteStore\n"
         "store = SQLiteStore(sys.argv[1])\n"
         "state = SessionState(store, 'talk', 'planner')\n"
     )

@@ -1,0 +1,144 @@
+"""Where session state is: the interface that a host may implement, and the store in memory.
+
+Stores deal in JSON text. Values are encoded when they are set and decoded when they are read, so
+nobody holds an object that somebody else can change, and nothing is cached: two processes that use
+one conversation see each other's writes at once.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias
+
+# Any, as in the standard library's json: a recursive union would make authors cast each read.
+JSON: TypeAlias = Any
+"""None, bool, int, float (finite), str, list of JSON, or dict from str to JSON."""
+
+ABSENT: Final = object()
+DAY: Final = 86_400.0
+
+
+class SessionStore(Protocol):
+    """Where the values of all conversations are: JSON text by conversation, extension and key.
+
+    Every method may be called from any thread. None raises because of a full, read-only, locked
+    or damaged disk: a store goes on as well as it can.
+    """
+
+    def get(self, conversation_id: str, extension: str, key: str) -> str | None:
+        """The JSON text under `key`; None where there is none."""
+
+    def items(self, conversation_id: str, extension: str) -> dict[str, str]:
+        """All keys of one extension in one conversation with their JSON text: a copy."""
+
+    def set(self, conversation_id: str, extension: str, key: str, value: str) -> None:
+        """Store the JSON text `value`. It is stored when this returns."""
+
+    def delete(self, conversation_id: str, extension: str, key: str) -> None:
+        """Remove `key`; one that is not there is no error."""
+
+    def count(self, conversation_id: str, extension: str, key: str, by: int) -> int:
+        """Add `by` to the integer under `key` (0 where there is none) and return the sum.
+
+        Atomic over threads and over all processes that share the store.
+
+        Raises:
+            TypeError: what is stored there is not an integer.
+        """
+
+    def sweep(self, days: float) -> int:
+        """Forget conversations that nobody used for `days` days; returns how many they were.
+
+        0 or less keeps everything.
+        """
+
+    def close(self) -> None:
+        """Write what is still to be written and let go of files; later calls open them again."""
+
+
+def decoded(text: str | None) -> JSON:
+    """The value of a stored JSON text; `ABSENT` for None and for what is no JSON."""
+    try:
+        return ABSENT if text is None else json.loads(text)
+    except ValueError:
+        # SQLite keeps no checksums: a damaged page may come back as text that was never written.
+        return ABSENT
+
+
+def integer(text: str | None) -> int:
+    """The integer that a JSON text holds; 0 for None and for text that is no JSON.
+
+    Raises:
+        TypeError: it holds something else.
+    """
+    value = decoded(text)
+    if value is ABSENT:
+        return 0
+    if type(value) is not int:
+        raise TypeError(f"the value is of type {type(value).__name__}, not an integer")
+    return value
+
+
+class MemoryStore:
+    """Values in this process only: for tests, and for hosts without a home.
+
+    Args:
+        clock: seconds; what `sweep` measures by.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._guard = threading.RLock()
+        self._clock = clock
+        self._values: dict[str, dict[tuple[str, str], str]] = {}
+        self._used_at: dict[str, float] = {}
+
+    def get(self, conversation_id: str, extension: str, key: str) -> str | None:
+        with self._guard:
+            return self._used(conversation_id).get((extension, key))
+
+    def items(self, conversation_id: str, extension: str) -> dict[str, str]:
+        with self._guard:
+            found = self._used(conversation_id).items()
+            return {key: text for (owner, key), text in found if owner == extension}
+
+    def set(self, conversation_id: str, extension: str, key: str, value: str) -> None:
+        with self._guard:
+            self._values.setdefault(conversation_id, {})[extension, key] = value
+            self._used(conversation_id)
+
+    def delete(self, conversation_id: str, extension: str, key: str) -> None:
+        with self._guard:
+            values = self._used(conversation_id)
+            values.pop((extension, key), None)
+            if not values:
+                self._values.pop(conversation_id, None)
+                self._used_at.pop(conversation_id, None)
+
+    def count(self, conversation_id: str, extension: str, key: str, by: int) -> int:
+        with self._guard:
+            total = integer(self.get(conversation_id, extension, key)) + by
+            self.set(conversation_id, extension, key, str(total))
+            return total
+
+    def sweep(self, days: float) -> int:
+        with self._guard:
+            before = self._clock() - days * DAY
+            idle = [
+                name for name, used_at in self._used_at.items() if days > 0 and used_at < before
+            ]
+            for name in idle:
+                del self._values[name], self._used_at[name]
+            return len(idle)
+
+    def close(self) -> None:
+        """Nothing to let go of; the values stay."""
+
+    def _used(self, conversation_id: str) -> dict[tuple[str, str], str]:
+        values = self._values.get(conversation_id)
+        if values is None:
+            return {}
+        self._used_at[conversation_id] = self._clock()
+        return values
