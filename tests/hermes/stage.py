@@ -93,6 +93,7 @@ class Stage:
             "platform": "cli",
             "session_db": SessionDB(),
             "enabled_toolsets": ["stage", "file", "todo"],
+            "tool_delay": 0,  # a second, otherwise, between two calls of one reply
         }
         agent = AIAgent(**(settings | options))
         agent.suppress_status_output = True
