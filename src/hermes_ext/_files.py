@@ -43,8 +43,22 @@ def replace_file(
         Whether the file is the new one.
 
     Raises:
-        OSError: it could not be written; the old file is as it was.
+        OSError: it could not be written; names `path`, which is as it was.
     """
+    try:
+        return _replaced(path, data, mode, durable, still)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _replaced(
+    path: Path,
+    data: bytes,
+    mode: int | None,
+    durable: bool,
+    still: Callable[[], bool] | None,
+) -> bool:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(temporary, flags, 0o600)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import frozen
@@ -16,6 +17,7 @@ from hermes_ext._trust.tree import Tree, TreeError
 _MATCHED_LINES: Final = 2_000
 _CONTEXT: Final = 3
 
+_Kind: TypeAlias = Literal["added", "removed", "changed"]
 _Opcode: TypeAlias = tuple[Any, int, int, int, int]
 
 
@@ -28,7 +30,7 @@ class FileChange:
     """
 
     path: str
-    kind: Literal["added", "removed", "changed"]
+    kind: _Kind
     diff: str | None
 
 
@@ -42,33 +44,39 @@ def changes(old: Mapping[str, bytes] | None, new: Tree) -> tuple[FileChange, ...
     """
     if old is None:
         return tuple(FileChange(path, "added", None) for path in sorted(new.files))
-    return tuple(_changes(old, new))
+    return tuple(
+        FileChange(path, kind, _diff(path, old.get(path, b""), _now(new, path)))
+        for path, kind in _kinds(old, new)
+    )
 
 
-def _changes(old: Mapping[str, bytes], new: Tree) -> Iterator[FileChange]:
+def changed_paths(old: Mapping[str, bytes], new: Tree) -> tuple[str, ...]:
+    """The paths of what differs between a kept copy and a tree."""
+    return tuple(path for path, _ in _kinds(old, new))
+
+
+def _kinds(old: Mapping[str, bytes], new: Tree) -> Iterator[tuple[str, _Kind]]:
     for path in sorted({*old, *new.files}):
         if path not in new.files:
-            yield FileChange(path, "removed", _diff(path, old[path], b""))
-            continue
-        after = _now(new, path)
-        if path not in old:
-            yield FileChange(path, "added", None if after is None else _diff(path, b"", after))
-        elif after is None:
-            yield FileChange(path, "changed", None)
-        elif old[path] != after:
-            yield FileChange(path, "changed", _diff(path, old[path], after))
+            yield path, "removed"
+        elif path not in old:
+            yield path, "added"
+        elif sha256(old[path]).hexdigest() != new.files[path].sha256:
+            yield path, "changed"
 
 
 def _now(tree: Tree, path: str) -> bytes | None:
+    if path not in tree.files:
+        return b""
     try:
         return tree.read(path)
     except TreeError:  # a big data file that changed once more
         return None
 
 
-def _diff(path: str, old: bytes, new: bytes) -> str | None:
+def _diff(path: str, old: bytes, new: bytes | None) -> str | None:
     # By NUL bytes git tells binaries too, and Python runs nothing that has them.
-    if b"\0" in old or b"\0" in new:
+    if new is None or b"\0" in old or b"\0" in new:
         return None
     before, after = _lines(old), _lines(new)
     lines = [f"--- trusted/{printable(path)}", f"+++ now/{printable(path)}"]
@@ -87,7 +95,7 @@ class _Matcher(difflib.SequenceMatcher[bytes]):
     """Takes equal lines at both ends for granted, and does not search long texts for matches."""
 
     def __init__(self, old: list[bytes], new: list[bytes]) -> None:
-        super().__init__(None, old, new)
+        super().__init__(None, [], [])
         self._old, self._new = old, new
 
     def get_opcodes(self) -> list[_Opcode]:

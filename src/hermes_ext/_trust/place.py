@@ -10,8 +10,9 @@ import errno
 import functools
 import os
 import stat
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from attrs import frozen
 
@@ -20,6 +21,8 @@ from hermes_ext._hooks.text import printable
 HERMES = ".hermes"
 EXTENSIONS = "extensions"
 SETTINGS = "extensions.yaml"
+
+_Kind: TypeAlias = Literal["folder", "regular file"]
 
 
 @frozen
@@ -67,7 +70,7 @@ def find_project(directory: Path, *, home: Path, global_dir: Path) -> Project | 
         return None
     for folder in (start, *start.parents):
         if _brings_something(folder / HERMES) and not _is_the_users(folder, home, global_dir):
-            return Project(folder, refusal(folder))
+            return Project(folder, refusal(folder) or _home_fault(Project(folder), home))
         if folder == root:
             break
     return None
@@ -94,9 +97,9 @@ def refusal(root: Path) -> str | None:
     """Why what lies in a project is never used, None if it may be: owners, links, kinds."""
     hermes = root / HERMES
     return (
-        _fault(hermes, root, stat.S_ISDIR)
-        or _fault(hermes / EXTENSIONS, root, stat.S_ISDIR)
-        or _fault(hermes / SETTINGS, root, stat.S_ISREG)
+        _fault(hermes, root, "folder")
+        or _fault(hermes / EXTENSIONS, root, "folder")
+        or _fault(hermes / SETTINGS, root, "regular file")
     )
 
 
@@ -166,25 +169,22 @@ def _is_the_users(folder: Path, home: Path, global_dir: Path) -> bool:
     )
 
 
-def _fault(path: Path, root: Path, is_right: Callable[[int], bool]) -> str | None:
+def _fault(path: Path, root: Path, kind: _Kind) -> str | None:
+    real = Path(os.path.realpath(path))
+    link = f"{printable(path)} is a link to {printable(real)}"
     try:
         own = os.lstat(path)
-        real = Path(os.path.realpath(path))
         target = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        return f"{_link(path)}, which is not there" if os.path.islink(path) else None
+        return f"{link}, which is not there" if os.path.islink(path) else None
     except OSError as error:
         return f"{printable(path)} cannot be looked at: {error.strerror or error}"
     if not real.is_relative_to(root):
-        return f"{_link(path)}, which is outside of the project"
+        return f"{link}, which is outside of the project"
+    is_right = stat.S_ISDIR if kind == "folder" else stat.S_ISREG
     if not is_right(target.st_mode):
-        kind = "folder" if is_right is stat.S_ISDIR else "regular file"
         return f"{printable(path)} is no {kind}"
-    return _owner_fault(path, {own.st_uid, target.st_uid})
-
-
-def _link(path: Path) -> str:
-    return f"{printable(path)} is a link to {printable(os.readlink(path))}"
+    return _owner_fault(path, {own.st_uid, target.st_uid}) if kind == "folder" else None
 
 
 def _owner_fault(path: Path, owners: set[int]) -> str | None:
@@ -192,3 +192,10 @@ def _owner_fault(path: Path, owners: set[int]) -> str | None:
     if not others:
         return None
     return f"{printable(path)} belongs to another user (uid {min(others)})"
+
+
+def _home_fault(project: Project, home: Path) -> str | None:
+    """With the list of trusted projects in the tree, to trust it would change it."""
+    if not Path(os.path.realpath(home)).is_relative_to(os.path.realpath(project.extensions)):
+        return None
+    return f"the Hermes home {printable(home)} lies in {printable(project.extensions)}"

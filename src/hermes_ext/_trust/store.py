@@ -31,7 +31,7 @@ from attrs import frozen
 
 from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._hooks.text import printable
-from hermes_ext._trust.diff import changes
+from hermes_ext._trust.diff import changed_paths
 from hermes_ext._trust.place import Project, refusal
 from hermes_ext._trust.tree import KEPT_BYTES, Tree, TreeError, digest_of, read_tree, stamp_of
 from hermes_ext.exceptions import ConfigError
@@ -69,6 +69,10 @@ class Entry:
     names: tuple[str, ...] = ()
 
 
+class _Unequal:
+    """A stamp that equals no other: it is to be judged again."""
+
+
 @frozen(eq=False)
 class Verdict:
     """What is thought of a project as it is on the disk.
@@ -98,6 +102,7 @@ def judge(project: Project, home: Path) -> Verdict:
     try:
         tree = read_tree(project)
     except TreeError as error:
+        stamp = _Unequal() if error.passing else stamp
         return Verdict(project, Standing.REFUSED, str(error), (), None, False, (), stamp)
     pinned = tree.digest in pins()
     standing, reason, changed = _standing(tree, TrustStore(home), pinned=pinned)
@@ -109,8 +114,7 @@ def stamp_now(project: Project, home: Path) -> Hashable:
     """Tells, without reading, whether a project is to be judged again: by tree, store and pin."""
     stamp = stamp_of(project)
     told = (project, refusal(project.root), TrustStore(home).stamp(), os.environ.get(PIN))
-    # Where it cannot be told, the stamp equals no other.
-    return told, object() if stamp is None else stamp
+    return told, _Unequal() if stamp is None else stamp
 
 
 def is_still_trusted(root: Path, digest: str, home: Path) -> bool:
@@ -317,7 +321,7 @@ def _standing(tree: Tree, store: TrustStore, *, pinned: bool) -> _Judged:
     if here.digest == tree.digest:
         return Standing.TRUSTED, "", ()
     old = store.copy(here.digest)
-    changed = () if old is None else tuple(each.path for each in changes(old, tree))
+    changed = () if old is None else changed_paths(old, tree)
     told = f": {_list(changed)}" if changed else ""
     return Standing.CHANGED, f"changed since you trusted them{told}", changed
 

@@ -179,7 +179,7 @@ def _read_all(walk: Walk) -> Iterator[tuple[str, TreeFile]]:
                     raise walk.unreadable(place.shown, error) from None
                 left -= file.size
                 if left < 0:
-                    raise walk.too_big([(place.shown, 1)], f"{MAX_BYTES // 10**6} MB")
+                    raise walk.too_big([(place.shown, file.size)], f"{MAX_BYTES // 10**6} MB")
                 yield place.shown, file
 
 

@@ -40,6 +40,9 @@ _FLAGS: Final = (
     | getattr(os, "O_NOCTTY", 0)
 )
 _FOLDER: Final = _FLAGS | getattr(os, "O_DIRECTORY", 0)
+_PASSING: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.EAGAIN}
+)
 _KINDS: Final = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -52,14 +55,15 @@ class TreeError(Exception):
     """A tree that is not read, or a file of it that is no longer what it was.
 
     path: the file or folder. reason: what is wrong with it. hint: what to do. `str()` is one
-    printable line of all three.
+    printable line of all three. passing: it may be gone the next time, though nothing changes.
     """
 
-    def __init__(self, path: Path, reason: str, hint: str = "") -> None:
+    def __init__(self, path: Path, reason: str, hint: str = "", *, passing: bool = False) -> None:
         super().__init__(path, reason, hint)
         self.path = path
         self.reason = reason
         self.hint = hint
+        self.passing = passing
 
     def __str__(self) -> str:
         told = f"{printable(self.path)} {self.reason}"
@@ -124,7 +128,7 @@ class Walk:
             most = _largest((each.shown, 1) for each in self.files)
             raise TooSlowError(
                 self.project.folder,
-                f"takes longer than {MAX_SECONDS:g} s to read; most of it is in {most}",
+                f"takes longer than {MAX_SECONDS:g} s to read; most of what was read is in {most}",
                 "Move what is no code of an extension to another place",
             )
 
@@ -132,7 +136,7 @@ class Walk:
         """The error for a tree beyond a limit; `pairs`: paths and how much each counts."""
         return TreeError(
             self.project.folder,
-            f"has more than {limit} of extensions, most of them in {_largest(pairs)}",
+            f"holds more than {limit}, which is the limit; most is in {_largest(pairs)}",
             "Move what is no code of an extension to another place",
         )
 
@@ -169,8 +173,8 @@ class Walk:
         return TreeError(self.project.folder / shown, reason, hint)
 
     def unreadable(self, shown: str, error: OSError) -> TreeError:
-        why = f"cannot be read: {error.strerror or error}"
-        return self._error(shown, why, "Check its owner and permissions")
+        """The error for what the system refuses."""
+        return _unreadable(self.project.folder / shown, error)
 
     def _note(self, place: Place, found: os.stat_result) -> None:
         self.newest = max(self.newest, found.st_ctime_ns)
@@ -298,8 +302,7 @@ def walking(project: Project) -> Iterator[Walk]:
     try:
         descriptor = os.open(project.root, _FOLDER)
     except OSError as error:
-        told = f"cannot be read: {error.strerror or error}"
-        raise TreeError(project.root, told, "Check its owner and permissions") from None
+        raise _unreadable(project.root, error) from None
     with _closing(descriptor):
         yield Walk(project, descriptor)
 
@@ -313,10 +316,15 @@ def open_beneath(folder: int, parts: Iterable[str]) -> int:
     return descriptor
 
 
+def _unreadable(path: Path, error: OSError) -> TreeError:
+    passing = error.errno in _PASSING
+    hint = "Try again" if passing else "Check its owner and permissions"
+    return TreeError(path, f"cannot be read: {error.strerror or error}", hint, passing=passing)
+
+
 def stamp_from(told: object) -> Stamp:
     """A number that is the same for the same."""
-    told_bytes = repr(told).encode("utf-8", "surrogateescape")
-    return int.from_bytes(hashlib.blake2b(told_bytes, digest_size=16).digest(), "big")
+    return int.from_bytes(hashlib.blake2b(repr(told).encode(), digest_size=16).digest(), "big")
 
 
 @contextlib.contextmanager
