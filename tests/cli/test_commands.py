@@ -397,8 +397,8 @@ def test_info_shows_settings_and_where_each_comes_from(home):
     output = home.run("info", "planner", "--json")
 
     assert {each["key"]: (each["value"], each["from"]) for each in output.json["settings"]} == {
-        "strict": (True, f"{home.config}:3"),
-        "api_key": ("(hidden)", f"{home.config}:4"),
+        "strict": (True, "config.yaml:3"),
+        "api_key": ("(hidden)", "config.yaml:4"),
         "plan_path": ("plan.md", "default"),
     }
     assert output.json["needs"] == {
@@ -503,7 +503,7 @@ def test_a_pipe_gets_whole_lines(home, monkeypatch):
 
 
 def test_order_shows_the_chain(home):
-    """`--order` lists a hook's handlers as they run: transformers by priority, guards last."""
+    """`--order` has a hook's handlers as they run: transformers, the built-in guard, guards."""
     home.add("late", GOOD.replace("40", "200"))
     home.add("early", GOOD.replace("40", "5"))
     home.add("guarding", GOOD.replace("priority=40", "priority=1, guard=True"))
@@ -512,7 +512,7 @@ def test_order_shows_the_chain(home):
     shown = home.process("list", "--order", "intercept_tool_call")
 
     handlers = output.json["order"]["handlers"]
-    assert [each["extension"] for each in handlers] == ["early", "late", "guarding"]
+    assert [each["extension"] for each in handlers] == ["early", "late", "hermes-ext", "guarding"]
     assert shown.code == 0
-    positions = [shown.out.index(name) for name in ("early", "late", "guarding")]
+    positions = [shown.out.index(name) for name in ("early", "late", "built in", "guarding")]
     assert positions == sorted(positions)

@@ -5,6 +5,9 @@ Nothing here loads an extension: what loading showed is handed in.
 
 from __future__ import annotations
 
+import os
+import shlex
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
@@ -24,8 +28,11 @@ from hermes_ext._install.records import (
     Problem,
     Prog,
     Status,
+    canonical_name,
     did_you_mean,
 )
+from hermes_ext._trust.store import PIN, Standing, TrustStore, Verdict, pin_fault, pins
+from hermes_ext.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from hermes_ext._install.loader import Loaded
@@ -137,13 +144,15 @@ def examine(
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal),
-        *_problem_findings(seen.problems, seen.records, seen.config),
+        *_problem_findings(seen.problems, seen.records, seen.config, seen.project),
+        *_trust_findings(home, seen.project, prog),
         *(
             finding
             for record in seen.records
-            for finding in _record_findings(record, seen.config, prog, refusal)
+            for finding in _record_findings(record, seen, prog, refusal)
         ),
         *_tool_name_findings(seen.config, seen.records),
+        *_writable_findings(home, seen.config),
         *_host_findings(home, seen.config, prog),
         *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
     ]
@@ -204,7 +213,10 @@ def _refusal_findings(refusal: str | None) -> Iterator[Finding]:
 
 
 def _problem_findings(
-    problems: Sequence[Problem], records: Sequence[ExtensionRecord], config: ExtensionsConfig
+    problems: Sequence[Problem],
+    records: Sequence[ExtensionRecord],
+    config: ExtensionsConfig,
+    project: Verdict | None,
 ) -> Iterator[Finding]:
     """Problems of files; those that are a record's own reason are told with the record."""
     told = {
@@ -217,10 +229,12 @@ def _problem_findings(
         if str(problem) in told:
             continue
         message = f"{problem.key}: {problem.message}" if problem.key else problem.message
-        in_config = problem.file == config.file
+        code = "config" if problem.file == config.file else "manifest"
+        if project is not None and problem.file == project.project.settings_file:
+            code = "project-settings"
         yield Finding(
-            Severity.ERROR if in_config else Severity.WARNING,
-            "config" if in_config else "manifest",
+            Severity.ERROR if code == "config" else Severity.WARNING,
+            code,
             None,
             _place(problem.file, problem.line),
             message,
@@ -228,17 +242,64 @@ def _problem_findings(
         )
 
 
+# -- trust ----------------------------------------------------------------------------------------
+
+
+def _trust_findings(home: Path, project: Verdict | None, prog: Prog) -> Iterator[Finding]:
+    try:
+        TrustStore(home).entries()
+    except ConfigError as error:
+        where = None if error.path is None else printable(error.path)
+        told = f"no project is trusted: {error.message}"
+        yield Finding(Severity.ERROR, "trust-store", None, where, told, error.hint)
+    if project is not None and project.standing is not Standing.TRUSTED:
+        yield _distrust(project, prog)
+    yield from _pin_findings(project)
+
+
+def _distrust(project: Verdict, prog: Prog) -> Finding:
+    names = ", ".join(project.names) or "only settings"
+    root = shlex.quote(printable(project.project.root))
+    can = project.standing is not Standing.REFUSED
+    return Finding(
+        Severity.NOTE if project.standing is Standing.UNTRUSTED else Severity.WARNING,
+        str(project.standing),
+        None,
+        printable(project.project.folder),
+        f"the extensions of this project are not loaded: {names} ({project.reason})",
+        f"To look at them and decide: {prog('trust')} {root}" if can else None,
+    )
+
+
+def _pin_findings(project: Verdict | None) -> Iterator[Finding]:
+    fault = pin_fault()
+    if fault is not None:
+        hint = "`trust --digest` prints the digest of a project"
+        yield Finding(Severity.WARNING, "pin-invalid", None, f"${PIN}", fault, hint)
+    if not pins() or (project is not None and project.pinned):
+        return
+    here = "there is no project with extensions here"
+    if project is not None:
+        digest = "is not known" if project.tree is None else f"is {project.tree.digest}"
+        here = f"the digest of {printable(project.project.folder)} {digest}"
+    told = f"{PIN} trusts nothing here: {here}"
+    hint = "Right if it is meant for another project; else look at what changed, and set it anew"
+    yield Finding(Severity.WARNING, "pin-unmatched", None, f"${PIN}", told, hint)
+
+
 # -- one extension --------------------------------------------------------------------------------
 
 
 def _record_findings(
-    record: ExtensionRecord, config: ExtensionsConfig, prog: Prog, refusal: str | None
+    record: ExtensionRecord, seen: Inventory | Loaded, prog: Prog, refusal: str | None
 ) -> Iterator[Finding]:
     # What the refusal says to do about a required one is not said twice.
     said = record.required and refusal is not None
     advice = None if said else advice_on(record.name, prog, required=record.required)
     yield from _status_findings(record, advice)
-    if _is_idle(record, config):
+    if record.status is Status.SHADOWED:
+        yield _shadow_finding(record, seen.records)
+    if _is_idle(record, seen.config):
         yield _about(
             record,
             Severity.ERROR,
@@ -284,12 +345,25 @@ def _status_findings(record: ExtensionRecord, advice: str | None) -> Iterator[Fi
         )
     elif record.status is Status.INCOMPATIBLE:
         yield _about(record, Severity.ERROR, "incompatible", record.reason)
-    elif record.status is Status.SHADOWED:
-        yield _about(record, Severity.NOTE, "shadowed", record.reason)
     elif record.status is Status.SKIPPED:
         yield _about(record, Severity.NOTE, "skipped", record.reason)
-    elif record.status is Status.UNTRUSTED:
-        yield _about(record, Severity.NOTE, "untrusted", record.reason)
+
+
+def _shadow_finding(record: ExtensionRecord, records: Iterable[ExtensionRecord]) -> Finding:
+    """Another one of its name is used: as ever, or between a project and the user's own."""
+    used = [
+        each
+        for each in records
+        if canonical_name(each.name) == canonical_name(record.name)
+        and each.status is not Status.SHADOWED
+        and each.path is not None
+        and printable(each.path) in record.reason
+    ]
+    if record.source is Source.PROJECT and any(e.source is not Source.PROJECT for e in used):
+        return _about(record, Severity.WARNING, "not-replaced", record.reason)
+    if record.source is not Source.PROJECT and any(e.source is Source.PROJECT for e in used):
+        return _about(record, Severity.NOTE, "replaced", record.reason)
+    return _about(record, Severity.NOTE, "shadowed", record.reason)
 
 
 def _can_fail_open(info: HookInfo) -> bool:
@@ -363,6 +437,43 @@ def _tool_name_finding(extension: str, where: str, key: str, tool: str) -> Itera
         f'{key}: Hermes itself has no tool "{tool}"',
         did_you_mean(tool, known) or "Right if a plugin or an MCP server brings it",
     )
+
+
+# -- who can write --------------------------------------------------------------------------------
+
+
+def _writable_findings(home: Path, config: ExtensionsConfig) -> Iterator[Finding]:
+    """What others can change, and with it the rules."""
+    if not hasattr(os, "geteuid"):
+        return
+    for path in dict.fromkeys((home, config.file, config.global_dir, *_inside(config.global_dir))):
+        try:
+            found = path.stat()
+        except OSError:  # told elsewhere, where it matters
+            continue
+        who = _who_else_writes(found)
+        if who is not None:
+            told = f"{who}, and so the rules: {printable(path)}"
+            hint = f"chmod go-w {shlex.quote(printable(path))}, or chown it"
+            yield Finding(Severity.WARNING, "writable-by-others", None, printable(path), told, hint)
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _who_else_writes(found: os.stat_result) -> str | None:
+    if found.st_uid not in {os.geteuid(), 0}:
+        return f"another user (uid {found.st_uid}) can change what belongs to them"
+    if found.st_mode & stat.S_IWOTH:
+        return "every user of this machine can change this"
+    # One's own group usually has no other members.
+    if found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid():
+        return f"the members of another group (gid {found.st_gid}) can change this"
+    return None
 
 
 # -- the host -------------------------------------------------------------------------------------

@@ -4,13 +4,16 @@
     global, project         on until `extensions.disabled` names it
     one hook of any         on until `extensions.disabled` names `extension:hook`
 
-Nothing of an extension is imported, so that a broken one can be turned off.
+A name means every extension that has it: what lies in some project neither keeps a bundled one of
+its name from being turned on, nor stays on when that is turned off. Nothing of an extension is
+imported, so that a broken one can be turned off.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from attrs import frozen
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists
+from hermes_ext._install.discovery import trusted_names
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.records import (
     HERMES_EXT,
@@ -29,9 +33,11 @@ from hermes_ext._install.records import (
     canonical_name,
     did_you_mean,
 )
+from hermes_ext._trust.store import Standing
 from hermes_ext.exceptions import ConfigError
 
 _NAMED_TO_BE_ON = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
+_UNUSED = {Status.UNTRUSTED: 1, Status.SHADOWED: 2}
 
 
 class UnknownExtensionError(ConfigError):
@@ -76,14 +82,15 @@ def enable(
     """
     found = inventory(home, cwd)
     records = _named(found, name)
-    if not any(record.source for record in records) and not _is_written(found, name):
+    if not any(record.source for record in records) and not _is_known(found, home, name):
         raise unknown_extension(found, name)
     spelled = records[0].name if records else name
     if hook:
         edits = [ListEdit("extensions", "disabled", remove=(f"{spelled}:{hook}",))]
     else:
         edits = [ListEdit("extensions", "disabled", remove=(spelled,))]
-        if _sources(records) & _NAMED_TO_BE_ON and not _sources(records) - _NAMED_TO_BE_ON:
+        everywhere = _sources(records) - {Source.PROJECT}
+        if everywhere and everywhere <= _NAMED_TO_BE_ON:
             edits.append(ListEdit("extensions", "on", add=(spelled,)))
     notes = functools.partial(_notes_on_enabling, prog=prog)
     return _switched(home, cwd, spelled, hook, edits=edits, notes=notes)
@@ -93,7 +100,8 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
     """Turns it off. Raises as `enable` does."""
     found = inventory(home, cwd)
     records = _named(found, name)
-    if not records and not _is_written(found, name):
+    elsewhere = not records and _is_elsewhere(home, name)
+    if not records and not _is_written(found, name) and not elsewhere:
         raise unknown_extension(found, name)
     spelled = records[0].name if records else name
     sources = _sources(records)
@@ -101,7 +109,7 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
         edits = [ListEdit("extensions", "disabled", add=(f"{spelled}:{hook}",))]
     else:
         edits = [ListEdit("extensions", "on", remove=(spelled,))]
-        if sources - _NAMED_TO_BE_ON:
+        if sources - _NAMED_TO_BE_ON or elsewhere:
             edits.append(ListEdit("extensions", "disabled", add=(spelled,)))
     return _switched(home, cwd, spelled, hook, edits=edits, notes=_notes_on_disabling)
 
@@ -109,7 +117,12 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
 def _named(found: Inventory, name: str) -> list[ExtensionRecord]:
     """The records of this name, the one that is used first."""
     same = [each for each in found.records if canonical_name(each.name) == canonical_name(name)]
-    return sorted(same, key=lambda record: record.status is Status.SHADOWED)
+    return sorted(same, key=by_use)
+
+
+def by_use(record: ExtensionRecord) -> int:
+    """Sorts the records of one name: the one that is used, or would be, comes first."""
+    return _UNUSED.get(record.status, 0)
 
 
 def _sources(records: Iterable[ExtensionRecord]) -> set[Source]:
@@ -120,6 +133,15 @@ def _is_written(found: Inventory, name: str) -> bool:
     """Whether the lists that this module edits name it, so that the name can be taken out."""
     config = found.config
     return config.is_on(name) or config.is_disabled(name) or bool(config.hooks_off(name))
+
+
+def _is_elsewhere(home: Path, name: str) -> bool:
+    """Whether another project that the user trusts has it."""
+    return canonical_name(name) in map(canonical_name, trusted_names(home))
+
+
+def _is_known(found: Inventory, home: Path, name: str) -> bool:
+    return _is_written(found, name) or _is_elsewhere(home, name)
 
 
 def unknown_extension(found: Inventory, name: str) -> UnknownExtensionError:
@@ -140,7 +162,7 @@ def _switched(
     hook: str | None,
     *,
     edits: list[ListEdit],
-    notes: Any,
+    notes: Callable[[Inventory, str, str | None], Iterable[str]],
 ) -> Switched:
     if hook is not None and hook not in HOOKS:
         raise ConfigError(f'no hook is called "{hook}"', hint=f"Hooks: {', '.join(HOOKS)}")
@@ -149,35 +171,49 @@ def _switched(
     return Switched(name, hook, edited.path, edited.changes, tuple(notes(after, name, hook)))
 
 
-def _notes_on_enabling(after: Inventory, name: str, hook: str | None, prog: Prog) -> list[str]:
-    notes = [
-        f"it is {record.status}: {record.reason}"
-        for record in _named(after, name)[:1]
-        if record.status not in {Status.ENABLED, Status.SHADOWED}
-    ]
+def _notes_on_enabling(after: Inventory, name: str, hook: str | None, prog: Prog) -> Iterator[str]:
+    records = _named(after, name)
+    alone = len(records) == 1
+    in_project = any(record.source is Source.PROJECT for record in records)
+    for record in records:
+        # Which of several is used is no news, unless it is another one in this project.
+        if record.status is not Status.ENABLED and (in_project or record.status not in _UNUSED):
+            who = "it" if alone else _which(record)
+            yield f"{who} is {_stands(after, record, prog)}"
     if hook and after.config.is_disabled(name):
-        notes.append(
-            f"the whole extension is off as well; turn it on with: {prog(f'enable {name}')}"
-        )
+        yield f"the whole extension is off as well; turn it on with: {prog(f'enable {name}')}"
     if not hook and after.config.hooks_off(name):
         still = ", ".join(sorted(after.config.hooks_off(name)))
-        call = prog(f"enable {name} --hook HOOK")
-        notes.append(f"still off: {still}. To turn one on: {call}")
-    return notes
+        yield f"still off: {still}. To turn one on: {prog(f'enable {name} --hook HOOK')}"
 
 
-def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> list[str]:
-    notes = []
+def _which(record: ExtensionRecord) -> str:
+    where = "" if record.path is None else f" ({printable(record.path)})"
+    owner = "this project's own" if record.source is Source.PROJECT else f"the {record.source} one"
+    return f"{owner}{where}"
+
+
+def _stands(after: Inventory, record: ExtensionRecord, prog: Prog) -> str:
+    """How it ended, and what to do about that."""
+    verdict = after.project
+    if record.status is not Status.UNTRUSTED or verdict is None:
+        return f"{record.status}: {record.reason}"
+    reason = record.reason
+    if verdict.standing is Standing.CHANGED:  # `trust` says in which files
+        reason = reason.partition(":")[0]
+    root = shlex.quote(printable(verdict.project.root))
+    return f"untrusted: {reason}. To look at it and decide: {prog('trust')} {root}"
+
+
+def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> Iterator[str]:
+    records = [record for record in _named(after, name) if record.source is not None]
+    if len(records) > 1:
+        those = ", ".join(map(_which, records))
+        what = f"{hook} is off for all of them" if hook else "all of them are off"
+        yield f"{len(records)} extensions have this name, and {what}: {those}"
     if after.config.is_required(name) and not hook:
-        notes.append(
-            f"extensions.required names {name}: while it is off, every tool call is refused"
-        )
-    known = {
-        info.hook
-        for record in _named(after, name)[:1]
-        for info in (*record.hooks, *record.turned_off)
-    }
+        yield f"extensions.required names {name}: while it is off, every tool call is refused"
+    known = {info.hook for record in records[:1] for info in (*record.hooks, *record.turned_off)}
     if hook and known and hook not in known:
         has = ", ".join(sorted(known))
-        notes.append(f"as last loaded it has no handler for {hook}; it has {has}")
-    return notes
+        yield f"as last loaded it has no handler for {hook}; it has {has}"

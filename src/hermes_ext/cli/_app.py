@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,9 +17,12 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import hermes_home
 from hermes_ext._install.records import HOOKS, Prog, did_you_mean
 from hermes_ext._install.switches import UnknownExtensionError
-from hermes_ext.cli._commands import COMMANDS, Request, Result
+from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._loading import LOAD_SECONDS
-from hermes_ext.cli._pages import Page, show
+from hermes_ext.cli._page import Page
+from hermes_ext.cli._pages import show
+from hermes_ext.cli._request import Request, Result, UsageError
+from hermes_ext.cli._trust_pages import QUESTION, what_is_there
 from hermes_ext.exceptions import HermesExtError
 
 if TYPE_CHECKING:
@@ -108,6 +111,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     _add_deadline(command)
 
+    _add_trust(commands, common)
+
     commands.add_parser(
         "install", parents=[common], help="put the plugin into a Hermes home's plugins.enabled"
     )
@@ -131,12 +136,14 @@ def run(args: argparse.Namespace, *, prog: str = PROG) -> int:
     try:
         result = COMMANDS[command](_request(args, called))
     except HermesExtError as error:
-        code = 2 if isinstance(error, UnknownExtensionError) else 1
+        code = 2 if isinstance(error, UnknownExtensionError | UsageError) else 1
         result = Result(code, _error_payload(error))
     except KeyboardInterrupt:
         return 130
     try:
-        _put_out(command, result, prog=called, as_json=as_json)
+        _put_out(
+            command, result, prog=called, as_json=as_json, full=getattr(args, "ext_full", False)
+        )
     except BrokenPipeError:
         # Whoever read the output has seen enough; the interpreter must not fail on it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -183,6 +190,39 @@ def slash(
     page = Page(io.StringIO(), prog=request.prog, width=80)
     show(command, result.payload, page)
     return page.text.strip()
+
+
+def _add_trust(commands: Any, common: _Parser) -> None:
+    command = commands.add_parser(
+        "trust", parents=[common],
+        help="let the extensions of a project run, exactly as they are now; shows them first",
+    )  # fmt: skip
+    _add_path(command, "a folder of the project")
+    command.add_argument(
+        "-y", "--yes", action="store_true", dest="ext_yes", help="do not ask, even in a terminal"
+    )
+    command.add_argument(
+        "--full", action="store_true", dest="ext_full",
+        help="cut nothing; of a project that was never trusted, show all files",
+    )  # fmt: skip
+    only = command.add_mutually_exclusive_group()
+    for look, told in (
+        ("diff", "only show it; exit code 0 if it is trusted as it is, else 1"),
+        ("digest", "only print the digest, for HERMES_EXT_TRUST"),
+        ("list", "only list the projects that are trusted"),
+    ):
+        only.add_argument(f"--{look}", action="store_const", const=look, dest="ext_look", help=told)
+    command = commands.add_parser(
+        "untrust", parents=[common], help="let the extensions of a project run no longer"
+    )
+    _add_path(command, "the project, or where it was")
+
+
+def _add_path(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument(
+        "ext_path", metavar="PATH", type=Path, nargs="?",
+        help=f"{what} (default: the working directory)",
+    )  # fmt: skip
 
 
 def _common() -> _Parser:
@@ -241,16 +281,45 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         order=getattr(args, "ext_order", None),
         load=getattr(args, "ext_load", False),
         deadline=getattr(args, "ext_deadline", LOAD_SECONDS),
+        path=getattr(args, "ext_path", None),
+        look=getattr(args, "ext_look", None),
+        full=getattr(args, "ext_full", False),
+        ask=_question(args, prog),
     )
 
 
-def _put_out(command: str, result: Result, *, prog: Prog, as_json: bool) -> None:
+def _question(args: argparse.Namespace, prog: Prog) -> Callable[[Mapping[str, Any]], bool] | None:
+    """Shows and asks, where a person sits at a terminal who has not said yes already."""
+    at_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    if not at_terminal or getattr(args, "ext_yes", True):
+        return None
+    # What is asked must be seen, and with --json stdout is for nothing else.
+    stream = sys.stderr if args.ext_json else sys.stdout
+
+    def ask(payload: Mapping[str, Any]) -> bool:
+        page = Page(stream, prog=prog, full=args.ext_full)
+        what_is_there(payload, page)
+        page.line(
+            "Once you trust it, it runs as part of the agent, with all your rights, whenever the"
+            " agent works in this project."
+        )
+        stream.write(QUESTION)
+        stream.flush()
+        answer = sys.stdin.readline()
+        if not answer.endswith("\n"):  # Ctrl-D
+            stream.write("\n")
+        return answer.strip().lower() in {"y", "yes"}
+
+    return ask
+
+
+def _put_out(command: str, result: Result, *, prog: Prog, as_json: bool, full: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(result.payload, indent=2, default=str) + "\n")
     elif "error" in result.payload:
         sys.stderr.write(f"error: {result.payload['error']}\n")
     else:
-        show(command, result.payload, Page(sys.stdout, prog=prog))
+        show(command, result.payload, Page(sys.stdout, prog=prog, full=full))
     sys.stdout.flush()
 
 

@@ -23,6 +23,7 @@ from hermes_ext._install.loader import load
 from hermes_ext._install.records import HOOKS, Prog, Status
 from hermes_ext.cli._loading import Host
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.runtime import own_guards
 
 
 def main() -> None:
@@ -59,7 +60,7 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
         "refusal": loaded.refusal,
         "broken": [record.name for record in loaded.records if is_broken(record, loaded.config)],
         "checked": sum(record.status is not Status.MISSING for record in loaded.records),
-        "orders": _orders(loaded.handlers),
+        "orders": _orders((*loaded.handlers, *own_guards(loaded))),
         "findings": [finding.to_json() for finding in findings],
     }
 

@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from attrs import frozen
+from typing import Any
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install import hermes_home, switches
-from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
-from hermes_ext._install.discovery import Found, discover
+from hermes_ext._install.config import OFF_SWITCH, switched_off
 from hermes_ext._install.doctor import Finding, Severity, advice_on, examine, in_order
+from hermes_ext._install.found import Found
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.inventory import Inventory, inventory
-from hermes_ext._install.records import ExtensionRecord, Prog, Status, canonical_name
-from hermes_ext._install.settings import plain_settings
-from hermes_ext._install.switches import unknown_extension
+from hermes_ext._install.projects import notice
+from hermes_ext._install.records import ExtensionRecord, Status, canonical_name
+from hermes_ext._install.switches import by_use, unknown_extension
+from hermes_ext._trust.store import Verdict
 from hermes_ext.cli._live import in_force
-from hermes_ext.cli._loading import LOAD_SECONDS, load_in_child, look_at_host
-
-if TYPE_CHECKING:
-    from hermes_ext.runtime import Runtime
-
-_SECRET = re.compile(r"token|secret|passw|credential|api_?key|private_?key", re.IGNORECASE)
-
-
-@frozen
-class Request:
-    """What was asked. cwd: None where there is no directory. prog: what the user calls.
-
-    live: the runtime of this process, if what it has loaded is to be shown.
-    """
-
-    home: Path
-    cwd: Path | None
-    prog: Prog
-    name: str = ""
-    hook: str | None = None
-    order: str | None = None
-    load: bool = False
-    deadline: float = LOAD_SECONDS
-    live: Runtime | None = None
-
-
-@frozen
-class Result:
-    """exit_code: 0, 1 (something wrong was found) or 2 (usage). payload: what `--json` prints."""
-
-    exit_code: int
-    payload: dict[str, Any]
+from hermes_ext.cli._loading import load_in_child, look_at_host
+from hermes_ext.cli._request import Request, Result
+from hermes_ext.cli._settings import settings_of
+from hermes_ext.cli._trusting import trust, untrust
 
 
 def list_all(request: Request) -> Result:
@@ -109,36 +78,29 @@ def info(request: Request) -> Result:
     records = [each for each in seen.records if canonical_name(each.name) == wanted]
     if not records:
         raise unknown_extension(seen, request.name)
-    records.sort(key=lambda record: record.status is Status.SHADOWED)
-    record, *others = records
-    discovery = discover(seen.config, home=request.home, cwd=request.cwd)
-    found = next(
-        (
-            each
-            for each in discovery.found
-            if (each.source, each.name, each.path) == (record.source, record.name, record.path)
-        ),
-        None,
-    )
-    settings, problems = _settings(record, found, seen.config)
+    record, *others = sorted(records, key=by_use)
+    found = next((each for each in seen.found if _is_of(each, record)), None)
     payload = {
+        **_place(request, seen),
         "extension": record.to_json(),
         "others": [each.to_json() for each in others],
         "needs": _needs(found),
-        "settings": settings,
-        "problems": problems,
+        **settings_of(record, found, seen),
         "hooks_off": sorted(seen.config.hooks_off(record.name)),
         "observed": seen.config.is_observed(record.name),
-        "off": OFF_SWITCH if switched_off() else None,
-        "not_in_force": _not_in_force(request),
     }
     if request.live is not None:
+        payload |= _from_next_start(payload)
         shown = record.to_json()
         same = (shown["source"], shown["name"], shown["path"])
         for row in in_force(request.live, seen):
             if (row["source"], row["name"], row["path"]) == same:
-                payload |= {"extension": row, **_from_next_start(payload)}
+                payload |= {"extension": row}
     return Result(0 if seen.config.readable else 1, payload)
+
+
+def _is_of(found: Found, record: ExtensionRecord) -> bool:
+    return (found.source, found.name, found.path) == (record.source, record.name, record.path)
 
 
 def doctor(request: Request) -> Result:
@@ -174,6 +136,7 @@ def doctor(request: Request) -> Result:
     payload = {
         "home": printable(request.home),
         "hermes_agent": hermes_agent_version(),
+        "project": _project(inventory(request.home, request.cwd).project),
         "checked": loading.data.get("checked", 0),
         "findings": findings,
         **counts,
@@ -193,17 +156,48 @@ def uninstall(request: Request) -> Result:
 
 def _seen(request: Request, seen: Inventory) -> dict[str, Any]:
     return {
-        "home": printable(request.home),
-        "file": printable(seen.config.file),
-        "global_dir": printable(seen.config.global_dir),
-        "off": OFF_SWITCH if switched_off() else None,
-        "not_in_force": _not_in_force(request),
+        **_place(request, seen),
         "loaded": False,
         "failure": None,
         "refusal": None,
         "extensions": [record.to_json() for record in seen.records],
         "problems": [problem.to_json() for problem in seen.problems],
     }
+
+
+def _place(request: Request, seen: Inventory) -> dict[str, Any]:
+    """Where was looked, and what there makes every `enabled` mean less than it says."""
+    return {
+        "home": printable(request.home),
+        "file": printable(seen.config.file),
+        "global_dir": printable(seen.config.global_dir),
+        "off": OFF_SWITCH if switched_off() else None,
+        "not_in_force": _not_in_force(request),
+        "project": _project(seen.project),
+        "notices": _notices(request, seen.project),
+    }
+
+
+def _project(verdict: Verdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    return {
+        "root": printable(verdict.project.root),
+        "folder": printable(verdict.project.folder),
+        "standing": str(verdict.standing),
+        "reason": verdict.reason,
+        "names": [*verdict.names],
+        "digest": None if verdict.tree is None else verdict.tree.digest,
+        "pinned": verdict.pinned,
+        "changed": [*map(printable, verdict.changed)],
+    }
+
+
+def _notices(request: Request, verdict: Verdict | None) -> list[str]:
+    if request.live is not None:
+        return [*request.live.notices]
+    told = notice(verdict, request.prog)
+    return [] if told is None else [told]
 
 
 def _not_in_force(request: Request) -> str | None:
@@ -241,40 +235,14 @@ def _needs(found: Found | None) -> dict[str, Any]:
     }
 
 
-def _settings(
-    record: ExtensionRecord, found: Found | None, config: ExtensionsConfig
-) -> tuple[Any, Any]:
-    """Each setting with its value and where it comes from; and what is wrong with them."""
-    manifest = found.manifest if found is not None else None
-    values, problems = plain_settings(record.name, config, manifest)
-    written = config.settings_of(record.name)
-    given = written if isinstance(written, Mapping) else {}
-    spelled = config.written(record.name) or record.name
-    settings = [
-        {
-            "key": str(key),
-            "value": _without_secrets(str(key), value),
-            "from": f"{printable(config.file)}:{config.line_of(spelled, key)}"
-            if key in given
-            else "default",
-        }
-        for key, value in values.items()
-    ]
-    return settings, [problem.to_json() for problem in problems]
-
-
-def _without_secrets(key: str, value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _without_secrets(str(name), each) for name, each in value.items()}
-    return "(hidden)" if value and _SECRET.search(key) else value
-
-
 COMMANDS: Mapping[str, Callable[[Request], Result]] = {
     "list": list_all,
     "enable": enable,
     "disable": disable,
     "info": info,
     "doctor": doctor,
+    "trust": trust,
+    "untrust": untrust,
     "install": install,
     "uninstall": uninstall,
 }

@@ -1,22 +1,15 @@
-"""What the commands print for people, from the value that `--json` prints.
-
-Every text that an extension, a path or a file brings goes through `printable`, and none is parsed
-as markup, so that none can colour, move or clear anything.
-"""
+"""What the commands print for people, from the value that `--json` prints."""
 
 from __future__ import annotations
 
-import io
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
+from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.records import Prog
+from hermes_ext.cli._page import Page
+from hermes_ext.cli._trust_pages import trust, untrust
 
 _STYLES = {
     "enabled": "green",
@@ -35,47 +28,9 @@ _STYLES = {
 _NOT_LOADED = "not loaded yet"
 _CHANGED = "changed since: counts from the next start"
 _LONGEST = 160  # characters of a setting
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        # rich would end the process here, with exit code 1.
-        raise BrokenPipeError
-
-
-class Page:
-    """Lines for a terminal, wrapped at its width; not wrapped where they go to a file or a pipe."""
-
-    def __init__(self, file: TextIO, *, prog: Prog, width: int | None = None) -> None:
-        self.prog = prog
-        self._file = file
-        self._console = _Console(
-            file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
-        )
-        self._wraps = width is not None or self._console.is_terminal or "COLUMNS" in os.environ
-
-    @property
-    def text(self) -> str:
-        """All that was written, where it went to a `StringIO`."""
-        return self._file.getvalue() if isinstance(self._file, io.StringIO) else ""
-
-    def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
-        """One line of texts, or of (text, style)."""
-        text = Text.assemble(*((part, "") if isinstance(part, str) else part for part in parts))
-        width = max(self._console.width - indent, 20)
-        lines = text.wrap(self._console, width, overflow="fold") if self._wraps else [text]
-        for each in lines:
-            each.rstrip()
-            self._console.print(Text(" " * indent) + each, soft_wrap=True)
-
-    def lines(self, text: str, *, indent: int = 0, style: str = "") -> None:
-        """A text of an extension or a file, whatever is in it."""
-        for line in text.splitlines() or [""]:
-            self.line((printable(line), style), indent=indent)
-
-    def blank(self) -> None:
-        """An empty line."""
-        self._console.print()
+_WIDEST = 28  # characters of a column
+_BANNER = ("project", "notices", "off", "not_in_force", "next_start")
+_COLUMNS = ("name", "version", "source")
 
 
 def show(command: str, payload: Mapping[str, Any], page: Page) -> None:
@@ -93,12 +48,7 @@ def _list(payload: Mapping[str, Any], page: Page) -> None:
         _order(payload["order"], page)
         _broken(payload, page)
     else:
-        widths = [
-            max([len(extension[key] or "-") for extension in extensions] + [1])
-            for key in ("name", "version", "source")
-        ]
-        for extension in extensions:
-            _row(extension, [min(width, 28) for width in widths], page)
+        _table(extensions, page, told=(payload["project"] or {}).get("reason"))
     reasons = "\n".join(extension["reason"] for extension in extensions)
     problems = [each for each in payload["problems"] if _place_and_message(each) not in reasons]
     if problems:
@@ -117,28 +67,47 @@ def _list(payload: Mapping[str, Any], page: Page) -> None:
 
 
 def _banner(payload: Mapping[str, Any], page: Page) -> None:
-    """What makes every `enabled` below mean less than it says."""
+    """The project, and what makes every `enabled` below mean less than it says."""
+    project = payload["project"]
+    if project is not None and project["standing"] == "trusted" and not payload["notices"]:
+        by = " by $HERMES_EXT_TRUST" if project["pinned"] else ""
+        page.line("Project ", (project["root"], "bold"), f" is trusted{by}.")
+    for text in payload["notices"]:
+        page.lines(f"{text[:1].upper()}{text[1:]}", style="yellow")
     if payload["off"]:
         page.line((f"Everything is off: ${payload['off']} is set.", "yellow"))
     if payload["not_in_force"]:
         page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
     if payload.get("next_start"):
         page.lines(f"{_CHANGED}: {payload['next_start']}.", style="yellow")
-    if payload["off"] or payload["not_in_force"] or payload.get("next_start"):
+    if any(payload.get(key) for key in _BANNER):
         page.blank()
 
 
-def _row(extension: Mapping[str, Any], widths: Iterable[int], page: Page) -> None:
-    status = extension["status"]
-    cells = [
-        printable(extension[key] or "-").ljust(width)
-        for key, width in zip(("name", "version", "source"), widths, strict=True)
+def _table(extensions: Sequence[Mapping[str, Any]], page: Page, told: str | None) -> None:
+    """told: why the project is not trusted, which stands above already."""
+    widths = [
+        min(max([len(printable(each[key] or "-")) for each in extensions] + [1]), _WIDEST)
+        for key in _COLUMNS
     ]
-    required = " (required)" if extension["required"] else ""
-    page.line(
-        (cells[0], "bold"), "  ", cells[1], "  ", cells[2], "  ",
-        (status + required, _STYLES.get(status, "")),
-    )  # fmt: skip
+    longest = max((len(_status(each)) for each in extensions), default=0)
+    if page.width is not None and sum(widths) + 2 * len(widths) + longest > page.width:
+        widths = []
+    for each in extensions:
+        said = each["status"] == "untrusted" and each["reason"] == told
+        _row({**each, "reason": ""} if said else each, widths, page)
+
+
+def _row(extension: Mapping[str, Any], widths: Sequence[int], page: Page) -> None:
+    """One extension; without widths its name has a line of its own."""
+    name, *others = (printable(extension[key] or "-") for key in _COLUMNS)
+    status = (_status(extension), _STYLES.get(extension["status"], ""))
+    if widths:
+        cells = [cell.ljust(width) for cell, width in zip((name, *others), widths, strict=True)]
+        page.line((cells[0], "bold"), "  ", cells[1], "  ", cells[2], "  ", status)
+    else:
+        page.line((name, "bold"))
+        page.line(f"{'  '.join(others)}  ", status, indent=4)
     if extension.get("changed_since"):
         page.line((_CHANGED, "yellow"), indent=4)
     if extension["reason"]:
@@ -154,16 +123,20 @@ def _row(extension: Mapping[str, Any], widths: Iterable[int], page: Page) -> Non
         page.lines(f"warning: {warning}", indent=4, style="yellow")
 
 
+def _status(extension: Mapping[str, Any]) -> str:
+    return str(extension["status"]) + (" (required)" if extension["required"] else "")
+
+
 def _hooks(hooks: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(
         f"{hook['hook']} {hook['priority']}{' guard' if hook['guard'] else ''}" for hook in hooks
     )
 
 
-def _problem(problem: Mapping[str, Any], page: Page) -> None:
-    page.lines(_place_and_message(problem), indent=4)
+def _problem(problem: Mapping[str, Any], page: Page, indent: int = 4) -> None:
+    page.lines(_place_and_message(problem), indent=indent)
     if problem["hint"]:
-        page.lines(problem["hint"], indent=8)
+        page.lines(problem["hint"], indent=indent + 4)
 
 
 def _place_and_message(problem: Mapping[str, Any]) -> str:
@@ -199,6 +172,8 @@ def _broken(payload: Mapping[str, Any], page: Page) -> None:
 
 
 def _order_texts(row: Mapping[str, Any]) -> tuple[str, str]:
+    if row.get("extension") == OWN:
+        return f"{OWN} itself  guard, first of all", "built in: it keeps the agent off the rules"
     phase = "guard" if row.get("guard") else "transformer"
     head = f"{row.get('extension')}.{row.get('handler')}  {phase}, priority {row.get('priority')}"
     return head, str(row.get("why") or row.get("reason") or "")
@@ -275,6 +250,8 @@ def _info(payload: Mapping[str, Any], page: Page) -> None:
         _fact(page, "path", extension["path"])
     for place in extension["also_at"]:
         _fact(page, "also at", place)
+    for other in payload["others"]:
+        _fact(page, "other", _other(other))
     if extension["required"]:
         _fact(page, "required", "yes: without it every tool call is refused")
     if payload["observed"]:
@@ -290,20 +267,30 @@ def _info(payload: Mapping[str, Any], page: Page) -> None:
         _fact(page, "warning", warning, "yellow")
     _info_hooks(payload, page)
     _info_settings(payload, page)
-    if payload["problems"]:
-        page.line(("Problems", "bold"), indent=4)
-        for problem in payload["problems"]:
-            _problem(problem, page)
+    for title, key in (("Problems", "problems"), ("Said by the project, and ignored", "ignored")):
+        if payload[key]:
+            page.line((title, "bold"), indent=4)
+        for problem in payload[key]:
+            _problem(problem, page, indent=8)
+
+
+def _other(extension: Mapping[str, Any]) -> str:
+    """Another one of the same name."""
+    reason = f": {extension['reason']}" if extension["reason"] else ""
+    place = f" at {extension['path']}" if extension["path"] else ""
+    return f"{extension['source']}{place}, {extension['status']}{reason}"
 
 
 def _fact(page: Page, label: str, text: str, style: str = "") -> None:
-    page.lines(f"{label + ':':<10}{text}", indent=4, style=style)
+    page.fact(label, text, indent=4, style=style)
 
 
 def _info_hooks(payload: Mapping[str, Any], page: Page) -> None:
     hooks = payload["extension"]["hooks"]
     page.line(("Registers", "bold"), indent=4)
-    if payload["extension"]["reason"] == _NOT_LOADED:
+    if payload["extension"]["status"] == "untrusted":
+        page.line("unknown: nothing of it is read before you trust it", indent=8)
+    elif payload["extension"]["reason"] == _NOT_LOADED:
         page.line(f"{_NOT_LOADED}; {page.prog('list --load')} loads it", indent=8)
     elif not hooks:
         page.line("nothing that is on", indent=8)
@@ -335,6 +322,9 @@ def _info_settings(payload: Mapping[str, Any], page: Page) -> None:
 
 
 def _doctor(payload: Mapping[str, Any], page: Page) -> None:
+    if payload["project"] is not None and payload["project"]["standing"] == "trusted":
+        page.line("Project ", (payload["project"]["root"], "bold"), " is trusted.")
+        page.blank()
     for severity in ("error", "warning", "note"):
         found = [each for each in payload["findings"] if each["severity"] == severity]
         if found:
@@ -399,6 +389,8 @@ _PAGES: Mapping[str, Callable[[Mapping[str, Any], Page], None]] = {
     "disable": _disable,
     "info": _info,
     "doctor": _doctor,
+    "trust": trust,
+    "untrust": untrust,
     "install": _install,
     "uninstall": _uninstall,
 }

@@ -62,8 +62,10 @@ def _slash(raw_args: str) -> str:
     from hermes_constants import get_hermes_home
 
     from hermes_ext.cli import slash
+    from hermes_ext.hosts.hermes.places import session_directory
 
     # Not imported: without it no turn has begun, and nothing is loaded.
     host = sys.modules.get("hermes_ext.hosts.hermes.host")
     live = None if host is None else host.the_host.loaded()
-    return slash(raw_args, home=Path(get_hermes_home()), live=live)
+    home = Path(get_hermes_home())
+    return slash(raw_args, home=home, cwd=session_directory(), live=live)

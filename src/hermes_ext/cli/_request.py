@@ -1,0 +1,62 @@
+"""What a command is asked, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from attrs import frozen
+
+from hermes_ext._install.records import Prog
+from hermes_ext.cli._loading import LOAD_SECONDS
+from hermes_ext.exceptions import HermesExtError
+
+if TYPE_CHECKING:
+    from hermes_ext.runtime import Runtime
+
+Look = Literal["diff", "digest", "list"]
+
+
+class UsageError(HermesExtError):
+    """The command line cannot be right."""
+
+
+@frozen
+class Request:
+    """What was asked. cwd: None where there is no directory. prog: what the user calls.
+
+    live: the runtime of this process, if what it has loaded is to be shown. path: as it was typed,
+    None where it was left out. look: only this of `trust`, and nothing is recorded. full: nothing
+    is cut. ask: shows the person what is to be trusted and asks; None where nobody is to be asked.
+    """
+
+    home: Path
+    cwd: Path | None
+    prog: Prog
+    name: str = ""
+    hook: str | None = None
+    order: str | None = None
+    load: bool = False
+    deadline: float = LOAD_SECONDS
+    live: Runtime | None = None
+    path: Path | None = None
+    look: Look | None = None
+    full: bool = False
+    ask: Callable[[Mapping[str, Any]], bool] | None = None
+
+    def directory(self) -> Path:
+        """The folder that is meant: the one that was named, else the working directory."""
+        if self.path is not None:
+            return self.path
+        if self.cwd is None:
+            raise UsageError("the working directory is no longer there", hint="Name a PATH")
+        return self.cwd
+
+
+@frozen
+class Result:
+    """exit_code: 0, 1 (something wrong was found) or 2 (usage). payload: what `--json` prints."""
+
+    exit_code: int
+    payload: dict[str, Any]

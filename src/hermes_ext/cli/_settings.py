@@ -1,0 +1,65 @@
+"""The settings of one extension, each with where it comes from; secrets are not told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.found import Found
+from hermes_ext._install.inventory import Inventory
+from hermes_ext._install.records import ExtensionRecord
+from hermes_ext._install.settings import merged_settings
+
+_SECRET = re.compile(r"token|secret|passw|credential|api_?key|private_?key", re.IGNORECASE)
+_HIDDEN = "(hidden)"
+
+
+def settings_of(record: ExtensionRecord, found: Found | None, seen: Inventory) -> dict[str, Any]:
+    """settings: by leaf, with `from`. problems: why they cannot be used. ignored: what the
+    project says, and may not.
+    """
+    hooks = (*record.hooks, *record.turned_off)
+    merged = merged_settings(
+        record.name,
+        seen.config,
+        None if found is None else found.manifest,
+        seen.settings,
+        own=record.source is Source.PROJECT,
+        guard=not hooks or any(hook.guard for hook in hooks),
+    )
+    return {
+        "settings": [*_leaves(merged.values, merged.origins)],
+        "problems": [problem.to_json() for problem in merged.problems],
+        "ignored": [problem.to_json() for problem in merged.warnings],
+    }
+
+
+def _leaves(
+    values: Mapping[str, Any], origins: Mapping[tuple[str, ...], str]
+) -> Iterator[dict[str, Any]]:
+    for path, origin in origins.items():
+        if path:  # without settings there is one leaf, the empty mapping itself
+            yield {
+                "key": printable(".".join(path)),
+                "value": _told(path, _at(values, path)),
+                "from": origin,
+            }
+
+
+def _at(values: Any, path: Sequence[str]) -> Any:
+    for step in path:
+        values = next(value for key, value in values.items() if str(key) == step)
+    return values
+
+
+def _told(path: Sequence[str], value: Any) -> Any:
+    if value and any(map(_SECRET.search, path)):
+        return _HIDDEN
+    if isinstance(value, Mapping):
+        return {str(key): _told((str(key),), each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_told((), each) for each in value]
+    return value

@@ -1,0 +1,259 @@
+"""`trust` and `untrust`. What is recorded is the very tree that was shown; nothing of it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.config import ExtensionsConfig, read_config
+from hermes_ext._install.inventory import inventory
+from hermes_ext._install.project_settings import ProjectSettings, read_project_settings
+from hermes_ext._install.records import Status
+from hermes_ext._trust.diff import FileChange, changes
+from hermes_ext._trust.place import HERMES, Project, find_project, repository_root
+from hermes_ext._trust.store import PIN, Entry, Standing, TrustStore, judge, pins
+from hermes_ext._trust.tree import Tree, TreeError, read_tree
+from hermes_ext.cli._patience import patience
+from hermes_ext.cli._request import Request, Result
+from hermes_ext.exceptions import ConfigError, HermesExtError
+
+
+def trust(request: Request) -> Result:
+    """Shows a project's extensions as they are now, and records that exactly these may run."""
+    if request.look == "list":
+        return _all_trusted(request)
+    config = read_config(request.home)
+    project = _project(request, config)
+    tree = _read(project)
+    if request.look == "digest":
+        return Result(0, {"root": printable(project.root), "digest": tree.digest})
+    store = TrustStore(request.home)
+    payload = _shown(request, store, project, tree)
+    if not config.project_local:
+        payload["notes"].append(_never_looked_for(config))
+    if request.look == "diff":
+        return Result(0 if payload["trusted"] else 1, payload)
+    if payload["was"] == Standing.TRUSTED:
+        return Result(0, payload)
+    if request.ask is not None:
+        payload["asked"] = True
+        if not request.ask(payload):
+            return Result(1, payload)
+    entry = store.trust(tree)
+    payload |= {"trusted": True, "recorded": True, "since": entry.at}
+    payload["notes"] += _not_in_force(request, project)
+    return Result(0, payload)
+
+
+def untrust(request: Request) -> Result:
+    """Takes a project out of what is trusted; its folder may be gone."""
+    store = TrustStore(request.home)
+    root, entry = _trusted_at(request, store.entries())
+    removed = None if entry is None else store.untrust(entry.path)
+    notes = []
+    if removed is not None and removed.digest in pins():
+        notes.append(f"${PIN} names its digest: where that is set, it stays trusted")
+    payload = {
+        "root": printable(root if removed is None else removed.path),
+        "removed": removed is not None,
+        "digest": None if removed is None else removed.digest,
+        "since": None if removed is None else removed.at,
+        "names": [] if removed is None else list(removed.names),
+        "notes": notes,
+    }
+    return Result(0 if removed is not None else 1, payload)
+
+
+# -- which project --------------------------------------------------------------------------------
+
+
+def _project(request: Request, config: ExtensionsConfig) -> Project:
+    named = request.directory().expanduser()
+    if not os.path.lexists(named):
+        raise HermesExtError("there is no such folder", path=named)
+    here = Path(os.path.realpath(named))
+    here = here if here.is_dir() else here.parent
+    for folder in (here, _holder(here)):
+        project = find_project(folder, home=request.home, global_dir=config.global_dir)
+        if project is not None and project.refused:
+            raise HermesExtError(f"nothing of this project can be trusted: {project.refused}")
+        if project is not None:
+            return project
+    raise _no_project(here)
+
+
+def _holder(path: Path) -> Path:
+    """The folder whose `.hermes` a path is in, else the path itself."""
+    inside = (each for each in (path, *path.parents) if each.name == HERMES)
+    return next((each.parent for each in inside), path)
+
+
+def _no_project(here: Path) -> HermesExtError:
+    root = repository_root(here)
+    looked = (
+        "it is in no git repository, so only the folder itself counts"
+        if root is None
+        else f"looked from there up to {printable(root)}"
+    )
+    return HermesExtError(
+        f"there is no project with extensions at {printable(here)}: {looked}",
+        hint=f"A project has {HERMES}/extensions or {HERMES}/extensions.yaml; the home folder and"
+        " the Hermes home are none",
+    )
+
+
+def _read(project: Project) -> Tree:
+    with patience(f"Reading {project.folder}"):
+        try:
+            return read_tree(project)
+        except TreeError as error:
+            raise HermesExtError(f"nothing of this project can be trusted: {error}") from error
+
+
+def _trusted_at(request: Request, entries: Iterable[Entry]) -> tuple[Path, Entry | None]:
+    """The entry of the project that a path is in, as far as the path still tells."""
+    by_path = {entry.path: entry for entry in entries}
+    here = Path(os.path.realpath(request.directory().expanduser()))
+    global_dir = read_config(request.home).global_dir
+    project = find_project(here, home=request.home, global_dir=global_dir)
+    if project is not None:
+        places: tuple[Path, ...] = (here, project.root)
+    else:  # the folder, or what made a project of it, is gone
+        places = (here, _holder(here), *here.parents)
+    return places[0], next((by_path[place] for place in places if place in by_path), None)
+
+
+# -- what is shown --------------------------------------------------------------------------------
+
+
+def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) -> dict[str, Any]:
+    notes: list[str] = []
+    try:
+        entries = store.entries()
+    except ConfigError as error:  # `trust` itself refuses, or begins anew
+        entries = ()
+        notes.append(printable(str(error)))
+    entry = next((each for each in entries if each.path == tree.root), None)
+    same = entry is not None and entry.digest == tree.digest
+    pinned = tree.digest in pins()
+    settings = _settings(project, tree)
+    return {
+        "root": printable(project.root),
+        "folder": printable(project.folder),
+        "digest": tree.digest,
+        "was": str(_was(entry, same)),
+        "trusted": same or pinned,
+        "pinned": pinned,
+        "recorded": False,
+        "asked": False,
+        "since": None if entry is None else entry.at,
+        "names": [*map(printable, tree.names())],
+        "files": [
+            {"path": printable(path), "size": file.size, "sha256": file.sha256}
+            for path, file in sorted(tree.files.items())
+        ],
+        "size": sum(file.size for file in tree.files.values()),
+        "settings": [*_leaves(settings)],
+        "problems": [problem.to_json() for problem in settings.problems],
+        "changes": _changes(request, store, None if same else entry, tree),
+        "same_content_at": [
+            printable(each.path)
+            for each in entries
+            if each.digest == tree.digest and each.path != tree.root
+        ],
+        "notes": notes,
+    }
+
+
+def _was(entry: Entry | None, same: bool) -> Standing:
+    if entry is None:
+        return Standing.UNTRUSTED
+    return Standing.TRUSTED if same else Standing.CHANGED
+
+
+def _changes(
+    request: Request, store: TrustStore, entry: Entry | None, tree: Tree
+) -> list[dict[str, Any]] | None:
+    """What differs from what was trusted; None where that is not known, or nothing was."""
+    if entry is not None:
+        kept = store.copy(entry.digest)
+        return None if kept is None else [*map(_change, changes(kept, tree))]
+    return [*map(_change, changes({}, tree))] if request.full else None
+
+
+def _change(change: FileChange) -> dict[str, Any]:
+    return {"path": printable(change.path), "kind": change.kind, "diff": change.diff}
+
+
+def _settings(project: Project, tree: Tree) -> ProjectSettings:
+    file = project.settings_file
+    there = file.name in tree.files
+    return read_project_settings(file, tree.read(file.name) if there else None)
+
+
+def _leaves(settings: ProjectSettings) -> Iterator[dict[str, Any]]:
+    for name, values in settings.settings.items():
+        for path, value in _leaves_of(values, ()):
+            yield {
+                "key": printable(".".join((name, *path))),
+                "value": value,
+                "line": settings.line_of(name, *path),
+            }
+
+
+def _leaves_of(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, Mapping) and value:
+        for key, below in value.items():
+            yield from _leaves_of(below, (*path, str(key)))
+    else:
+        yield path, value
+
+
+# -- what follows ---------------------------------------------------------------------------------
+
+
+def _never_looked_for(config: ExtensionsConfig) -> str:
+    place = f"{printable(config.file)}:{config.line_of('project_local')}"
+    return f"projects are not looked for, trusted or not: {place}: project_local is false"
+
+
+def _not_in_force(request: Request, project: Project) -> list[str]:
+    """What of a project that is trusted now still does not come into force, and why."""
+    return [
+        f"{record.name} is {record.status}: {record.reason}"
+        for record in inventory(request.home, project.root).records
+        if record.source is Source.PROJECT and record.status is not Status.ENABLED
+    ]
+
+
+def _all_trusted(request: Request) -> Result:
+    config = read_config(request.home)
+    with patience("Reading the trusted projects"):
+        rows = [_trusted(request, config, entry) for entry in TrustStore(request.home).entries()]
+    return Result(0, {"trusted": rows, "pins": sorted(pins())})
+
+
+def _trusted(request: Request, config: ExtensionsConfig, entry: Entry) -> dict[str, Any]:
+    standing, reason = _still(request, config, entry)
+    return {
+        "root": printable(entry.path),
+        "digest": entry.digest,
+        "since": entry.at,
+        "names": list(entry.names),
+        "standing": standing,
+        "reason": reason,
+    }
+
+
+def _still(request: Request, config: ExtensionsConfig, entry: Entry) -> tuple[str, str]:
+    if not entry.path.is_dir():
+        return "gone", "the folder is no longer there"
+    project = find_project(entry.path, home=request.home, global_dir=config.global_dir)
+    if project is None or project.root != entry.path:
+        return "gone", f"it has no {HERMES}/extensions any more"
+    verdict = judge(project, request.home)
+    return str(verdict.standing), printable(verdict.reason)
