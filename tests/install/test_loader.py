@@ -414,7 +414,7 @@ def test_handlers_get_an_instance_of_the_attrs_class(home):
                 "__init__.py": GOOD,
                 "extension.yaml": "config: {properties: {limit: {type: integer}}}",
             },
-            "extensions.x.limit: found the string 'no', expected integer",
+            "extensions.x.limit: found the string 'no', expected a whole number",
         ),
         (
             {"__init__.py": CONFIG_CLASS},

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import sys
+import types
 from pathlib import Path
 
 import pytest
 
-from hermes_ext._install.manifest import Manifest, incompatibility, name_differs, read_manifest
+import hermes_ext
+from hermes_ext._install.manifest import (
+    Manifest,
+    incompatibility,
+    installed_version,
+    name_differs,
+    read_manifest,
+)
 
 FULL = """\
 name: ping-island
@@ -101,6 +111,13 @@ def test_unknown_and_repeated_keys_are_warnings(tmp_path):
         ("requires: [numpy>=2]\n", {}, "needs numpy>=2, which is not installed"),
         ("requires: ['x; python_version < \"3\"']\n", {}, None),
         ("requires: ['x @ https://example.org/x.whl']\n", {"x": "1"}, None),
+        ("requires: [\"x>=1; extra == 'all'\"]\n", {}, None),
+        ("requires: [x>=1]\n", {"x": "snapshot"}, "needs x>=1, found snapshot"),
+        (
+            "requires_hermes: '>=0.1'\n",
+            {"hermes-agent": "main"},
+            "needs hermes-agent >=0.1, found main",
+        ),
     ],
 )
 def test_versions(tmp_path, text, installed, expected):
@@ -116,6 +133,65 @@ def test_versions_of_the_real_installation(tmp_path):
     """Without a stand-in, the distributions of this Python are asked."""
     assert incompatibility(manifest(tmp_path, "requires: [attrs>=1]\n")) is None
     assert "not installed" in str(incompatibility(manifest(tmp_path, "requires: [no-such-dist]\n")))
+
+
+HERMES = "hermes_cli"
+
+
+@pytest.fixture
+def source_of_hermes(tmp_path, monkeypatch) -> Path:
+    """A `hermes_cli` on the path that nobody has imported, and that says 0.18.3."""
+    file = tmp_path / "path" / HERMES / "__init__.py"
+    file.parent.mkdir(parents=True)
+    file.write_text('import sys\n\n__version__ = "0.18.3"\nsys.exit("imported")\n')
+    monkeypatch.delitem(sys.modules, HERMES, raising=False)
+    monkeypatch.syspath_prepend(file.parents[1])
+    return file
+
+
+def test_hermes_is_what_its_code_says(source_of_hermes):
+    """Where metadata is missing or another, the code that is there counts; it is not imported."""
+    assert installed_version("hermes-agent") == "0.18.3"
+    assert installed_version("Hermes_Agent") == "0.18.3"
+
+
+def test_hermes_is_what_runs(source_of_hermes, monkeypatch):
+    """Code that is loaded counts before what is on the disk by now."""
+    running = types.ModuleType(HERMES)
+    running.__version__ = "0.18.1"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, HERMES, running)
+    assert installed_version("hermes-agent") == "0.18.1"
+
+
+def test_hermes_that_says_nothing(tmp_path, source_of_hermes, monkeypatch):
+    """Code without a version is what the metadata says; without that too it is in no range."""
+    source_of_hermes.write_text("")
+    found = {"hermes-agent": "0.18.0"}
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: found[name])
+    assert installed_version("hermes-agent") == "0.18.0"
+
+    def no_version(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", no_version)
+    told = incompatibility(manifest(tmp_path, "requires_hermes: '>=0.1'\n"))
+    assert "needs hermes-agent >=0.1, found an unknown version" in str(told)
+
+
+def test_without_hermes_its_version_does_not_count(tmp_path, monkeypatch):
+    """Neither code nor metadata: another host, which has no such version."""
+    monkeypatch.delitem(sys.modules, HERMES, raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert installed_version("hermes-agent") is None
+    assert incompatibility(manifest(tmp_path, "requires_hermes: '>=99'\n")) is None
+
+
+def test_this_package_is_what_its_code_says(tmp_path, monkeypatch):
+    """Its version is known without metadata too."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert installed_version("hermes-ext") == hermes_ext.__version__
+    told = incompatibility(manifest(tmp_path, "requires_hermes_ext: '>=99'\n"))
+    assert f"needs hermes-ext >=99, found {hermes_ext.__version__}" in str(told)
 
 
 def test_the_folder_names_the_extension(tmp_path):

@@ -76,15 +76,21 @@ def test_defaults_are_not_shared(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ("name: 5", ":3: extensions.my_guard.name: found the number 5, expected string"),
+        ("name: 5", ":3: extensions.my_guard.name: found the number 5, expected text"),
         ("name: x\n    tools: [a, 2]", ":4: extensions.my_guard.tools[1]: found the number 2"),
         ("name: x\n    level: mid", ":4: extensions.my_guard.level: 'mid' is not one of"),
         (
             "name: x\n    plan_pth: y",
             "4: extensions.my_guard.plan_pth: is not a setting. Did you mean",
         ),
-        ("level: low", ":3: extensions.my_guard: 'name' is a required property"),
-        ("name: x\n    nested: {depth: yes}", "found the boolean true, expected integer"),
+        ("level: low", ":3: extensions.my_guard: the setting 'name' is missing"),
+        ("name: x\n    nested: {depth: yes}", "found the boolean true, expected a whole number"),
+        (
+            "name: x\n    tools: '[a]'",
+            ":4: extensions.my_guard.tools: found the string '[a]', expected "
+            "a list. Take the quotes away",
+        ),
+        ("name: x\n    nested: {depth: '3'}", "expected a whole number. Take the quotes away"),
         ("[a]", ":3: extensions.my_guard: found a list, expected a mapping of settings"),
         ("true", "found the boolean true, expected a mapping of settings"),
         ("name: 2024-99-99", "extensions.my_guard: cannot be read"),
@@ -116,7 +122,11 @@ def test_without_a_schema_the_settings_are_as_written(tmp_path):
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        ("config:\n  type: objct\n", ":2: config.type: is no valid JSON Schema: 'objct'"),
+        (
+            "config:\n  type: objct\n",
+            ":2: config.type: is no valid JSON Schema: 'objct' is not one of",
+        ),
+        ("config:\n  required: a\n", "found the string 'a', expected a list"),
         ("config:\n  properties:\n    a: {minLength: x}\n", ":3: config.properties.a.minLength"),
     ],
 )
@@ -133,7 +143,7 @@ def test_a_wrong_schema_is_the_manifests_fault(tmp_path, schema, expected):
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ("{}", ":3: config.properties.a.default: found the string 'x', expected integer"),
+        ("{}", ":3: config.properties.a.default: found the string 'x', expected a whole number"),
         ("b: {}", ":5: config.properties.b.properties.c.default[1]: found the string 'y'"),
         ("a: z", "config.yaml:3: extensions.my_guard.a: found the string 'z'"),
     ],
@@ -410,9 +420,9 @@ def test_an_open_key_keeps_the_default_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("project", "expected"),
     [
-        ("plan: 5", "project:2: My-Guard.plan: found the number 5, expected string"),
+        ("plan: 5", "project:2: My-Guard.plan: found the number 5, expected text"),
         ("plan: x\nplam: y", 'project:3: My-Guard.plam: is not a setting. Did you mean "plan"?'),
-        ("tools: [x, 1]", "project:2: My-Guard.tools[1]: found the number 1, expected string"),
+        ("tools: [x, 1]", "project:2: My-Guard.tools[1]: found the number 1, expected text"),
     ],
 )
 def test_what_a_project_makes_wrong_is_left_out(tmp_path, project, expected):
@@ -439,8 +449,7 @@ def test_what_the_user_has_wrong_stays_the_users_fault(tmp_path):
     result = merged(tmp_path, "plan: 5", "tools: [x]", schema=RULES, guard=False)
     assert result.warnings == ()
     assert lines(result.problems) == [
-        f"{tmp_path / 'config.yaml'}:4: extensions.my_guard.plan: "
-        "found the number 5, expected string"
+        f"{tmp_path / 'config.yaml'}:4: extensions.my_guard.plan: found the number 5, expected text"
     ]
 
 
@@ -456,10 +465,10 @@ def test_a_projects_own_extension_is_refused_for_its_settings(tmp_path):
     """Wrong settings of its own are told where they stand, as a fault of the configuration."""
     result = merged(tmp_path, "plan: 5", "tools: [1]\nlimits: x", schema=RULES, own=True)
     assert lines(result.problems) == [
-        "project:3: My-Guard.limits: found the string 'x', expected object",
+        "project:3: My-Guard.limits: found the string 'x', expected a mapping",
         f"{tmp_path / 'config.yaml'}:4: extensions.my_guard.plan: "
-        "found the number 5, expected string",
-        "project:2: My-Guard.tools[0]: found the number 1, expected string",
+        "found the number 5, expected text",
+        "project:2: My-Guard.tools[0]: found the number 1, expected text",
     ]
     assert fault_status(result.problems, read_config(tmp_path)) is Status.CONFIG_ERROR
 

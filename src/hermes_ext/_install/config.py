@@ -54,7 +54,8 @@ __all__ = [
 
 OFF_SWITCH = "HERMES_EXT_OFF"
 
-_NEAR = 0.85
+_NEAR = 0.85  # as `extension` and `extentions` are to `extensions`
+_RESERVED = {canonical_name(key): key for key in RESERVED_KEYS}
 _LENIENT = frozenset({"on", "required"})
 _EFFECTS = {
     "on": "is on",
@@ -240,7 +241,9 @@ class _Reading:
             return None
         if len(found) > 1:
             first = line_of(found[0][0])
-            self.problem(found[-1][0], "", f"given twice (first in line {first}); the last counts")
+            self.problem(
+                found[-1][0], "", f"given twice (first in line {first}); the last one counts"
+            )
         node: Node = found[-1][1]
         if is_null(node):
             return None
@@ -438,9 +441,12 @@ def add_settings(
 ) -> None:
     """Put what stands under the name of an extension into `settings`, or tell why not."""
     fault = name_fault(key) if isinstance(key_node, ScalarNode) else "it is no text"
+    if canonical_name(key) in _RESERVED:
+        told = "is not how this key is written; not used"
+        tell(key_node, key, told, f"Write `{_RESERVED[canonical_name(key)]}`")
+        return
     if fault:
-        hint = did_you_mean(key, RESERVED_KEYS)
-        tell(key_node, key, f"is no key and no name of an extension: {fault}", hint)
+        tell(key_node, key, f"is no key and no name of an extension: {fault}")
         return
     for old in [old for old in settings if canonical_name(old) == canonical_name(key)]:
         if old != key:

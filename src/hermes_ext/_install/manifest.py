@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from attrs import field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from hermes_ext.__about__ import __version__
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.records import Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
@@ -29,6 +32,10 @@ from hermes_ext._install.yaml_nodes import (
 
 MANIFEST_FILE = "extension.yaml"
 
+_HERMES = "hermes_cli"  # the package of Hermes Agent that says its version
+_VERSION = re.compile(rb"""^__version__\s*=\s*["']([^"'\n]+)["']""", re.MULTILINE)
+_UNKNOWN = "an unknown version"
+
 KEYS = (
     "name",
     "version",
@@ -45,7 +52,7 @@ class Manifest:
     """One `extension.yaml`.
 
     requires_hermes_ext, requires_hermes: PEP 440 specifiers such as ">=0.17,<0.20"; the second
-    counts only where Hermes Agent is installed. requires: pip requirements. config: JSON Schema
+    counts only where Hermes Agent is. requires: pip requirements. config: JSON Schema
     (Draft 2020-12 unless `$schema` says otherwise) of the extension's settings.
     problems: why it cannot be used. warnings: what is odd but stops nothing.
     """
@@ -86,13 +93,44 @@ def _manifest(document: Document) -> Manifest:
 
 
 def installed_version(distribution: str) -> str | None:
-    """The version of an installed distribution, None if there is none."""
+    """The version of an installed distribution, None if there is none.
+
+    Of this package and of Hermes Agent it is what their code says of itself: of a checkout that
+    was updated in place the installed metadata may be old, or missing.
+    """
     from importlib.metadata import PackageNotFoundError, version
 
+    from packaging.utils import canonicalize_name
+
+    name = canonicalize_name(distribution)
+    own = {"hermes-ext": lambda: __version__, "hermes-agent": _version_of_hermes}.get(name)
+    said = None if own is None else own()
+    if said is not None and said != _UNKNOWN:
+        return said
     try:
         return version(distribution)
     except PackageNotFoundError:
+        return said
+
+
+def _version_of_hermes() -> str | None:
+    """What Hermes's code says of itself, None without Hermes. Imports nothing of it."""
+    import importlib.util
+
+    loaded = getattr(sys.modules.get(_HERMES), "__version__", None)
+    if isinstance(loaded, str):
+        return loaded
+    try:
+        spec = importlib.util.find_spec(_HERMES)
+    except (ImportError, ValueError):  # ValueError: a module without a spec
         return None
+    if spec is None:
+        return None
+    try:
+        found = _VERSION.search(Path(spec.origin or "").read_bytes())
+    except OSError:  # frozen, in an archive, without a file
+        found = None
+    return found[1].decode("ascii", "replace") if found else _UNKNOWN
 
 
 def incompatibility(
@@ -121,9 +159,13 @@ def incompatibility(
 
 def _within(version: str, specifier: str) -> bool:
     from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion
 
-    # A development build of the host is a version of it.
-    return SpecifierSet(specifier).contains(version, prereleases=True)
+    try:
+        # A development build of the host is a version of it.
+        return SpecifierSet(specifier).contains(version, prereleases=True)
+    except InvalidVersion:  # what cannot be compared is not known to be in the range
+        return False
 
 
 def _lacking(text: str, version_of: Callable[[str], str | None]) -> str | None:

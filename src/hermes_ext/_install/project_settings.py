@@ -118,7 +118,7 @@ def _reserved(key: str) -> tuple[str, str] | None:
     if key == "extensions":
         return "is no key of this file; ignored", "Write its content without it"
     # YAML 1.1 reads a bare `on` as true, and a program that saves the file writes that.
-    if key.lower() in {*RESERVED_KEYS, "true"}:
+    if canonical_name(key) in {*map(canonical_name, RESERVED_KEYS), "true"}:
         told = "is a key of the user's own configuration, which a project cannot set; ignored"
         return told, "Take it away: this file holds settings of extensions only"
     return None

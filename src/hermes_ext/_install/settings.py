@@ -28,7 +28,7 @@ from hermes_ext._install.config import ExtensionsConfig
 from hermes_ext._install.manifest import MANIFEST_FILE, Manifest
 from hermes_ext._install.project_settings import ProjectSettings
 from hermes_ext._install.records import Problem, Status, canonical_name, did_you_mean
-from hermes_ext._install.yaml_nodes import Unreadable
+from hermes_ext._install.yaml_nodes import Unreadable, kind_of, parse_document
 
 _SHOWN = 200
 
@@ -324,7 +324,7 @@ def schema_fault(manifest: Manifest) -> Problem | None:
         path = tuple(error.path)
         key = "".join(["config", *_steps(path)])
         line = manifest.line_of("config", *path)
-        return Problem(manifest.file, line, key, f"is no valid JSON Schema: {_cut(error.message)}")
+        return Problem(manifest.file, line, key, f"is no valid JSON Schema: {_in_words(error)}")
     return None
 
 
@@ -396,11 +396,24 @@ def _schema_problems(error: Any, layers: _Layers) -> Iterator[tuple[_Path, Probl
                 place = (*path, extra)
                 yield place, layers.told(place, "is not a setting", _near(extra, known))
     elif error.validator == "type":
-        wanted = error.validator_value
-        names = wanted if isinstance(wanted, str) else " or ".join(wanted)
-        yield path, layers.told(path, f"found {_shown(error.instance)}, expected {names}")
+        yield path, layers.told(path, _in_words(error), _quotes_hint(error.instance))
     else:
-        yield path, layers.told(path, _cut(error.message))
+        yield path, layers.told(path, _in_words(error))
+
+
+def _in_words(error: Any) -> str:
+    """What a validator says, in the words of the other messages."""
+    if error.validator == "type":
+        wanted = error.validator_value
+        names = [wanted] if isinstance(wanted, str) else wanted
+        expected = " or ".join(_TYPE_NAMES.get(name, str(name)) for name in names)
+        return f"found {_shown(error.instance)}, expected {expected}"
+    if error.validator == "required":
+        for name in error.validator_value:
+            if error.message.startswith(repr(name)):
+                return f"the setting {name!r} is missing"
+    # Of `anyOf` and `oneOf` the first alternative says more than that none of them fits.
+    return _cut((error.context[0] if error.context else error).message)
 
 
 def _of_default(problem: Problem, path: _Path, raw: Any, manifest: Manifest) -> Problem | None:
@@ -584,7 +597,7 @@ def _mapping(value: Any, arguments: Sequence[Any], path: _Path) -> Any:
 
 def _collection(value: Any, kind: type, arguments: Sequence[Any], path: _Path) -> Any:
     if not isinstance(value, list):
-        raise _Wrong(path, f"found {_shown(value)}, expected a list")
+        raise _Wrong(path, f"found {_shown(value)}, expected a list", _quotes_hint(value))
     if kind is tuple and arguments and arguments[-1] is not Ellipsis:
         if len(arguments) != len(value):
             raise _Wrong(path, f"found a list of {len(value)}, expected {len(arguments)} items")
@@ -614,7 +627,8 @@ def _scalar(value: Any, kind: type, path: _Path) -> Any:
         return float(value)
     # To Python true is a number; to the person who wrote the file it is not.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-        raise _Wrong(path, f"found {_shown(value)}, expected {_type_name(kind)}")
+        told = f"found {_shown(value)}, expected {_type_name(kind)}"
+        raise _Wrong(path, told, _quotes_hint(value))
     return value
 
 
@@ -630,21 +644,40 @@ def _alternatives(values: Sequence[Any]) -> str:
     return " or ".join(repr(value) for value in values)
 
 
+# Of Python, of JSON Schema.
 _TYPE_NAMES = {
     "str": "text",
+    "string": "text",
     "int": "a whole number",
+    "integer": "a whole number",
     "float": "a number",
+    "number": "a number",
     "bool": "true or false",
+    "boolean": "true or false",
     "NoneType": "nothing",
+    "null": "nothing",
     "list": "a list",
     "tuple": "a list",
+    "frozenset": "a list",
+    "set": "a list",
+    "array": "a list",
     "dict": "a mapping",
+    "object": "a mapping",
 }
 
 
 def _type_name(hint: Any) -> str:
     name = getattr(typing.get_origin(hint) or hint, "__name__", str(hint))
     return _TYPE_NAMES.get(name, name)
+
+
+def _quotes_hint(value: Any) -> str | None:
+    """What to do about a text that was meant to be something else."""
+    if not isinstance(value, str):
+        return None
+    meant = parse_document(Path(), value.encode("utf-8", "replace")).root
+    is_text = meant is None or kind_of(meant) in {"str", "null"}
+    return None if is_text else "Take the quotes away"
 
 
 def _shown(value: Any) -> str:

@@ -128,7 +128,8 @@ def _faulty(file: Path, line: int | None, message: str, hint: str | None = None)
 
 
 def _told(error: yaml.MarkedYAMLError) -> str:
-    return ", ".join(part for part in (error.problem, error.context) if part) or "syntax error"
+    problem = (error.problem or "").removeprefix("but ")
+    return ", ".join(part for part in (problem, error.context) if part) or "syntax error"
 
 
 def _tab_hint(text: str, line: int | None) -> str | None:
@@ -245,7 +246,7 @@ def plain(node: Node | None) -> Any:
 def _plain(node: Node | None, above: tuple[int, ...], count: list[int]) -> Any:
     count[0] += 1
     if count[0] > _MANY:
-        raise Unreadable(f"stands for more than {_MANY:,} values", line_of(node))
+        raise Unreadable(f"stands for more than {_MANY:,} values")
     if node is None or isinstance(node, ScalarNode):
         return None if node is None else _scalar(node)
     if id(node) in above or len(above) > _DEPTH:
