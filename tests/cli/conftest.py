@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -12,8 +13,13 @@ from typing import Any
 
 import pytest
 from attrs import frozen
+from jsonschema import Draft202012Validator
+from tests.projects import Place
 
 from hermes_ext.cli import main
+from hermes_ext.cli._commands import COMMANDS
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "output.schema.json"
 
 GOOD = """
 from hermes_ext import register_hook
@@ -24,6 +30,13 @@ def check(tool_name):
 """
 
 
+@functools.cache
+def schema_of(command: str) -> Draft202012Validator:
+    """What the documented schema says of a command, or of `error`."""
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    return Draft202012Validator({"$ref": f"#/$defs/{command}", "$defs": schema["$defs"]})
+
+
 @frozen
 class Output:
     """What a command printed, and its exit code."""
@@ -31,11 +44,15 @@ class Output:
     code: int
     out: str
     err: str
+    command: str = "error"
 
     @property
     def json(self) -> Any:
-        """stdout as the one JSON value that it must be."""
-        return json.loads(self.out)
+        """stdout as the one JSON value that it must be, in the documented form."""
+        value = json.loads(self.out)
+        failed = "error" in value or self.command not in COMMANDS
+        schema_of("error" if failed else self.command).validate(value)
+        return value
 
 
 @frozen
@@ -70,7 +87,7 @@ class Home:
         self.capsys.readouterr()
         code = main(argv)
         captured = self.capsys.readouterr()
-        return Output(code, captured.out, captured.err)
+        return Output(code, captured.out, captured.err, (argv or ("",))[0])
 
     def process(self, *argv: str | bytes, **env: str) -> Output:
         done = subprocess.run(
@@ -80,7 +97,7 @@ class Home:
             check=False,
         )
         text = (done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
-        return Output(done.returncode, *text)
+        return Output(done.returncode, *text, (argv or ("",))[0])
 
 
 @pytest.fixture
@@ -94,9 +111,19 @@ def home(
     monkeypatch.setenv("HERMES_HOME", str(path))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.delenv("HERMES_EXT_OFF", raising=False)
+    for name in ("HERMES_EXT_OFF", "HERMES_EXT_TRUST"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(work)
     return Home(path, capsys)
+
+
+@pytest.fixture
+def repo(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A repository beside the home, still without extensions, that is the working directory."""
+    place = Place(tmp_path, home=home.path)
+    monkeypatch.chdir(place.root)
+    monkeypatch.delenv("COLUMNS")  # lines are whole, however long the paths are
+    return place
 
 
 @pytest.fixture

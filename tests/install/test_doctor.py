@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from tests.projects import GOOD, GUARD, Place
 
 from hermes_ext._install.doctor import Finding, Severity, examine, is_broken
 from hermes_ext._install.hermes_home import hermes_agent_version, install
 from hermes_ext._install.loader import load
+from hermes_ext._trust.store import TrustStore
 
 REGISTER = "from hermes_ext import register_hook\n"
 CHECK = REGISTER + '@register_hook("intercept_tool_call"{})\ndef check(tool_name): ...\n'
@@ -15,7 +18,8 @@ CHECK = REGISTER + '@register_hook("intercept_tool_call"{})\ndef check(tool_name
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with the plugin on, so that a test finds only what it put there."""
-    monkeypatch.delenv("HERMES_EXT_OFF", raising=False)
+    for name in ("HERMES_EXT_OFF", "HERMES_EXT_TRUST"):
+        monkeypatch.delenv(name, raising=False)
     install(tmp_path)
     return tmp_path
 
@@ -227,6 +231,133 @@ def test_a_host_that_changed_is_told():
         (Severity.ERROR, "m.needed"),
         (Severity.WARNING, "m.nice"),
     ]
+
+
+# -- projects -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def repo(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("work"), home=home)
+
+
+def in_project(repo: Place) -> list[Finding]:
+    findings = examine(repo.home, repo.root, load(repo.home, repo.root))
+    return [finding for finding in findings if finding.code != "no-hermes-agent"]
+
+
+def test_a_project_that_is_not_trusted_is_told_once(repo):
+    """One note, with all names and what to do; once it was trusted and changed, a warning."""
+    repo.add("one")
+    repo.add("two")
+
+    (before,) = in_project(repo)
+    repo.trust()
+    between = in_project(repo)
+    repo.add("three")
+    (after,) = in_project(repo)
+
+    assert (before.severity, before.code) == (Severity.NOTE, "untrusted")
+    assert "one, two" in before.message
+    assert f"trust {repo.root}" in str(before.hint)
+    assert between == []
+    assert (after.severity, after.code) == (Severity.WARNING, "changed")
+    assert "three/__init__.py" in after.message
+
+
+def test_a_project_that_cannot_be_used_is_a_warning(repo):
+    """A link that leaves the project is told with its path; nothing can be done by trusting."""
+    (repo.add("one") / "out").symlink_to("/etc")
+
+    (finding,) = in_project(repo)
+
+    assert (finding.severity, finding.code) == (Severity.WARNING, "refused")
+    assert "one/out" in finding.message
+
+
+def test_replacing_is_told(repo):
+    """A replaced extension is a note; one that may not be replaced is a warning with the key."""
+    for name, code in (("free", GOOD), ("kept", GUARD)):
+        repo.add(name, code, to_home=True)
+        repo.add(name, code)
+    repo.trust()
+
+    kept, free = in_project(repo)
+
+    assert (kept.severity, kept.code, kept.extension) == (Severity.WARNING, "not-replaced", "kept")
+    assert "extensions.overridable" in kept.message
+    assert (free.severity, free.code, free.extension) == (Severity.NOTE, "replaced", "free")
+    assert str(repo.hermes) in free.message
+
+
+def test_settings_of_a_project_that_do_not_count_are_told(repo):
+    """What a project may not set, and names that are nobody's, are warnings with file and line."""
+    repo.add("kept", GUARD, to_home=True)
+    repo.settings("kept: {depth: 1}\nnobody: {}\n")
+    repo.trust()
+
+    findings = in_project(repo)
+
+    assert {(finding.severity, finding.code) for finding in findings} == {
+        (Severity.WARNING, "project-settings")
+    }
+    file = repo.hermes / "extensions.yaml"
+    assert {finding.where for finding in findings} == {f"{file}:1", f"{file}:2"}
+
+
+def test_a_required_project_extension_that_is_not_trusted_is_an_error(repo):
+    """Tool calls are refused while it is not loaded, and the reason is that it is not trusted."""
+    repo.add("needed")
+    configure(repo.home, "extensions:\n  required: [needed]\n")
+
+    error, note = in_project(repo)
+
+    assert (error.code, note.code) == ("required-missing", "untrusted")
+    assert "not trusted" in error.message
+
+
+@pytest.mark.parametrize(
+    ("pin", "code"), [("0" * 64, "pin-unmatched"), ("abc", "pin-invalid"), (None, None)]
+)
+def test_a_pin_that_trusts_nothing_is_told(repo, monkeypatch, pin, code):
+    """A value that is no digest, or another project's, is a warning; one that matches is none."""
+    repo.add("one")
+    digest = repo.trust()
+    monkeypatch.setenv("HERMES_EXT_TRUST", pin or digest)
+
+    assert [finding.code for finding in in_project(repo)] == ([code] if code else [])
+
+
+@pytest.mark.parametrize("content", ["{", None], ids=["damaged", "writable"])
+def test_a_list_of_trusted_projects_that_cannot_be_believed_is_an_error(repo, content):
+    """A damaged list, or one that others may write, trusts nothing, which is told with its file."""
+    repo.add("one")
+    repo.trust()
+    file = TrustStore(repo.home).file
+    if content is None:
+        file.chmod(0o666)
+    else:
+        file.write_text(content)
+
+    error, note = in_project(repo)
+
+    assert (error.severity, error.code, error.where) == (Severity.ERROR, "trust-store", str(file))
+    assert note.code == "untrusted"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="these rights are POSIX's")
+@pytest.mark.parametrize("name", ["", "config.yaml", "extensions", "extensions/one"])
+def test_what_others_can_write_is_told(home, name):
+    """Home, configuration, and extensions that any user can change are warnings."""
+    add(home, "one", CHECK.format(""))
+    path = home / name
+    path.chmod(path.stat().st_mode | 0o002)
+
+    finding = only(home)
+
+    assert (finding.severity, finding.code) == (Severity.WARNING, "writable-by-others")
+    assert finding.where == str(path)
+    assert "chmod go-w" in str(finding.hint)
 
 
 def test_errors_come_first(home):

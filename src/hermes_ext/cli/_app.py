@@ -139,6 +139,7 @@ def run(args: argparse.Namespace, *, prog: str = PROG) -> int:
         code = 2 if isinstance(error, UnknownExtensionError | UsageError) else 1
         result = Result(code, _error_payload(error))
     except KeyboardInterrupt:
+        sys.stderr.write("\n")  # what stands behind ^C begins a line
         return 130
     try:
         _put_out(

@@ -21,7 +21,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _KIND_STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 _STANDINGS = {
     "trusted": ("trusted; nothing has changed", "green"),
-    "changed": ("changed since: not used until you trust it again", "yellow"),
+    "changed": ("not used until you trust it again", "yellow"),
     "untrusted": ("not trusted", "yellow"),
     "refused": ("cannot be used", "red"),
     "gone": ("gone", "dim"),
@@ -31,7 +31,7 @@ QUESTION = "Trust this? [y/N] "
 
 def trust(payload: Mapping[str, Any], page: Page) -> None:
     """What `trust` found and did, in whichever of its forms."""
-    if "trusted" in payload and isinstance(payload["trusted"], list):
+    if "projects" in payload:
         _all(payload, page)
     elif "files" not in payload:
         page.source(payload["digest"])
@@ -56,7 +56,7 @@ def what_is_there(payload: Mapping[str, Any], page: Page) -> None:
     elif payload["changes"]:
         page.line(("All that is in it", "bold"))
         _diffs(payload["changes"], page)
-    elif payload["was"] == "untrusted" and payload["files"]:
+    elif payload["was"] == "untrusted" and not payload["recorded"]:
         root = shlex.quote(payload["root"])
         page.line(f"To read all of it first: {page.prog('trust --diff --full')} {root}")
 
@@ -153,15 +153,13 @@ def _outcome(payload: Mapping[str, Any], page: Page) -> None:
 
 
 def _all(payload: Mapping[str, Any], page: Page) -> None:
-    for entry in payload["trusted"]:
+    for entry in payload["projects"]:
         text, style = _STANDINGS[entry["standing"]]
         page.line((entry["root"], "bold"))
-        page.line((text, style), indent=4)
-        if entry["reason"]:
-            page.lines(entry["reason"], indent=4)
+        page.lines(": ".join(filter(None, (text, entry["reason"]))), indent=4, style=style)
         names = ", ".join(entry["names"]) or "no extension, only settings"
         page.lines(f"since {_day(entry['since'])}: {names}", indent=4)
-    if not payload["trusted"]:
+    if not payload["projects"]:
         page.line("No project is trusted.")
     for pin in payload["pins"]:
         page.lines(f"$HERMES_EXT_TRUST trusts, wherever it lies: {pin}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,11 @@ from hermes_ext._trust.tree import Tree, TreeError, read_tree
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.exceptions import ConfigError, HermesExtError
+
+_HAS = (
+    f"A project has {HERMES}/extensions or {HERMES}/extensions.yaml; the home folder and the"
+    " Hermes home are none"
+)
 
 
 def trust(request: Request) -> Result:
@@ -83,7 +89,7 @@ def _project(request: Request, config: ExtensionsConfig) -> Project:
             raise HermesExtError(f"nothing of this project can be trusted: {project.refused}")
         if project is not None:
             return project
-    raise _no_project(here)
+    raise _no_project(here, request, config)
 
 
 def _holder(path: Path) -> Path:
@@ -92,18 +98,23 @@ def _holder(path: Path) -> Path:
     return next((each.parent for each in inside), path)
 
 
-def _no_project(here: Path) -> HermesExtError:
+def _no_project(here: Path, request: Request, config: ExtensionsConfig) -> HermesExtError:
+    told = f"there is no project with extensions at {printable(here)}"
     root = repository_root(here)
-    looked = (
-        "it is in no git repository, so only the folder itself counts"
-        if root is None
-        else f"looked from there up to {printable(root)}"
-    )
-    return HermesExtError(
-        f"there is no project with extensions at {printable(here)}: {looked}",
-        hint=f"A project has {HERMES}/extensions or {HERMES}/extensions.yaml; the home folder and"
-        " the Hermes home are none",
-    )
+    if root is not None:
+        return HermesExtError(f"{told}, nor above it up to {printable(root)}", hint=_HAS)
+    for folder in here.parents:
+        above = find_project(folder, home=request.home, global_dir=config.global_dir)
+        if above is not None:
+            return HermesExtError(
+                f"{told}: it is in no git repository, so that folders above it do not count",
+                hint=f"There is one above: {request.prog('trust')} {_quoted(above.root)}",
+            )
+    return HermesExtError(told, hint=_HAS)
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(printable(path))
 
 
 def _read(project: Project) -> Tree:
@@ -234,7 +245,7 @@ def _all_trusted(request: Request) -> Result:
     config = read_config(request.home)
     with patience("Reading the trusted projects"):
         rows = [_trusted(request, config, entry) for entry in TrustStore(request.home).entries()]
-    return Result(0, {"trusted": rows, "pins": sorted(pins())})
+    return Result(0, {"projects": rows, "pins": sorted(pins())})
 
 
 def _trusted(request: Request, config: ExtensionsConfig, entry: Entry) -> dict[str, Any]:
