@@ -6,6 +6,7 @@ import pytest
 import yaml
 from tests.projects import GOOD, GUARD
 
+from hermes_ext import Runtime
 from hermes_ext._trust.store import TrustStore
 from hermes_ext.cli import slash
 
@@ -42,6 +43,27 @@ def test_a_chat_sees_the_project_and_cannot_trust_it(home, repo):
     for asked in ("trust", "trust .", "untrust", "trust --yes"):
         assert "In a terminal: hermes extensions" in slash(asked, home=home.path, cwd=repo.root)
     assert not TrustStore(home.path).folder.exists()
+
+
+def test_a_chat_sees_what_of_a_changed_project_is_in_force(home, repo):
+    """What was trusted and loaded stays; its rows and a line say that the files are others now."""
+    home.run("install")
+    repo.add("rules")
+    (repo.hermes / "extensions" / "style.py").write_text(GOOD)
+    repo.trust()
+    live = Runtime.from_config(home=home.path, cwd=repo.root)
+    assert "changed" not in slash("list", home=home.path, cwd=repo.root, live=live)
+
+    for path in repo.hermes.rglob("*.py"):
+        path.write_text("raise SystemExit\n")
+    live = live.for_directory(repo.root)
+    shown = slash("list", home=home.path, cwd=repo.root, live=live)
+
+    told = " ".join(shown.split())
+    assert "What you trusted stays in force in this process" in told
+    for name in ("rules", "style"):
+        assert f"{name} - project enabled changed since: counts" in told
+    live.close()
 
 
 def test_load_runs_what_is_trusted(home, repo):

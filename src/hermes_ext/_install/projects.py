@@ -36,16 +36,16 @@ def found_in(verdict: Verdict | None) -> tuple[Found, ...]:
     if verdict is None:
         return ()
     if verdict.standing is not Standing.TRUSTED or verdict.tree is None:
-        folder = verdict.project.extensions
+        names = () if verdict.tree is None else verdict.tree.names()
         return tuple(
             Found(
                 printable(name),
                 Source.PROJECT,
-                folder / name,
+                _place(verdict, name),
                 status=Status.UNTRUSTED,
                 reason=verdict.reason,
             )
-            for name in verdict.names
+            for name in names
         )
     return tuple(_in_tree(verdict.project.extensions, verdict.tree))
 
@@ -93,6 +93,13 @@ def kept_from(other: Found, *, guard: bool, config: ExtensionsConfig) -> str | N
 def replaced_by(project: Found) -> str:
     """The reason of an extension whose place a project's has taken."""
     return f"the project's own of this name is used here: {printable(project.path or '')}"
+
+
+def _place(verdict: Verdict, name: str) -> Path:
+    folder = verdict.project.extensions
+    assert verdict.tree is not None
+    is_package = f"{EXTENSIONS}/{name}/__init__.py" in verdict.tree.files
+    return folder / (name if is_package else f"{name}.py")
 
 
 def _in_tree(folder: Path, tree: Tree) -> Iterator[Found]:

@@ -10,7 +10,7 @@ from hermes_ext._install import hermes_home, switches
 from hermes_ext._install.config import OFF_SWITCH, switched_off
 from hermes_ext._install.doctor import Finding, Severity, advice_on, examine, in_order
 from hermes_ext._install.found import Found
-from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
+from hermes_ext._install.hermes_home import hermes_agent_version
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.projects import notice
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name
@@ -18,7 +18,7 @@ from hermes_ext._install.switches import by_use, unknown_extension
 from hermes_ext._trust.store import Verdict
 from hermes_ext.cli._live import in_force
 from hermes_ext.cli._loading import load_in_child, look_at_host
-from hermes_ext.cli._request import Request, Result
+from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._trusting import trust, untrust
 
@@ -62,13 +62,13 @@ def enable(request: Request) -> Result:
     switched = switches.enable(
         request.home, request.cwd, request.name, hook=request.hook, prog=request.prog
     )
-    return Result(0, switched.to_json() | {"not_in_force": _not_in_force(request)})
+    return Result(0, switched.to_json() | {"not_in_force": not_in_force(request)})
 
 
 def disable(request: Request) -> Result:
     """Turns an extension or one hook of it off."""
     switched = switches.disable(request.home, request.cwd, request.name, hook=request.hook)
-    return Result(0, switched.to_json() | {"not_in_force": _not_in_force(request)})
+    return Result(0, switched.to_json() | {"not_in_force": not_in_force(request)})
 
 
 def info(request: Request) -> Result:
@@ -172,7 +172,7 @@ def _place(request: Request, seen: Inventory) -> dict[str, Any]:
         "file": printable(seen.config.file),
         "global_dir": printable(seen.config.global_dir),
         "off": OFF_SWITCH if switched_off() else None,
-        "not_in_force": _not_in_force(request),
+        "not_in_force": not_in_force(request),
         "project": _project(seen.project),
         "notices": _notices(request, seen.project),
     }
@@ -198,16 +198,6 @@ def _notices(request: Request, verdict: Verdict | None) -> list[str]:
         return [*request.live.notices]
     told = notice(verdict, request.prog)
     return [] if told is None else [told]
-
-
-def _not_in_force(request: Request) -> str | None:
-    """Why no extension of this home is in force in Hermes; None without Hermes here, since
-    another host may be the one that runs them.
-    """
-    off = None if hermes_agent_version() is None else plugin_off(request.home)
-    if off is None:
-        return None
-    return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)
 
 
 def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import frozen
 
+from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.records import Prog
 from hermes_ext.cli._loading import LOAD_SECONDS
 from hermes_ext.exceptions import HermesExtError
@@ -60,3 +61,13 @@ class Result:
 
     exit_code: int
     payload: dict[str, Any]
+
+
+def not_in_force(request: Request) -> str | None:
+    """Why no extension of this home is in force in Hermes; None without Hermes here, since
+    another host may be the one that runs them.
+    """
+    off = None if hermes_agent_version() is None else plugin_off(request.home)
+    if off is None:
+        return None
+    return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)

@@ -12,7 +12,7 @@ from rich.filesize import decimal
 from hermes_ext._hooks.text import printable
 from hermes_ext.cli._page import Page
 
-_MOST_FILES = 30
+_MOST = 30  # files, or settings
 _MOST_LINES = 120  # of all diffs together
 _LONGEST = 300  # characters of a line of a diff
 _LONGEST_VALUE = 160
@@ -65,22 +65,24 @@ def _files(payload: Mapping[str, Any], page: Page) -> None:
     files = payload["files"]
     count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
     page.line((f"{count} in {payload['folder']}, {decimal(payload['size'])}", "bold"))
-    shown = files if page.full else files[:_MOST_FILES]
+    shown = _first(files, page)
     sizes = [decimal(each["size"]) for each in shown]
     width = max(map(len, sizes), default=0)
     for each, size in zip(shown, sizes, strict=True):
         page.lines(f"{size:>{width}}  {each['path']}", indent=4)
-    if len(shown) < len(files):
-        page.line(f"and {len(files) - len(shown)} more; --full shows all", indent=4)
+    _rest(files, shown, page)
     page.blank()
 
 
 def _settings(payload: Mapping[str, Any], page: Page) -> None:
     if payload["settings"]:
         page.line(("extensions.yaml sets, as far as your config.yaml lets it", "bold"))
-    for each in payload["settings"]:
+    shown = _first(payload["settings"], page)
+    for each in shown:
         value = json.dumps(each["value"], ensure_ascii=False, default=str)
-        page.lines(f"{each['key']}: {_cut(value, _LONGEST_VALUE)}", indent=4)
+        value = value if page.full else _cut(value, _LONGEST_VALUE)
+        page.lines(f"{each['key']}: {value}", indent=4)
+    _rest(payload["settings"], shown, page)
     for problem in payload["problems"]:
         page.lines(f"warning: {_told(problem)}", indent=4, style="yellow")
     if payload["settings"] or payload["problems"]:
@@ -102,9 +104,11 @@ def _since(payload: Mapping[str, Any], page: Page) -> None:
         )
         page.blank()
         return
-    for change in payload["changes"]:
+    shown = _first(payload["changes"], page)
+    for change in shown:
         kind = change["kind"]
         page.line((f"{kind:<8}", _KIND_STYLES.get(kind, "")), f" {change['path']}", indent=4)
+    _rest(payload["changes"], shown, page)
     page.blank()
     _diffs(payload["changes"], page)
 
@@ -175,6 +179,15 @@ def untrust(payload: Mapping[str, Any], page: Page) -> None:
         page.line(f"What is trusted: {page.prog('trust --list')}")
     for note in payload["notes"]:
         page.lines(f"Note: {note}", style="yellow")
+
+
+def _first(items: Sequence[Any], page: Page) -> Sequence[Any]:
+    return items if page.full else items[:_MOST]
+
+
+def _rest(items: Sequence[Any], shown: Sequence[Any], page: Page) -> None:
+    if len(shown) < len(items):
+        page.line((f"... {len(items) - len(shown)} more; --full shows all", "yellow"), indent=4)
 
 
 def _day(at: str | None) -> str:

@@ -19,7 +19,7 @@ from hermes_ext._trust.place import HERMES, Project, find_project, repository_ro
 from hermes_ext._trust.store import PIN, Entry, Standing, TrustStore, judge, pins
 from hermes_ext._trust.tree import Tree, TreeError, read_tree
 from hermes_ext.cli._patience import patience
-from hermes_ext.cli._request import Request, Result
+from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.exceptions import ConfigError, HermesExtError
 
 _HAS = (
@@ -51,7 +51,7 @@ def trust(request: Request) -> Result:
             return Result(1, payload)
     entry = store.trust(tree)
     payload |= {"trusted": True, "recorded": True, "since": entry.at}
-    payload["notes"] += _not_in_force(request, project)
+    payload["notes"] += _what_is_not_used(request, project)
     return Result(0, payload)
 
 
@@ -232,12 +232,16 @@ def _never_looked_for(config: ExtensionsConfig) -> str:
     return f"projects are not looked for, trusted or not: {place}: project_local is false"
 
 
-def _not_in_force(request: Request, project: Project) -> list[str]:
-    """What of a project that is trusted now still does not come into force, and why."""
+def _what_is_not_used(request: Request, project: Project) -> list[str]:
+    """What still does not come into force, though it is trusted now, and why."""
+    off = not_in_force(request)
     return [
-        f"{record.name} is {record.status}: {record.reason}"
-        for record in inventory(request.home, project.root).records
-        if record.source is Source.PROJECT and record.status is not Status.ENABLED
+        *(
+            f"{record.name} is {record.status}: {record.reason}"
+            for record in inventory(request.home, project.root).records
+            if record.source is Source.PROJECT and record.status is not Status.ENABLED
+        ),
+        *([f"not in force: {off}"] if off else []),
     ]
 
 
