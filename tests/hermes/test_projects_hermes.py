@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.harness.home import HermesHome
@@ -60,7 +58,9 @@ def test_a_strangers_repository_changes_nothing(
         ToolUse("write_file", {"path": "a.txt", "content": "x"}),
         ToolUse("write_file", {"path": "allowed/a.txt", "content": "x"}),
     )
-    model = model_factory(lambda request: Reply("Done.") if answered(request) else Reply(calls))
+    model = model_factory(
+        lambda request: Reply("Done.") if answered(request) else Reply(tool_calls=calls)
+    )
     home = hermes(model, git=True, extensions={"on": ["workflow-guard"]})
     ran = home.base / "ran"
     touch = SENTINEL.format(str(ran))
@@ -74,10 +74,10 @@ def test_a_strangers_repository_changes_nothing(
     with home.gateway(env={"TERMINAL_CWD": str(home.project)}) as gateway:
         gateway.ask("fix it")
         gateway.ask("fix it")
-        said_by_gateway = gateway.log.read_text()
+    (log,) = home.base.glob("runs/gateway-*.log")
     for run in said:
         assert run.check().stderr.count(line) == 1
-    assert said_by_gateway.count("hermes-ext: " + line) == 1
+    assert log.read_text().count("hermes-ext: " + line) == 1
     for argv in (
         ["list"],
         ["list", "--load"],
@@ -102,9 +102,11 @@ def test_a_trusted_repository_until_it_changes(
 ) -> None:
     """Its rule holds; one byte changed and nothing of it runs; `trust` shows the line."""
     model = model_factory(
-        lambda request: Reply("Done.")
-        if answered(request)
-        else Reply(ToolUse("write_file", {"path": "b.txt", "content": "x"}))
+        lambda request: (
+            Reply("Done.")
+            if answered(request)
+            else Reply(tool_calls=(ToolUse("write_file", {"path": "b.txt", "content": "x"}),))
+        )
     )
     home = hermes(model, git=True)
     folder = home.extension("no-b", NO_B, project=True)
@@ -176,25 +178,44 @@ def test_one_process_many_projects(hermes: HomeFactory) -> None:
 
 
 def test_a_subagent_has_its_parents_project(hermes: HomeFactory) -> None:
-    """What a child does in the project is held to the project's rules."""
-    home = hermes(git=True)
-    home.extension("no-b", NO_B, project=True)
-    commands(home, "trust", "--yes")
+    """What a child does is held to the rules of the project that its parent works in, though it
+    runs on a task and in a thread of its own, for which Hermes knows no directory.
+    """
+    home = hermes()
+    root = home.base / "elsewhere"
+    (root / ".git").mkdir(parents=True)
+    folder = root / ".hermes" / "extensions" / "no-b"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(NO_B)
+    target = str(root / "b.txt")
     facts = play(
         home,
-        """
+        f"""
+        from hermes_ext.cli import main
+        from tools.registry import registry
+        from tools.terminal_tool import register_task_env_overrides
+        main(['trust', {str(root)!r}, '--json'])
+        register_task_env_overrides('parent', {{'cwd': {str(root)!r}}})
+
+        def delegate(args, **_):
+            from tools.delegate_tool import delegate_task
+            return delegate_task(goal='child work', background=False, parent_agent=agent)
+        registry.register(name='delegate_now', toolset='stage', handler=delegate, schema={{
+            'name': 'delegate_now', 'description': 'x',
+            'parameters': {{'type': 'object', 'properties': {{}}}}}})
+
         def script(request):
             if request.messages[-1]['role'] == 'tool':
                 return Reply('Done.')
-            if 'write b' in request.last_user:
-                return Reply(ToolUse('write_file', {'path': 'b.txt', 'content': 'x'}))
-            return Reply(ToolUse('delegate_task', {'goal': 'write b'}))
+            if 'child work' in request.last_user:
+                return Reply(tool_calls=(write({target!r}),))
+            return Reply(tool_calls=(ToolUse('delegate_now'),))
 
         stage.script = script
-        agent = stage.agent(enabled_toolsets=['file', 'delegation'])
-        agent.run_conversation('go')
+        agent = stage.agent()
+        agent.run_conversation('go', task_id='parent')
         report(sent=json.dumps([one.body for one in stage.model.main_requests]))
         """,
     )
     assert "[no-b] not b" in facts["sent"]
-    assert not (home.project / "b.txt").exists()
+    assert not (root / "b.txt").exists()

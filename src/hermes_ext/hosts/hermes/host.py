@@ -64,6 +64,7 @@ class Host:
         self._lock = threading.Lock()
         self._runtimes: dict[Path, Runtime] = {}
         self._told: set[str] = set()
+        self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
 
     def runtime(self, *ids: str | None) -> Runtime:
         """What is in force where a session works.
@@ -153,7 +154,7 @@ class Host:
     def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
         """A turn for one `run_conversation` of an agent."""
         session_id = str(getattr(agent, "session_id", "") or "")
-        directory = session_directory(task_id, session_id)
+        directory = self._directory_of(agent, task_id)
         turn = self._of_home().turn(
             session_id=session_id,
             conversation_id=_conversation_of(agent) or session_id,
@@ -173,6 +174,31 @@ class Host:
         turn.host = TurnData(agent)
         self._tell(turn.runtime)
         return turn
+
+    def _directory_of(self, agent: Any, task_id: str | None) -> Path:
+        """Where an agent's session works.
+
+        A subagent and a background review work where their parent does, and start in threads and
+        with tasks for which Hermes knows no directory.
+        """
+        inherited = self._directories.get(agent)
+        if inherited is None and origin_of(agent) == "background":
+            family = {getattr(agent, name, None) for name in ("session_id", "_parent_session_id")}
+            known = list(self._directories.items())
+            near = (path for one, path in known if getattr(one, "session_id", "") in family)
+            inherited = next(near, None)
+        if inherited is not None and origin_of(agent) in {"background", "subagent"}:
+            return inherited
+        directory = session_directory(task_id, str(getattr(agent, "session_id", "") or ""))
+        self._directories[agent] = directory
+        return directory
+
+    def child_of(self, parent: Any, child: Any) -> None:
+        """Have a subagent work in its parent's directory."""
+        turn = self.turn_of_agent(parent)
+        directory = self._directories.get(parent) if turn is None else turn.directory
+        if directory is not None:
+            self._directories[child] = directory
 
     @contextmanager
     def stray_turn(self, session_id: str, task_id: str | None) -> Iterator[Turn]:

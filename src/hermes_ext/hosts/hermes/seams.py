@@ -76,6 +76,7 @@ SEAMS: Final = (
     Seam("tools.registry", "ToolRegistry.dispatch", tools.dispatch),
     Seam("tools.tool_search", "dispatch_tool_search", tools.search_catalog, needed=False),
     Seam("tools.tool_search", "dispatch_tool_describe", tools.describe_tool, needed=False),
+    Seam("tools.delegate_tool", "_build_child_agent", turns.build_child_agent),
     Seam("gateway.platforms.api_server", "ResponseStore.put", api_store.put, needed=False),
     Seam(
         "gateway.platforms.api_server",

@@ -238,6 +238,17 @@ def copilot_prompt(original: Callable[..., Any], client: Any, *args: Any, **kwar
     return original(client, *args, **kwargs)
 
 
+def build_child_agent(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Wraps `tools.delegate_tool._build_child_agent`: the child works in its parent's project."""
+    child = original(*args, **kwargs)
+    try:
+        bound = inspect.signature(original).bind(*args, **kwargs)
+        the_host.child_of(bound.arguments.get("parent_agent"), child)
+    except Exception:
+        logger.exception("hermes-ext could not tell in which directory a subagent works")
+    return child
+
+
 def steer(original: Callable[..., Any], agent: Any, text: Any) -> Any:
     """Wraps `AIAgent.steer`: text for a running turn is input too."""
     if not isinstance(text, str) or not text.strip():
