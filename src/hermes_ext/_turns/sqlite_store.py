@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
@@ -87,6 +87,7 @@ _NOT_A_DATABASE: Final = 26
 
 _PENDING_LIMIT: Final = 10_000
 _RETRY_AFTER: Final = 5.0
+_MOVES: Final = 3
 
 
 class SQLiteStore:
@@ -252,6 +253,11 @@ class SQLiteStore:
                 return {slot: _write(connection, slot, changes[slot]) for slot in changes}
 
         written = self._attempt(work) or {}
+        for _ in range(_MOVES):
+            if _identity(self.path) == self._identity:
+                break
+            # Set aside or removed by another process meanwhile, and what was written with it.
+            written = self._attempt(work) or {}
         self._pending = {}
         self._failed_at = None
         return written
@@ -306,20 +312,25 @@ class SQLiteStore:
             return None
         if found is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._identity = _identity(self.path)
-        self._connection = self._open()
+        self._connection = self._open(create)
         return self._connection
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, create: bool) -> sqlite3.Connection | None:
         try:
-            # "rw": a file that went away just now is not made again with another mode.
-            return self._prepared("mode=rw")
-        except _sqlite().OperationalError:
+            with self._alone():
+                if create and not os.path.exists(self.path):
+                    os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+                self._identity = _identity(self.path)
+                if self._identity is None and not create:
+                    return None
+                # "rw": a file that went away just now is not made again with another mode.
+                return self._prepared("mode=rw")
+        except (_sqlite().OperationalError, OSError):
             # To read a WAL database SQLite writes beside it. In a read-only home it can be
             # read as it stands: without a WAL nobody is writing it.
             if os.access(self.path.parent, os.W_OK) or os.path.exists(f"{self.path}-wal"):
                 raise
+            self._identity = _identity(self.path)
             return self._prepared("mode=ro&immutable=1")
 
     def _prepared(self, options: str) -> sqlite3.Connection:
@@ -344,12 +355,10 @@ class SQLiteStore:
             raise _sqlite().OperationalError("a newer version of hermes-ext wrote the file")
         if version == _SCHEMA_VERSION:
             return
-        # SQLite does not wait for its busy timeout when two processes switch to WAL at once.
-        with self._alone():
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            with _transaction(connection):
-                for statement in _SCHEMA:
-                    connection.execute(statement)
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        with _transaction(connection):
+            for statement in _SCHEMA:
+                connection.execute(statement)
 
     def _set_aside(self, error: BaseException) -> None:
         damaged = self._identity
@@ -361,7 +370,7 @@ class SQLiteStore:
             while os.path.lexists(f"{self.path}.damaged-{number}"):
                 number += 1
             # The database first: SQLite throws away a WAL that it finds beside a new file.
-            for suffix in ("", "-wal", "-shm"):
+            for suffix in ("", "-wal", "-shm", "-journal"):
                 with suppress(FileNotFoundError):
                     os.rename(f"{self.path}{suffix}", f"{self.path}.damaged-{number}{suffix}")
         self._say(
@@ -372,15 +381,27 @@ class SQLiteStore:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
+        """Keep other processes from opening, closing and setting aside the file.
+
+        SQLite finds the files beside a database by their names: a process that has just opened
+        the one that is set aside would take the WAL of the new one for its own, and one that
+        closes it would remove that WAL. And it does not wait for its busy timeout when two
+        processes switch to WAL at once.
+        """
         from filelock import FileLock
 
-        with FileLock(f"{self.path}.lock", timeout=self._busy_timeout, mode=0o600):
+        lock = FileLock(f"{self.path}.lock", timeout=self._busy_timeout, mode=0o600)
+        # Held for a millisecond or two; asking every 50 would make others late.
+        with lock.acquire(poll_interval=0.002):
             yield
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(_sqlite().Error):
+            with ExitStack() as alone, suppress(_sqlite().Error):
+                # Also where the lock cannot be had: in a read-only home nobody sets aside.
+                with suppress(OSError):
+                    alone.enter_context(self._alone())
                 connection.close()
 
 
