@@ -258,16 +258,22 @@ def _trust_findings(home: Path, project: Verdict | None, prog: Prog) -> Iterator
 
 
 def _distrust(project: Verdict, prog: Prog) -> Finding:
-    names = ", ".join(project.names) or "only settings"
-    root = shlex.quote(printable(project.project.root))
-    can = project.standing is not Standing.REFUSED
+    told = "the extensions of this project are not loaded: "
+    hint = None
+    if project.standing is Standing.REFUSED:  # where trusting is not possible
+        told += project.reason
+    else:
+        told += f"{', '.join(project.names) or 'only settings'} ({project.reason})"
+        root = shlex.quote(printable(project.project.root))
+        hint = f"To look at them and decide: {prog('trust')} {root}"
+    new = project.standing is Standing.UNTRUSTED
     return Finding(
-        Severity.NOTE if project.standing is Standing.UNTRUSTED else Severity.WARNING,
+        Severity.NOTE if new else Severity.WARNING,
         str(project.standing),
         None,
         printable(project.project.folder),
-        f"the extensions of this project are not loaded: {names} ({project.reason})",
-        f"To look at them and decide: {prog('trust')} {root}" if can else None,
+        told,
+        hint,
     )
 
 
@@ -453,7 +459,7 @@ def _writable_findings(home: Path, config: ExtensionsConfig) -> Iterator[Finding
             continue
         who = _who_else_writes(found)
         if who is not None:
-            told = f"{who}, and so the rules: {printable(path)}"
+            told = f"{who}, and with it the rules"
             hint = f"chmod go-w {shlex.quote(printable(path))}, or chown it"
             yield Finding(Severity.WARNING, "writable-by-others", None, printable(path), told, hint)
 
@@ -467,7 +473,7 @@ def _inside(folder: Path) -> list[Path]:
 
 def _who_else_writes(found: os.stat_result) -> str | None:
     if found.st_uid not in {os.geteuid(), 0}:
-        return f"another user (uid {found.st_uid}) can change what belongs to them"
+        return f"another user (uid {found.st_uid}) owns this and can change it"
     if found.st_mode & stat.S_IWOTH:
         return "every user of this machine can change this"
     # One's own group usually has no other members.

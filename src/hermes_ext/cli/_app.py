@@ -318,7 +318,7 @@ def _put_out(command: str, result: Result, *, prog: Prog, as_json: bool, full: b
     if as_json:
         sys.stdout.write(json.dumps(result.payload, indent=2, default=str) + "\n")
     elif "error" in result.payload:
-        sys.stderr.write(f"error: {result.payload['error']}\n")
+        Page(sys.stderr, prog=prog).lines(f"error: {result.payload['error']}", style="red")
     else:
         show(command, result.payload, Page(sys.stdout, prog=prog, full=full))
     sys.stdout.flush()
