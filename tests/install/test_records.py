@@ -86,6 +86,8 @@ def test_a_problem_reads_as_one_line():
     problem = Problem(Path("/c.yaml"), 3, "extensions.on", "found a mapping", "Write a list")
     assert str(problem) == "/c.yaml:3: extensions.on: found a mapping. Write a list"
     assert str(Problem(Path("/c.yaml"), None, "", "is empty")) == "/c.yaml: is empty"
+    hostile = Problem(Path("/a\nb"), 1, "a\x1b[2J", "found 'x'\nextensions: all is well")
+    assert str(hostile) == r"/a\nb:1: a\x1b[2J: found 'x'\nextensions: all is well"
 
 
 def test_a_record_is_json():

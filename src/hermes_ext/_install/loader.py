@@ -35,6 +35,7 @@ from hermes_ext._hooks.registration import (
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install import import_name
+from hermes_ext._install.by_class import settings_class
 from hermes_ext._install.config import ExtensionsConfig, read_config, switched_off
 from hermes_ext._install.discovery import (
     Discovery,
@@ -77,7 +78,6 @@ from hermes_ext._install.settings import (
     fault_status,
     merged_settings,
     read_only,
-    settings_class,
     typed_settings,
 )
 from hermes_ext._install.siblings import taken_for_own

@@ -164,9 +164,9 @@ class Problem:
     hint: str | None = None
 
     def __str__(self) -> str:
-        where = printable(self.file) + ("" if self.line is None else f":{self.line}")
+        where = str(self.file) + ("" if self.line is None else f":{self.line}")
         parts = [where, self.key, self.message] if self.key else [where, self.message]
-        return ": ".join(parts) + (f". {self.hint}" if self.hint else "")
+        return printable(": ".join(parts) + (f". {self.hint}" if self.hint else ""))
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values with the same keys."""

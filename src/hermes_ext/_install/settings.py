@@ -1,40 +1,30 @@
-"""The settings of one extension, checked by its JSON Schema or by its attrs class `Config`.
+"""The settings of one extension: defaults, over them the user's, over those the project's.
 
-The schema stands in `extension.yaml` under `config`. Defaults of its properties are filled in,
-also inside a mapping that is given; one that is left out as a whole gets its own default or stays
-out. A class is an attrs class that the extension's module calls `Config`: its fields are the keys,
-checked against their annotations. With both, the schema goes first. With neither, the settings
-reach the handlers as they are written.
+They are checked by a JSON Schema (`by_schema`) or by an attrs class (`by_class`); with both, the
+schema goes first. With neither, they reach the handlers as they are written.
 """
 
 from __future__ import annotations
 
-import copy
-import enum
-import inspect
-import os
-import types
-import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import attrs
 from attrs import evolve, field, frozen
 
 from hermes_ext._hooks.text import printable
+from hermes_ext._install.by_class import Wrong, class_defaults, instance
+from hermes_ext._install.by_schema import has, schema_defaults, schema_fault, schema_faults
 from hermes_ext._install.config import ExtensionsConfig
 from hermes_ext._install.manifest import MANIFEST_FILE, Manifest
 from hermes_ext._install.project_settings import ProjectSettings
-from hermes_ext._install.records import Problem, Status, canonical_name, did_you_mean
-from hermes_ext._install.yaml_nodes import Unreadable, kind_of, parse_document
-
-_SHOWN = 200
+from hermes_ext._install.records import Problem, Status, canonical_name
+from hermes_ext._install.setting_words import shown, steps
+from hermes_ext._install.yaml_nodes import Unreadable
 
 _DEFAULT = "default"
 
-_Path = tuple[str | int, ...]
+_Place = tuple[str | int, ...]
 _Origins = Mapping[tuple[str, ...], str]
 
 
@@ -88,24 +78,16 @@ def typed_settings(cls: type, merged: Merged) -> tuple[Any, Merged]:
     """
     layers = merged._layers
     assert layers is not None
-    given, value, wrong = layers.instance(cls, merged.values)
+    given, value, wrong = layers.made(cls, merged.values)
     problems = () if wrong is None else (layers.told(wrong.path, str(wrong), wrong.hint),)
     if problems and layers.project and not layers.own:
         alone = evolve(layers, project={})
-        given, value, wrong = alone.instance(cls, alone.checked()[0])
+        given, value, wrong = alone.made(cls, alone.checked()[0])
         left = () if wrong is None else (alone.told(wrong.path, str(wrong), wrong.hint),)
         layers, problems = alone.blaming(problems, nobody=not left), left
-    values = _with_class_defaults(cls, given)
+    values = class_defaults(cls, given)
     origins = layers.origins(values)
     return value, Merged(values, problems, layers.warnings, origins, layers)
-
-
-def plain_settings(
-    name: str, config: ExtensionsConfig, manifest: Manifest | None = None
-) -> tuple[dict[str, Any], tuple[Problem, ...]]:
-    """The settings without those of a project, and what is wrong with them."""
-    merged = merged_settings(name, config, manifest)
-    return merged.values, merged.problems
 
 
 def fault_status(problems: Sequence[Problem], config: ExtensionsConfig) -> Status:
@@ -161,7 +143,7 @@ class _Layers:
     @property
     def base(self) -> dict[str, Any]:
         """The defaults with what the user says."""
-        filled: dict[str, Any] = _with_defaults(self._schema, self.user)
+        filled: dict[str, Any] = schema_defaults(self._schema, self.user)
         return filled
 
     @property
@@ -229,27 +211,27 @@ class _Layers:
         fault = schema_fault(self.manifest)
         if fault is not None:
             return value, (fault,)
-        return _by_schema(_with_defaults(self._schema, value), self)
+        value = schema_defaults(self._schema, value)
+        written = _over(self.user, self.project)
+        return value, schema_faults(value, written, self.manifest, self.told)
 
-    def instance(
-        self, cls: type, values: dict[str, Any]
-    ) -> tuple[dict[str, Any], Any, _Wrong | None]:
+    def made(self, cls: type, values: dict[str, Any]) -> tuple[dict[str, Any], Any, Wrong | None]:
         """What the instance is made of, the instance or None, and what is wrong."""
         base = self.base
-        given = _over(_reached(_with_class_defaults(cls, base), base, self.project), values)
+        given = _over(_reached(class_defaults(cls, base), base, self.project), values)
         try:
-            return given, _instance(cls, given, ()), None
-        except _Wrong as wrong:
+            return given, instance(cls, given), None
+        except Wrong as wrong:
             return given, None, wrong
 
-    def told(self, path: _Path, message: str, hint: str | None = None) -> Problem:
+    def told(self, path: _Place, message: str, hint: str | None = None) -> Problem:
         """A problem of the value at this path, in the file that it stands in."""
         source, prefix = self._source(path)
         written = source.written(self.name) or self.name
-        key = "".join([prefix, written, *_steps(path)])
+        key = "".join([prefix, written, *steps(path)])
         return Problem(source.file, source.line_of(written, *path), key, message, hint)
 
-    def _source(self, path: _Path) -> tuple[ExtensionsConfig | ProjectSettings, str]:
+    def _source(self, path: _Place) -> tuple[ExtensionsConfig | ProjectSettings, str]:
         if self.file is not None and self.file.written(self.name) is not None:
             if _reaches(self.project, path) and path:
                 return self.file, ""
@@ -282,7 +264,7 @@ def _section(
     written = source.written(name) or name
     if isinstance(raw, Unreadable):
         return {}, Problem(source.file, raw.line, prefix + written, str(raw))
-    told = f"found {_shown(raw)}, expected a mapping of settings"
+    told = f"found {shown(raw)}, expected a mapping of settings"
     return {}, Problem(source.file, source.line_of(written), prefix + written, told)
 
 
@@ -295,9 +277,9 @@ def _over(below: Any, above: Any) -> Any:
     }
 
 
-def _reaches(value: Any, path: _Path) -> bool:
+def _reaches(value: Any, path: _Place) -> bool:
     for step in path:
-        if not _has(value, step):
+        if not has(value, step):
             return False
         value = value[step]
     return True
@@ -309,191 +291,6 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield from _leaves(below, (*path, str(key)))
     else:
         yield path
-
-
-def schema_fault(manifest: Manifest) -> Problem | None:
-    """What is wrong with the manifest's own schema."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-    from jsonschema.validators import validator_for
-
-    schema = dict(manifest.config or {})
-    try:
-        validator_for(schema, default=Draft202012Validator).check_schema(schema)
-    except SchemaError as error:
-        path = tuple(error.path)
-        key = "".join(["config", *_steps(path)])
-        line = manifest.line_of("config", *path)
-        return Problem(manifest.file, line, key, f"is no valid JSON Schema: {_in_words(error)}")
-    return None
-
-
-def structured(
-    cls: type, raw: Mapping[str, Any], name: str, config: ExtensionsConfig
-) -> tuple[Any, tuple[Problem, ...]]:
-    """An instance of an attrs class made of plain settings, or None and what is wrong."""
-    layers = _Layers(name, config, None, None, False, dict(raw), {})
-    value, merged = typed_settings(cls, Merged(layers.user, layers=layers))
-    return value, merged.problems
-
-
-def settings_class(module: object, package: str) -> type | None:
-    """The attrs class that a module calls `Config`, or None.
-
-    package: the class counts if it is defined there or below; a library's `Config` does not.
-    """
-    found = getattr(module, "Config", None)
-    if not inspect.isclass(found) or not attrs.has(found):
-        return None
-    return found if f"{found.__module__}.".startswith(f"{package}.") else None
-
-
-def read_only(value: Any) -> Any:
-    """The same value with mappings that cannot be changed and tuples for lists."""
-    if isinstance(value, dict):
-        return MappingProxyType({key: read_only(each) for key, each in value.items()})
-    if isinstance(value, list):
-        return tuple(read_only(each) for each in value)
-    return value
-
-
-def _steps(path: Sequence[str | int]) -> Iterator[str]:
-    return (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-
-
-def _by_schema(
-    value: dict[str, Any], layers: _Layers
-) -> tuple[dict[str, Any], tuple[Problem, ...]]:
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-
-    assert layers.manifest is not None
-    schema = layers.manifest.config or {}
-    # The registry is closed: without it an unknown `$ref` would be fetched from the network.
-    validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
-    try:
-        errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
-    except Unresolvable as error:
-        told = f"the schema refers to {error.ref!r}, which is nowhere"
-        return value, (layers.told((), told),)
-    written = _over(layers.user, layers.project)
-    return value, tuple(
-        _of_default(problem, path, written, layers.manifest) or problem
-        for error in errors
-        for path, problem in _schema_problems(error, layers)
-    )
-
-
-def _schema_problems(error: Any, layers: _Layers) -> Iterator[tuple[_Path, Problem]]:
-    """What an error says, each with the path of the value that is wrong."""
-    path = tuple(error.absolute_path)
-    if error.validator == "additionalProperties" and error.validator_value is False:
-        known = error.schema.get("properties", {})
-        for extra in sorted(set(error.instance) - set(known)):
-            if repr(extra) in error.message:
-                place = (*path, extra)
-                yield place, layers.told(place, "is not a setting", _near(extra, known))
-    elif error.validator == "type":
-        yield path, layers.told(path, _in_words(error), _quotes_hint(error.instance))
-    else:
-        yield path, layers.told(path, _in_words(error))
-
-
-def _in_words(error: Any) -> str:
-    """What a validator says, in the words of the other messages."""
-    if error.validator == "type":
-        wanted = error.validator_value
-        names = [wanted] if isinstance(wanted, str) else wanted
-        expected = " or ".join(_TYPE_NAMES.get(name, str(name)) for name in names)
-        return f"found {_shown(error.instance)}, expected {expected}"
-    if error.validator == "required":
-        for name in error.validator_value:
-            if error.message.startswith(repr(name)):
-                return f"the setting {name!r} is missing"
-    # Of `anyOf` and `oneOf` the first alternative says more than that none of them fits.
-    return _cut((error.context[0] if error.context else error).message)
-
-
-def _of_default(problem: Problem, path: _Path, raw: Any, manifest: Manifest) -> Problem | None:
-    """The same problem where the value is a default of the schema; None where a person wrote it."""
-    schema: Any = manifest.config
-    place: _Path = ("config",)
-    default: _Path | None = None
-    for step in path:
-        properties = schema.get("properties") if isinstance(schema, Mapping) else None
-        schema = properties.get(step) if isinstance(properties, Mapping) else None
-        place = (*place, "properties", step)
-        if _has(raw, step):
-            raw = raw[step]
-            default = None if default is None else (*default, step)
-        elif isinstance(schema, Mapping) and "default" in schema:
-            raw, default = schema["default"], (*place, "default")
-        else:
-            break
-    if default is None:
-        return None
-    key = "".join([str(default[0]), *_steps(default[1:])])
-    line = manifest.line_of(*default)
-    return Problem(manifest.file, line, key, problem.message, problem.hint)
-
-
-def _has(value: Any, step: str | int) -> bool:
-    if isinstance(value, Mapping):
-        return step in value
-    return isinstance(value, list) and isinstance(step, int) and step < len(value)
-
-
-def _near(name: str, known: Mapping[str, Any]) -> str | None:
-    return did_you_mean(name, known) or (f"Settings: {', '.join(known)}" if known else None)
-
-
-def _with_defaults(schema: Any, value: Any) -> Any:
-    if not isinstance(schema, Mapping) or not isinstance(value, dict):
-        return value
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return value
-    filled = dict(value)
-    for key, below in properties.items():
-        if isinstance(below, Mapping) and key not in filled and "default" in below:
-            filled[key] = copy.deepcopy(below["default"])
-        if key in filled:
-            filled[key] = _with_defaults(below, filled[key])
-    return filled
-
-
-def _with_class_defaults(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """`given`, with the class's defaults as plain values; those that need an instance are out."""
-    hints = _hints(cls)
-    filled = dict(given)
-    for each in attrs.fields(cls):
-        key, default = each.alias, each.default
-        if key in given:
-            below = hints.get(each.name)
-            if isinstance(given[key], dict) and inspect.isclass(below) and attrs.has(below):
-                filled[key] = _with_class_defaults(below, given[key])
-        elif each.init and default is not attrs.NOTHING:
-            if not isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a function to mypy
-                filled[key] = _plain(default)
-            elif not default.takes_self:
-                filled[key] = _plain(default.factory())
-    return filled
-
-
-def _plain(value: Any) -> Any:
-    """The value as a settings file would hold it, as far as there is a way."""
-    if attrs.has(type(value)):
-        fields = (each for each in attrs.fields(type(value)) if each.init)
-        return {each.alias: _plain(getattr(value, each.name)) for each in fields}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple | Set):
-        return [_plain(each) for each in value]
-    if isinstance(value, enum.Enum):
-        return value.value
-    return str(value) if isinstance(value, Path) else value
 
 
 def _reached(full: Mapping[str, Any], base: Mapping[str, Any], project: Any) -> dict[str, Any]:
@@ -508,192 +305,10 @@ def _reached(full: Mapping[str, Any], base: Mapping[str, Any], project: Any) -> 
     return filled
 
 
-class _Wrong(Exception):  # noqa: N818 - never leaves this module
-    def __init__(self, path: tuple[str | int, ...], message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.path = path
-        self.hint = hint
-
-
-def _instance(cls: type, raw: Any, path: _Path) -> Any:
-    if not isinstance(raw, Mapping):
-        raise _Wrong(path, f"found {_shown(raw)}, expected a mapping")
-    fields = {each.alias: each for each in attrs.fields(cls) if each.init}
-    for key in raw:
-        if key not in fields:
-            raise _Wrong((*path, str(key)), "is not a setting", _near(str(key), fields))
-    for key, each in fields.items():
-        if each.default is attrs.NOTHING and key not in raw:
-            raise _Wrong(path, f"the setting {key!r} is missing")
-    hints = _hints(cls)
-    values = {
-        key: _typed(value, hints.get(fields[key].name, Any), (*path, key))
-        for key, value in raw.items()
-    }
-    try:
-        return cls(**values)
-    except Exception as error:  # whatever the author's validators raise
-        raise _Wrong(path, f"{type(error).__name__}: {_cut(_first_argument(error))}") from error
-
-
-def _hints(cls: type) -> Mapping[str, Any]:
-    try:
-        return typing.get_type_hints(cls)
-    except Exception:  # noqa: BLE001 - the author's annotations; unchecked is better than unusable
-        return {}
-
-
-def _first_argument(error: Exception) -> str:
-    # attrs' validators put the attribute, the options and the value behind the message.
-    return str(error.args[0]) if error.args else str(error)
-
-
-def _typed(value: Any, hint: Any, path: _Path) -> Any:
-    origin = typing.get_origin(hint)
-    arguments = typing.get_args(hint)
-    if hint is Any or isinstance(hint, typing.TypeVar):
-        return value
-    if origin is typing.Union or origin is types.UnionType:
-        return _one_of(value, arguments, path)
-    if origin is typing.Literal:
-        if not any(value == each and type(value) is type(each) for each in arguments):
-            raise _Wrong(path, f"found {_shown(value)}, expected {_alternatives(arguments)}")
-        return value
-    kind = origin or hint
-    return _of_class(value, kind, arguments, path) if inspect.isclass(kind) else value
-
-
-def _of_class(value: Any, kind: type, arguments: Sequence[Any], path: _Path) -> Any:
-    if issubclass(kind, Mapping):
-        return _mapping(value, arguments, path)
-    if issubclass(kind, Sequence | Set) and not issubclass(kind, str | bytes):
-        return _collection(value, kind, arguments, path)
-    return _scalar(value, kind, path)
-
-
-def _one_of(value: Any, hints: Sequence[Any], path: _Path) -> Any:
-    wrong: list[_Wrong] = []
-    for hint in hints:
-        try:
-            return _typed(value, hint, path)
-        except _Wrong as error:
-            wrong.append(error)
-    deepest = max(wrong, key=lambda error: len(error.path))
-    if len(deepest.path) > len(path):
-        raise deepest
-    expected = " or ".join(_type_name(hint) for hint in hints)
-    raise _Wrong(path, f"found {_shown(value)}, expected {expected}")
-
-
-def _mapping(value: Any, arguments: Sequence[Any], path: _Path) -> Any:
-    if not isinstance(value, Mapping):
-        raise _Wrong(path, f"found {_shown(value)}, expected a mapping")
-    key_hint, below = (*arguments, Any, Any)[:2]
-    return {
-        _typed(key, key_hint, path): _typed(each, below, (*path, key))
-        for key, each in value.items()
-    }
-
-
-def _collection(value: Any, kind: type, arguments: Sequence[Any], path: _Path) -> Any:
-    if not isinstance(value, list):
-        raise _Wrong(path, f"found {_shown(value)}, expected a list", _quotes_hint(value))
-    if kind is tuple and arguments and arguments[-1] is not Ellipsis:
-        if len(arguments) != len(value):
-            raise _Wrong(path, f"found a list of {len(value)}, expected {len(arguments)} items")
-        hints: Sequence[Any] = arguments
-    else:
-        hints = [arguments[0] if arguments else Any] * len(value)
-    items = [
-        _typed(each, hint, (*path, index))
-        for index, (each, hint) in enumerate(zip(value, hints, strict=True))
-    ]
-    if inspect.isabstract(kind):
-        return frozenset(items) if issubclass(kind, Set) else tuple(items)
-    try:
-        return kind(items)
-    except TypeError as error:  # a set of mappings
-        raise _Wrong(path, f"found {_shown(value)} that makes no {kind.__name__}") from error
-
-
-def _scalar(value: Any, kind: type, path: _Path) -> Any:
-    if attrs.has(kind):
-        return _instance(kind, value, path)
-    if issubclass(kind, enum.Enum):
-        return _member(value, kind, path)
-    if issubclass(kind, Path) and isinstance(value, str):
-        return kind(os.path.expanduser(value))
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    # To Python true is a number; to the person who wrote the file it is not.
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-        told = f"found {_shown(value)}, expected {_type_name(kind)}"
-        raise _Wrong(path, told, _quotes_hint(value))
-    return value
-
-
-def _member(value: Any, kind: type[enum.Enum], path: _Path) -> enum.Enum:
-    for member in kind:
-        if member.value == value:
-            return member
-    known = _alternatives([member.value for member in kind])
-    raise _Wrong(path, f"found {_shown(value)}, expected {known}")
-
-
-def _alternatives(values: Sequence[Any]) -> str:
-    return " or ".join(repr(value) for value in values)
-
-
-# Of Python, of JSON Schema.
-_TYPE_NAMES = {
-    "str": "text",
-    "string": "text",
-    "int": "a whole number",
-    "integer": "a whole number",
-    "float": "a number",
-    "number": "a number",
-    "bool": "true or false",
-    "boolean": "true or false",
-    "NoneType": "nothing",
-    "null": "nothing",
-    "list": "a list",
-    "tuple": "a list",
-    "frozenset": "a list",
-    "set": "a list",
-    "array": "a list",
-    "dict": "a mapping",
-    "object": "a mapping",
-}
-
-
-def _type_name(hint: Any) -> str:
-    name = getattr(typing.get_origin(hint) or hint, "__name__", str(hint))
-    return _TYPE_NAMES.get(name, name)
-
-
-def _quotes_hint(value: Any) -> str | None:
-    """What to do about a text that was meant to be something else."""
-    if not isinstance(value, str):
-        return None
-    meant = parse_document(Path(), value.encode("utf-8", "replace")).root
-    is_text = meant is None or kind_of(meant) in {"str", "null"}
-    return None if is_text else "Take the quotes away"
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return f"the boolean {str(value).lower()}"
-    if isinstance(value, Mapping):
-        return "a mapping"
+def read_only(value: Any) -> Any:
+    """The same value with mappings that cannot be changed and tuples for lists."""
+    if isinstance(value, dict):
+        return MappingProxyType({key: read_only(each) for key, each in value.items()})
     if isinstance(value, list):
-        return "a list"
-    kind = (
-        "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else ""
-    )
-    return f"the {kind or type(value).__name__} {_cut(repr(value), 60)}"
-
-
-def _cut(text: str, length: int = _SHOWN) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."
+        return tuple(read_only(each) for each in value)
+    return value

@@ -1,0 +1,137 @@
+"""Settings by the JSON Schema that stands in `extension.yaml` under `config`.
+
+Defaults of its properties are filled in, also inside a mapping that is given; one that is left
+out as a whole gets its own default or stays out.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from hermes_ext._install.manifest import Manifest
+from hermes_ext._install.records import Problem
+from hermes_ext._install.setting_words import cut, near, quotes_hint, shown, steps, type_word
+
+Place = tuple[str | int, ...]
+Tell = Callable[[Place, str, str | None], Problem]
+
+
+def schema_fault(manifest: Manifest) -> Problem | None:
+    """What is wrong with the manifest's own schema."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import validator_for
+
+    schema = dict(manifest.config or {})
+    try:
+        validator_for(schema, default=Draft202012Validator).check_schema(schema)
+    except SchemaError as error:
+        path = tuple(error.path)
+        key = "".join(["config", *steps(path)])
+        line = manifest.line_of("config", *path)
+        return Problem(manifest.file, line, key, f"is no valid JSON Schema: {_in_words(error)}")
+    return None
+
+
+def schema_faults(
+    value: Mapping[str, Any], written: Mapping[str, Any], manifest: Manifest, tell: Tell
+) -> tuple[Problem, ...]:
+    """What the schema has against a value.
+
+    written: the value without the schema's defaults. tell: the problem of what people wrote.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    schema = manifest.config or {}
+    # The registry is closed: without it an unknown `$ref` would be fetched from the network.
+    validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
+    try:
+        errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
+    except Unresolvable as error:
+        return (tell((), f"the schema refers to {error.ref!r}, which is nowhere", None),)
+    return tuple(
+        _of_default(problem, path, written, manifest) or problem
+        for error in errors
+        for path, problem in _problems(error, tell)
+    )
+
+
+def schema_defaults(schema: Any, value: Any) -> Any:
+    """The value with the schema's defaults where it has nothing."""
+    if not isinstance(schema, Mapping) or not isinstance(value, dict):
+        return value
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return value
+    filled = dict(value)
+    for key, below in properties.items():
+        if isinstance(below, Mapping) and key not in filled and "default" in below:
+            filled[key] = copy.deepcopy(below["default"])
+        if key in filled:
+            filled[key] = schema_defaults(below, filled[key])
+    return filled
+
+
+def _problems(error: Any, tell: Tell) -> Iterator[tuple[Place, Problem]]:
+    """What an error says, each with the path of the value that is wrong."""
+    path = tuple(error.absolute_path)
+    if error.validator == "additionalProperties" and error.validator_value is False:
+        known = error.schema.get("properties", {})
+        for extra in sorted(set(error.instance) - set(known)):
+            if repr(extra) in error.message:
+                place = (*path, extra)
+                yield place, tell(place, "is not a setting", near(extra, known))
+    elif error.validator == "type":
+        yield path, tell(path, _in_words(error), quotes_hint(error.instance))
+    else:
+        yield path, tell(path, _in_words(error), None)
+
+
+def _in_words(error: Any) -> str:
+    """What a validator says, in the words of the other messages."""
+    if error.validator == "type":
+        wanted = error.validator_value
+        names = [wanted] if isinstance(wanted, str) else wanted
+        expected = " or ".join(type_word(str(name)) for name in names)
+        return f"found {shown(error.instance)}, expected {expected}"
+    if error.validator == "required":
+        for name in error.validator_value:
+            if error.message.startswith(repr(name)):
+                return f"the setting {name!r} is missing"
+    # Of `anyOf` and `oneOf` the first alternative says more than that none of them fits.
+    return cut((error.context[0] if error.context else error).message)
+
+
+def _of_default(problem: Problem, path: Place, raw: Any, manifest: Manifest) -> Problem | None:
+    """The same problem where the value is a default of the schema; None where a person wrote it."""
+    schema: Any = manifest.config
+    place: Place = ("config",)
+    default: Place | None = None
+    for step in path:
+        properties = schema.get("properties") if isinstance(schema, Mapping) else None
+        schema = properties.get(step) if isinstance(properties, Mapping) else None
+        place = (*place, "properties", step)
+        if has(raw, step):
+            raw = raw[step]
+            default = None if default is None else (*default, step)
+        elif isinstance(schema, Mapping) and "default" in schema:
+            raw, default = schema["default"], (*place, "default")
+        else:
+            break
+    if default is None:
+        return None
+    key = "".join([str(default[0]), *steps(default[1:])])
+    line = manifest.line_of(*default)
+    return Problem(manifest.file, line, key, problem.message, problem.hint)
+
+
+def has(value: Any, step: str | int) -> bool:
+    """Whether a mapping has the key, or a list the index."""
+    if isinstance(value, Mapping):
+        return step in value
+    return isinstance(value, list) and isinstance(step, int) and step < len(value)
