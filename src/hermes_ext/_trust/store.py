@@ -43,6 +43,7 @@ _FOLDER: Final = "extensions-trust"
 _STORE_BYTES: Final = 16_000_000
 _SHOWN: Final = 5
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_OURS: Final = re.compile(r"[0-9a-f]{64}\.zip|\.[0-9a-f]{64}\.zip\..*\.tmp")
 _EVIL: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -288,7 +289,7 @@ class TrustStore:
             kept = {self._copy_file(each.digest).name for each in self.entries()}
             remove_leftovers(self.file)
             for each in self._copies.iterdir():
-                if each.name not in kept:
+                if each.name not in kept and _OURS.fullmatch(each.name):
                     each.unlink()
 
 
@@ -381,13 +382,17 @@ def _check_private(path: Path, found: os.stat_result) -> None:
 
 def _bounded(path: Path, limit: int, check: Any = None) -> bytes:
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        found = os.fstat(file.fileno())
+    descriptor = os.open(path, flags)
+    try:
+        found = os.fstat(descriptor)
         if check is not None:
             check(path, found)
         if not stat.S_ISREG(found.st_mode):
             raise ValueError("it is no regular file")
-        data = file.read(limit + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(limit + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > limit:
         raise ValueError("it is too big")
     return data

@@ -27,7 +27,7 @@ from hermes_ext._trust.place import EXTENSIONS, SETTINGS, Project
 Stamp: TypeAlias = int
 
 MAX_FILES: Final = 5_000
-MAX_ENTRIES: Final = 20_000  # with folders and bytecode
+MAX_ENTRIES: Final = 10_000  # with folders and bytecode
 MAX_BYTES: Final = 64_000_000
 MAX_DEPTH: Final = 32
 MAX_SECONDS: Final = 10.0
@@ -101,7 +101,9 @@ class Walk:
     size: int = 0
     newest: int = 0
     _seen: list[tuple[object, ...]] = field(factory=list)
-    _counts: Counter[str] = field(factory=Counter)
+    _entries: int = 0
+    _by_folder: Counter[str] = field(factory=Counter)
+    _targets: dict[tuple[str, ...], tuple[str, ...]] = field(factory=dict)
     _base: tuple[str, ...] = ()
 
     def run(self) -> None:
@@ -190,7 +192,8 @@ class Walk:
                 self._seen.append((name,))
                 return
         if root not in real.parents:
-            raise self._error(name, "is a link that leaves the project", "Remove the link")
+            told = "is a link that leads out of the project, or to all of it"
+            raise self._error(name, told, "Remove the link")
         place = Place(name, real.relative_to(root).parts)
         self._base = place.parts
         with self.folder_of(place) as parent, self.told(name):
@@ -251,17 +254,21 @@ class Walk:
         names = []
         with self.told(place.shown), os.scandir(descriptor) as entries:
             for entry in entries:
-                self._counts[place.shown] += 1
-                if self._counts.total() > MAX_ENTRIES:
-                    counts = ((f"{folder}/", n) for folder, n in self._counts.items())
+                self._entries += 1
+                self._by_folder[place.shown] += 1
+                if self._entries > MAX_ENTRIES:
+                    counts = ((f"{folder}/", n) for folder, n in self._by_folder.items())
                     raise self.too_big(counts, f"{MAX_ENTRIES:,} files and folders")
                 if not _is_bytecode(entry):
                     names.append(entry.name)
         return sorted(names)
 
     def _link(self, place: Place, above: tuple[object, ...]) -> None:
-        with self.told(place.shown):
-            target = Place(place.shown, self._target(place))
+        parts = self._targets.get(place.parts)
+        if parts is None:
+            with self.told(place.shown):
+                parts = self._targets[place.parts] = self._target(place)
+        target = Place(place.shown, parts)
         with self.folder_of(target) as parent, self.told(place.shown):
             found = os.stat(target.parts[-1], dir_fd=parent, follow_symlinks=False)
             if stat.S_ISLNK(found.st_mode):
