@@ -26,7 +26,7 @@ from hermes_ext._hooks.payloads import or_unknown
 from hermes_ext._hooks.registration import build_handlers, registrations_of
 from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.specs import HookName
-from hermes_ext._install.records import ExtensionRecord
+from hermes_ext._install.records import ExtensionRecord, Prog
 from hermes_ext._turns.approval import Approver
 from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
 from hermes_ext._turns.turn import Turn
@@ -83,6 +83,7 @@ class Runtime:
         home: str | Path | None = None,
         approver: Approver | None = None,
         tool_schemas: ToolSchemas | None = None,
+        command: str = "hermes-ext",
     ) -> Self:
         """The runtime that the user's `config.yaml` describes.
 
@@ -91,6 +92,7 @@ class Runtime:
             home: the Hermes home; `$HERMES_HOME`, else `~/.hermes`.
             approver: as for `Runtime`.
             tool_schemas: as for `Runtime`.
+            command: how the user calls our commands in this host, for what `notices` say.
 
         Never raises for what a user or an extension wrote: `records`, `problems` and `notices`
         tell. A turn in another directory has the extensions of that directory's project: see
@@ -115,6 +117,7 @@ class Runtime:
             log,
             store,
             SchemaChecks(tool_schemas) if tool_schemas is not None else None,
+            command,
         )
         projects: Projects[Self] = Projects(base, lambda loaded: cls._loaded(loaded, shared))
         projects.without._projects, projects.without._directory = projects, directory
@@ -129,7 +132,7 @@ class Runtime:
         runtime._owners |= {package: name for name, package in loaded.packages.items()}
         runtime.records = loaded.records
         runtime.problems = loaded.problems
-        told = notice(loaded.project)
+        told = notice(loaded.project, Prog(shared.command))
         runtime.notices = () if told is None else (told,)
         runtime.refusal = loaded.refusal
         return runtime
@@ -297,6 +300,7 @@ class _Shared:
     log: DecisionLog | None
     store: SessionStore
     schemas: SchemaChecks | None
+    command: str = ""
     told: set[str] = Factory(set)
 
     def tell(self, text: str) -> None:

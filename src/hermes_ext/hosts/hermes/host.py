@@ -108,7 +108,9 @@ class Host:
     def _load(self, home: Path) -> Runtime:
         try:
             # In no project: each turn chooses its own.
-            runtime = Runtime.from_config(cwd=os.sep, home=home, tool_schemas=_schema_of)
+            runtime = Runtime.from_config(
+                cwd=os.sep, home=home, tool_schemas=_schema_of, command="hermes extensions"
+            )
         except Exception as error:
             # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
             logger.exception("hermes-ext could not load its runtime")
