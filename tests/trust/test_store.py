@@ -150,6 +150,17 @@ class TestVerdict:
         rules.hermes.symlink_to("../elsewhere")
         assert told(rules)[0] is Standing.REFUSED
 
+    @AS_ROOT
+    def test_a_folder_that_became_another_users(self, rules):
+        """The owner is looked at each time, whatever was found before."""
+        rules.trust()
+        before = rules.judge()
+        os.chown(rules.extensions, 12345, -1)
+        assert stamp_now(rules.project, rules.home) != before.stamp
+        standing, reason = told(rules)
+        assert standing is Standing.REFUSED
+        assert reason == f"{rules.extensions} belongs to another user (uid 12345)"
+
     def test_a_project_that_is_gone(self, rules):
         """No error, whatever is missing."""
         shutil.rmtree(rules.root)
