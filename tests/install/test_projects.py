@@ -421,6 +421,11 @@ def test_a_turn_begins_with_what_is_trusted_then(place: Place) -> None:
     assert answer(runtime, place.root) is None
 
 
+def test_of_an_empty_folder_nothing_is_said(place: Place) -> None:
+    (place.hermes / "extensions").mkdir(parents=True)
+    assert Runtime.from_config(home=place.home, cwd=place.root).notices == ()
+
+
 def test_what_is_in_force_is_fixed_for_a_turn(place: Place) -> None:
     place.add("rule")
     place.trust()

@@ -63,6 +63,8 @@ def notice(verdict: Verdict | None, prog: Prog = HERMES_EXT) -> str | None:
     """The line that says what of a project is not in force and what to do; None if all is."""
     if verdict is None or verdict.standing is Standing.TRUSTED:
         return None
+    if verdict.tree is not None and not verdict.tree.files:
+        return None
     folder = printable(verdict.project.folder)
     if verdict.standing is Standing.REFUSED:
         return f"project extensions in {folder} are not loaded: {verdict.reason}"
