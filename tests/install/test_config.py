@@ -437,6 +437,22 @@ def test_lines_of_values(tmp_path):
     assert config.line_of_name("on", "P") == 7
 
 
+@pytest.mark.parametrize(
+    ("lines", "key", "line"),
+    [
+        ("disabled:\n    - 'G:before_llm_call'\n    - g", "disabled", 4),
+        ("disabled:\n    - [x]\n    - 'g:before_llm_call'", "disabled", 4),
+        ("project_may_set:\n    - x.y\n    - g.plan.path", "project_may_set", 4),
+        ("priorities:\n    x: 1\n    'g:before_llm_call': 1", "priorities", 4),
+        ("required:\n    - x\n    - y", "required", 3),
+    ],
+)
+def test_lines_of_names(tmp_path, lines, key, line):
+    """A name is found with a hook or a setting behind it too; alone it is found first."""
+    config = read(tmp_path, f"extensions:\n  {lines}\n")
+    assert config.line_of_name(key, "g") == line
+
+
 def test_a_path_is_relative_to_the_home(tmp_path, monkeypatch):
     """`global_dir` may begin with `~`, be absolute, or start at the Hermes home."""
     monkeypatch.setenv("HOME", "/home/someone")

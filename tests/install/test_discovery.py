@@ -364,6 +364,7 @@ def test_a_name_that_is_nowhere_is_told(home, key):
         ("guad: {a: 1}", 'Did you mean "guard"?'),
         ("overridable: [ghost]", 'extensions.overridable: names "ghost"'),
         ("priorities: {ghost: 1}", 'extensions.priorities: names "ghost"'),
+        ("project_may_set: [guad.plan]", 'names "guad", and no extension of that name'),
         ("disabled: ['ghost:before_llm_call']", 'extensions.disabled: names "ghost"'),
     ],
 )

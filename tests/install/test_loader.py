@@ -337,6 +337,22 @@ def test_bundled_and_installed_ones_load_when_named(home, tmp_path, entry_point)
     assert by_name(loaded)["yy"].source is Source.ENTRY_POINT
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "overridable: [yy]",
+        "project_may_set: [yy.plan]",
+        "priorities: {yy: 1}",
+        "disabled: ['yy:before_llm_call']",
+    ],
+)
+def test_an_installed_extension_is_known_wherever_it_is_named(home, entry_point, line):
+    """One that is off is no unknown name."""
+    entry_point("yy", "yy_package", GOOD)
+    home.configure(line)
+    assert home.load().problems == ()
+
+
 def test_an_installed_extension_that_was_imported_before(home, entry_point):
     """A second load, or a host that imported it, does not lose its hooks."""
     source = "from hermes_ext import register_hook\nfrom . import rules\n"

@@ -162,14 +162,20 @@ class ExtensionsConfig:
         return line_of(node_at(self._section, path))
 
     def line_of_name(self, key: str, name: str) -> int | None:
-        """The line where the list under `key` names this extension."""
+        """The line where what stands under `key` names this extension, alone or with more."""
         node = node_at(self._section, (key,))
-        found = [
-            item
-            for item in (node.value if isinstance(node, SequenceNode) else ())
-            if isinstance(item, ScalarNode) and canonical_name(item.value) == canonical_name(name)
-        ]
-        return line_of(found[0] if found else node)
+        items: list[Node] = []
+        if isinstance(node, SequenceNode):
+            items = node.value
+        elif isinstance(node, MappingNode):
+            items = [item for item, _ in node.value]
+        behind = "." if key == "project_may_set" else ":"
+        found: dict[bool, Node] = {}
+        for item in items:
+            first, more, _ = str(item.value).partition(behind)
+            if canonical_name(first.strip()) == canonical_name(name):
+                found.setdefault(bool(more), item)
+        return line_of(found.get(False, found.get(True, node)))
 
 
 def hermes_home() -> Path:

@@ -174,7 +174,7 @@ def unknown_names(
     in_projects = set(map(canonical_name, elsewhere))
     problems: list[Problem] = []
     missing: dict[str, ExtensionRecord] = {}
-    for key, name in _named(config):
+    for key, name in named_in(config):
         if canonical_name(name) in known:
             continue
         if canonical_name(name) in in_projects and key not in {"on", "required"}:
@@ -194,11 +194,13 @@ def trusted_names(home: Path) -> tuple[str, ...]:
         return ()
 
 
-def _named(config: ExtensionsConfig) -> Iterator[tuple[str, str]]:
+def named_in(config: ExtensionsConfig) -> Iterator[tuple[str, str]]:
+    """(key, name) of every extension that the section names; "" is the key of settings."""
     for key in ("on", "required", "disabled", "observe", "overridable"):
         yield from ((key, name) for name in getattr(config, key))
     yield from (("disabled", name) for name in config.disabled_hooks)
     yield from (("priorities", name.partition(":")[0]) for name in config.priorities)
+    yield from (("project_may_set", entry.partition(".")[0]) for entry in config.project_may_set)
     yield from (("", name) for name in config.settings)
 
 

@@ -42,6 +42,7 @@ from hermes_ext._install.discovery import (
     discover,
     load_stamp,
     manifest_problems,
+    named_in,
     off_in_vain,
     project_found,
     record_of,
@@ -211,8 +212,7 @@ def _discovered(config: ExtensionsConfig, home: Path, everything: bool) -> Disco
     if everything:
         return discovery
     known = {canonical_name(each.name) for each in discovery.found}
-    named = (*config.on, *config.required, *config.disabled, *config.observe)
-    if all(canonical_name(name) in known for name in (*named, *config.settings)):
+    if all(canonical_name(name) in known for _, name in named_in(config)):
         return discovery
     return discover(config, home=home)
 
