@@ -26,6 +26,7 @@ from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.config import read_config
 from hermes_ext._install.loader import load, unload
 from hermes_ext._install.manifest import read_manifest
+from hermes_ext._install.project_settings import read_project_settings
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,8 +88,12 @@ def is_config(block: Block) -> bool:
     return block.language == "yaml" and block.text.startswith("extensions:")
 
 
+def is_of_a_project(block: Block) -> bool:
+    return block.language == "yaml" and block.text.startswith("# .hermes/extensions.yaml")
+
+
 def is_manifest(block: Block) -> bool:
-    return block.language == "yaml" and not is_config(block)
+    return block.language == "yaml" and not (is_config(block) or is_of_a_project(block))
 
 
 def neighbour(block: Block, wanted: Callable[[Block], bool]) -> Block | None:
@@ -174,6 +179,12 @@ def test_configurations(block: Block, tmp_path: Path) -> None:
     for name in loaded.config.on:
         assert bundled[name] == "enabled"
     unload(loaded)
+
+
+@blocks(is_of_a_project)
+def test_settings_of_projects(block: Block) -> None:
+    """Settings that a project brings along have no problem."""
+    assert read_project_settings(block.page, block.text.encode()).problems == ()
 
 
 @blocks(is_manifest)
