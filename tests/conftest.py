@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.harness.home import HermesHome
+from tests.harness.warm import warm_start
 
 from hermes_ext.testing.model_server import Script, ScriptedModel
 
@@ -33,7 +34,8 @@ def hermes(tmp_path: Path) -> HomeFactory:
     built: list[HermesHome] = []
 
     def build(model: ScriptedModel | None = None, **options: Any) -> HermesHome:
-        built.append(HermesHome(tmp_path / f"hermes{len(built)}", model, **options))
+        base = tmp_path / f"hermes{len(built)}"
+        built.append(HermesHome(base, model, **{"start": warm_start, **options}))
         return built[-1]
 
     return build

@@ -11,15 +11,19 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import IO, Any, Literal, cast
+
+from tests.harness.warm import Started, cold_start
 
 from hermes_ext.testing.model_server import MODEL_NAME, ScriptedModel
 
 ApiMode = Literal["chat_completions", "anthropic_messages"]
+
+Start = Callable[[Sequence[str], Path, Mapping[str, str], IO[bytes], IO[bytes]], Started]
 
 API_KEY = "key-of-the-test-gateway"
 PLUGIN = "hermes-ext"
@@ -86,6 +90,7 @@ class HermesHome:
     git: makes the project a git repository.
     extra_env: variables for every child.
     skills: whether Hermes installs its bundled skills (slow; off by default).
+    start: how processes are started; `warm_start` takes half the time.
     """
 
     def __init__(
@@ -100,6 +105,7 @@ class HermesHome:
         git: bool = False,
         extra_env: Mapping[str, str] | None = None,
         skills: bool = False,
+        start: Start = cold_start,
     ) -> None:
         self.base = base
         self.home = base / "home"
@@ -108,6 +114,7 @@ class HermesHome:
         self.config_path = self.home / "config.yaml"
         self.extra_env = dict(extra_env or {})
         self._skills = skills
+        self.start = start
         self._started = 0
         for folder in (self.home, self.user, self.project, base / "runs", base / "no-skills"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -222,15 +229,8 @@ class HermesHome:
         log = self.base / "runs" / f"gateway-{port}.log"
         settings = _api_server_env(port) | dict(env or {})
         with log.open("wb") as out:
-            process = subprocess.Popen(
-                (*hermes_command(), "gateway", "run"),
-                cwd=self.project,
-                env=self.env(settings),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            command = (*hermes_command(), "gateway", "run")
+            process = self.start(command, self.project, self.env(settings), out, out)
             try:
                 gateway = Gateway(port, process, log)
                 gateway.wait_until_up(timeout)
@@ -282,15 +282,7 @@ class HermesHome:
         err = out.with_suffix(".err")
         begun = time.monotonic()
         with out.open("wb") as stdout, err.open("wb") as stderr:
-            process = subprocess.Popen(
-                command,
-                cwd=cwd,
-                env=self.env(env),
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-            )
+            process = self.start(command, cwd, self.env(env), stdout, stderr)
             code = _wait(process, timeout)
         seconds = time.monotonic() - begun
         told = Run(command, -1 if code is None else code, _text(out), _text(err), seconds)
@@ -302,7 +294,7 @@ class HermesHome:
 class Gateway:
     """A running `hermes gateway run` with its API server on 127.0.0.1."""
 
-    def __init__(self, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, port: int, process: Started, log: Path) -> None:
         self.port = port
         self.process = process
         self._log = log
@@ -421,7 +413,7 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
+def _wait(process: Started, timeout: float) -> int | None:
     """The exit code, or None after killing a process that is late. No child is left behind."""
     try:
         return process.wait(timeout)
@@ -432,7 +424,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
         process.wait()
 
 
-def _wait_briefly(process: subprocess.Popen[bytes]) -> bool:
+def _wait_briefly(process: Started) -> bool:
     try:
         process.wait(0.1)
     except subprocess.TimeoutExpired:
@@ -440,12 +432,12 @@ def _wait_briefly(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: Started) -> None:
     process.terminate()
     _wait(process, 20)
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def _kill_group(process: Started) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

@@ -10,7 +10,9 @@ from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
+from tests.harness.compare import files, plain
 from tests.harness.home import HermesHome
+from tests.harness.warm import cold_start, warm_start
 
 from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel, ToolUse
 
@@ -136,6 +138,61 @@ def test_driver(hermes: HomeFactory) -> None:
     home = hermes(plugins=())
     run = home.python("import os; print(os.environ['HERMES_HOME'], os.getcwd())").check()
     assert run.stdout.split() == [str(home.home), str(home.project)]
+
+
+@pytest.mark.hermes
+def test_a_warm_start_is_as_good_as_a_cold_one(
+    model_factory: ModelFactory, hermes: HomeFactory
+) -> None:
+    """Hermes sends, prints, writes and saves the same, however it was started."""
+    told = []
+    for start in (cold_start, warm_start):
+        calls = (write("a.txt", "x"), ToolUse("terminal", {"command": "env | sort"}))
+        model = model_factory([Reply(tool_calls=calls), Reply("Done.")])
+        home = hermes(model, plugins=(), start=start)
+        run = home.chat("please write").check()
+        told.append(
+            {
+                "requests": [plain(home, request.body) for request in model.requests],
+                "output": plain(home, [run.stdout, run.stderr]),
+                "project": files(home.project),
+                "home": {plain(home, str(p.relative_to(home.home))) for p in home.saved_text()},
+                "rows": plain(home, home.session_rows()),
+            }
+        )
+    assert told[0] == told[1]
+
+
+PROGRAM = """
+import __main__, atexit, os, sys
+atexit.register(print, 'at exit')
+print(__name__, __file__ == sys.argv[0], sys.argv[1:], __main__.__dict__ is globals())
+print(os.getcwd(), sorted(os.environ.items()), sys.path, repr(sys.stdin.read()))
+print(os.getpid() == os.getsid(0), sys.dont_write_bytecode, sys.stdout.encoding)
+print('to stderr', file=sys.stderr)
+print(sorted(name for name in sys.modules if name.startswith(('hermes', 'agent', 'tests'))))
+exec(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("pass", 0), ("sys.exit(3)", 3), ("1 / 0", 1), ("os._exit(4)", 4), ("os.kill(0, 9)", -9)],
+)
+def test_a_program_finds_itself_as_after_a_cold_start(
+    hermes: HomeFactory, end: str, code: int
+) -> None:
+    """A warmly started program has its own main module, environment, streams and exit code."""
+    home = hermes(plugins=())
+    script = home.base / "program.py"
+    script.write_text(PROGRAM)
+    told = []
+    for start in (cold_start, warm_start):
+        home.start = start
+        run = home.python(script, end)
+        assert run.returncode == code, run
+        told.append([run.stdout, run.stderr.splitlines()[-1:]])
+    assert told[0] == told[1]
 
 
 def test_late_child_is_killed(hermes: HomeFactory) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.harness import in_process
 from tests.harness.compare import files, plain
 from tests.harness.home import HermesHome
+from tests.harness.warm import cold_start
 
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
@@ -52,7 +53,7 @@ def write(name: str) -> ToolUse:
 def test_first_import(model_factory: ModelFactory, hermes: HomeFactory, first: str) -> None:
     """All four hooks are held in a program that imports this module of Hermes before all others."""
     model = model_factory([Reply(tool_calls=(write("a.txt"), write("b.txt"))), Reply("Done.")])
-    home = hermes(model)
+    home = hermes(model, start=cold_start)
     home.extension("rules", RULES)
     home.python(
         f"import {first}\n"
@@ -74,7 +75,7 @@ def test_first_import(model_factory: ModelFactory, hermes: HomeFactory, first: s
 
 def test_commands(hermes: HomeFactory, model_factory: ModelFactory) -> None:
     """Commands that start no agent work with the plugin on, and `extensions` is one of them."""
-    home = hermes(model_factory([]))
+    home = hermes(model_factory([]), start=cold_start)
     home.extension("rules", RULES)
     assert "Hermes" in home.cli("--version").check().stdout
     assert "rules" in home.cli("extensions", "list").check().stdout
@@ -97,7 +98,7 @@ def test_nothing_on(
                 Reply("Done."),
             ]
         )
-        home = hermes(model, plugins=plugins)
+        home = hermes(model, plugins=plugins, start=cold_start)
         (home.project / "old").mkdir()
         (home.project / "old" / "b.txt").write_text("b")
         run = home.cli(*command, "work").check()

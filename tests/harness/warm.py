@@ -1,0 +1,244 @@
+"""Starts of Hermes out of a process that has imported the libraries of others already.
+
+Half the time that a start of Hermes takes goes into importing openai, aiohttp and the like, which
+are not what is tested here. A parent process imports them once, and forks a child for each start;
+Hermes itself, this package and what it needs are imported by the child, in its own environment,
+as in any other process. `test_harness.py` compares such a start with a cold one.
+
+Where forking is not safe everywhere (anything but Linux), and where `COLD_STARTS` is set, every
+start is a cold one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import compileall
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any, Protocol
+
+_LIBRARIES = (
+    "openai.resources.chat.completions",
+    "anthropic",
+    "edge_tts",
+    "aiohttp.web",
+    "httpcore",
+    "socksio",
+    "requests",
+    "websockets.asyncio.client",
+    "prompt_toolkit.shortcuts",
+    "rich.console",
+    "rich.markdown",
+    "rich.panel",
+    "rich.table",
+    "click",
+    "croniter",
+)
+# What Python reads before a program begins, and what libraries might read when imported.
+_ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+class Started(Protocol):
+    """A process that was started; `subprocess.Popen` is one."""
+
+    @property
+    def pid(self) -> int: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def terminate(self) -> None: ...
+
+
+def cold_start(
+    command: Sequence[str], cwd: Path, env: Mapping[str, str], out: IO[bytes], err: IO[bytes]
+) -> Started:
+    """A process of its own session, without input; `out` and `err` may be one file."""
+    return subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        start_new_session=True,
+    )
+
+
+def warm_start(
+    command: Sequence[str], cwd: Path, env: Mapping[str, str], out: IO[bytes], err: IO[bytes]
+) -> Started:
+    """As `cold_start`, out of the parent where that is the same: a script for this Python."""
+    program = _script_of(command)
+    if program is None or not _same_python(env):
+        return cold_start(command, cwd, env, out, err)
+    return _parent().start(program, cwd, env, out, err)
+
+
+def _script_of(command: Sequence[str]) -> list[str] | None:
+    first = Path(command[0])
+    if first == Path(sys.executable) and command[1:] and command[1].endswith(".py"):
+        return list(command[1:])
+    if first.parent == Path(sys.executable).parent and first.name == "hermes":
+        return list(command)
+    return None
+
+
+def _same_python(env: Mapping[str, str]) -> bool:
+    read = {name: value for name, value in env.items() if name.startswith("PYTHON")}
+    return (
+        sys.platform == "linux"
+        and "COLD_STARTS" not in os.environ
+        and all(_ENVIRONMENT.get(name) == value for name, value in read.items())
+        and env.get("LANG") == _ENVIRONMENT["LANG"]
+    )
+
+
+# -- the side of the tests ------------------------------------------------------------------------
+
+
+class _Parent:
+    """The process that forks. It ends when this one does: the socket is closed then."""
+
+    def __init__(self) -> None:
+        self._orders, theirs = socket.socketpair()
+        env = {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT}
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__], stdin=theirs.fileno(), env=env
+            )
+        atexit.register(self._end)
+
+    def start(
+        self,
+        program: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        out: IO[bytes],
+        err: IO[bytes],
+    ) -> _Child:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            files = [theirs.fileno(), out.fileno(), err.fileno()]
+            socket.send_fds(self._orders, [b"!"], files)
+        order = {"program": [str(part) for part in program], "cwd": str(cwd), "env": dict(env)}
+        ours.sendall(json.dumps(order).encode() + b"\n")
+        return _Child(ours)
+
+    def _end(self) -> None:
+        self._orders.close()
+        self._process.wait()
+
+
+_parent = functools.cache(_Parent)
+
+
+class _Child:
+    """A process that the parent has forked, as `Started`."""
+
+    def __init__(self, told: socket.socket) -> None:
+        self._told = told
+        self._ended: int | None = None
+        self.pid = self._next()
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._ended is None:
+            self._told.settimeout(timeout)
+            try:
+                self._ended = self._next()
+            except TimeoutError:
+                raise subprocess.TimeoutExpired("hermes", timeout or 0) from None
+            self._told.close()
+        return self._ended
+
+    def terminate(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+
+    def _next(self) -> int:
+        """The next number that is told: eight characters each, so that none is read in part."""
+        return int(self._told.recv(8, socket.MSG_WAITALL))
+
+
+# -- the side of the parent -----------------------------------------------------------------------
+
+
+def _serve(orders: socket.socket) -> dict[str, Any] | None:
+    """Fork for each order. Returns in the child that is to run a program, with its order."""
+    while True:
+        word, files, _, _ = socket.recv_fds(orders, 1, 3)
+        if not word:
+            return None
+        if os.fork() == 0:
+            orders.close()
+            return _keep(*files)
+        for file in files:
+            os.close(file)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _keep(told: int, out: int, err: int) -> dict[str, Any]:
+    """Fork the program and tell its id and, when it has ended, its exit code."""
+    with socket.socket(fileno=told) as line:
+        with line.makefile("rb") as lines:
+            order: dict[str, Any] = json.loads(lines.readline())
+        child = os.fork()
+        if child != 0:
+            for file in (out, err):
+                os.close(file)
+            _tell(line, child)
+            _, status = os.waitpid(child, 0)
+            _tell(line, os.waitstatus_to_exitcode(status))
+            os._exit(0)
+    os.setsid()
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for file, place in ((out, 1), (err, 2)):
+        os.dup2(file, place)
+        os.close(file)
+    return order
+
+
+def _tell(line: socket.socket, number: int) -> None:
+    # Nobody listens any more if the tests were broken off.
+    with contextlib.suppress(OSError):
+        line.sendall(b"%8d" % number)
+
+
+def _become(order: Mapping[str, Any]) -> None:
+    """Be the interpreter that was started with this script."""
+    os.chdir(order["cwd"])
+    os.environ.clear()
+    os.environ.update(order["env"])
+    script = order["program"][0]
+    sys.argv = order["program"]
+    sys.path[0] = str(Path(script).parent)
+    importlib.invalidate_caches()
+    main = ModuleType("__main__")
+    main.__file__ = script
+    sys.modules["__main__"] = main
+    exec(compile(Path(script).read_bytes(), script, "exec"), main.__dict__)
+
+
+if __name__ == "__main__":
+    # Starts write no bytecode; without any they compile this package each time.
+    compileall.compile_dir(Path(__file__).parents[2] / "src", quiet=2)
+    for name in _LIBRARIES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    to_run = _serve(socket.socket(fileno=os.dup(0)))
+    if to_run is not None:
+        gc.unfreeze()
+        _become(to_run)
