@@ -10,8 +10,8 @@ import pytest
 from hermes_ext._install.by_schema import schema_fault
 from hermes_ext._install.config import ExtensionsConfig, read_config
 from hermes_ext._install.manifest import Manifest, read_manifest
-from hermes_ext._install.records import Problem
-from hermes_ext._install.settings import merged_settings
+from hermes_ext._install.records import Problem, Status
+from hermes_ext._install.settings import fault_status, merged_settings
 
 SCHEMA = """\
 config:
@@ -121,6 +121,11 @@ def test_without_a_schema_the_settings_are_as_written(tmp_path):
             ":2: config.type: is no valid JSON Schema: 'objct' is not one of",
         ),
         ("config:\n  required: a\n", "found the string 'a', expected a list"),
+        (
+            "config:\n  $schema: 5\n",
+            ":2: config.$schema: is no valid JSON Schema: found the number",
+        ),
+        ("config: {properties: {a: {pattern: '['}}}\n", "config.properties.a.pattern: is no valid"),
         ("config:\n  properties:\n    a: {minLength: x}\n", ":3: config.properties.a.minLength"),
     ],
 )
@@ -155,9 +160,17 @@ def test_a_wrong_default_is_the_manifests_fault(tmp_path, written, expected):
     assert (config.file in {each.file for each in problems}) == written.startswith("a")
 
 
-def test_a_reference_is_never_fetched(tmp_path):
-    """A `$ref` to another document is a fault, not a request to the network."""
-    schema = "config:\n  $ref: http://127.0.0.1:9/schema.json\n"
-    config, manifest = given(tmp_path, "a: 1", schema)
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("http://127.0.0.1:9/schema.json", "refers to 'http://127.0.0.1:9/schema.json', which is"),
+        ("#/nowhere", "refers to '/nowhere', which is nowhere"),
+        ("#", "refers to itself without an end"),
+    ],
+)
+def test_a_reference_that_leads_nowhere(tmp_path, reference, expected):
+    """It is the manifest's fault; one to another document is no request to the network."""
+    config, manifest = given(tmp_path, "a: 1", f"\nconfig:\n  $ref: '{reference}'\n")
     _, problems = settings("my-guard", config, manifest)
-    assert "which is nowhere" in str(problems[0])
+    assert str(problems[0]).startswith(f"{manifest.file}:3: config: {expected}")
+    assert fault_status(problems, config) is Status.LOAD_ERROR

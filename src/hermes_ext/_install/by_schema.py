@@ -25,14 +25,20 @@ def schema_fault(manifest: Manifest) -> Problem | None:
     from jsonschema.validators import validator_for
 
     schema = dict(manifest.config or {})
+    told = "is no valid JSON Schema: "
+    if not isinstance(schema.get("$schema", ""), str):
+        wrong = f"{told}found {shown(schema['$schema'])}, expected text"
+        return _at(manifest, ("$schema",), wrong)
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
-        path = tuple(error.path)
-        key = "".join(["config", *steps(path)])
-        line = manifest.line_of("config", *path)
-        return Problem(manifest.file, line, key, f"is no valid JSON Schema: {_in_words(error)}")
+        return _at(manifest, tuple(error.path), told + _in_words(error))
     return None
+
+
+def _at(manifest: Manifest, path: Place, message: str) -> Problem:
+    key = "".join(["config", *steps(path)])
+    return Problem(manifest.file, manifest.line_of("config", *path), key, message)
 
 
 def schema_faults(
@@ -53,7 +59,9 @@ def schema_faults(
     try:
         errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
     except Unresolvable as error:
-        return (tell((), f"the schema refers to {error.ref!r}, which is nowhere", None),)
+        return (_at(manifest, (), f"refers to {error.ref!r}, which is nowhere"),)
+    except RecursionError:
+        return (_at(manifest, (), "refers to itself without an end"),)
     return tuple(
         _of_default(problem, path, written, manifest) or problem
         for error in errors
