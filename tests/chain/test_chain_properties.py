@@ -7,7 +7,7 @@ import copy
 import itertools
 import random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.chains import SCOPE, handler
 
@@ -195,6 +195,16 @@ NAMES = st.sampled_from(["ext-0", "ext-1", "ext-2", "ext-3", "ext-4", "absent"])
         max_size=5,
     )
 )
+@example(
+    # Two wish the same of each other, and beside them two go round.
+    [
+        (0, set(), set()),
+        (0, {"ext-0"}, {"ext-4"}),
+        (0, {"ext-3"}, set()),
+        (0, {"ext-2"}, set()),
+        (0, {"ext-1"}, set()),
+    ]
+)
 def test_wishes_are_kept_or_a_cycle_is_named(wishes):
     """Every `before` and `after` holds in the order, or the error's members really go round."""
     from hermes_ext.exceptions import OrderCycleError
@@ -224,4 +234,5 @@ def test_wishes_are_kept_or_a_cycle_is_named(wishes):
         ring = [*error.members, error.members[0]]
         assert all(pair in edges for pair in itertools.pairwise(ring))
     else:
+        assert sorted(order) == sorted(one.extension for one in handlers)
         assert all(order.index(a) < order.index(b) for a, b in edges)

@@ -182,20 +182,21 @@ def _sorted(handlers: Sequence[Handler]) -> list[Handler]:
     return done
 
 
-def _edges(ranked: Sequence[Handler]) -> tuple[list[list[int]], list[set[int]]]:
+def _edges(ranked: Sequence[Handler]) -> tuple[list[set[int]], list[set[int]]]:
+    """For each handler who comes after it and whom it waits for: sets, for a wish of two is one."""
     by_extension: dict[str, list[int]] = {}
     for place, handler in enumerate(ranked):
         by_extension.setdefault(handler.extension, []).append(place)
-    followers: list[list[int]] = [[] for _ in ranked]
+    followers: list[set[int]] = [set() for _ in ranked]
     waiting: list[set[int]] = [set() for _ in ranked]
     for place, handler in enumerate(ranked):
         for name in handler.before:
             for other in by_extension.get(name, ()):
-                followers[place].append(other)
+                followers[place].add(other)
                 waiting[other].add(place)
         for name in handler.after:
             for other in by_extension.get(name, ()):
-                followers[other].append(place)
+                followers[other].add(place)
                 waiting[place].add(other)
     return followers, waiting
 
