@@ -499,14 +499,15 @@ def test_loading_again_gives_each_handler_once(tmp_path: Path) -> None:
     ("value", "refused", "told"),
     [
         ("[rule]", True, ""),
-        ("rule", True, "taken as that one name"),
-        ("'[\"rule\"]'", False, "Take the quotes around the list away"),
-        ("{rule: true}", False, "found a mapping, expected a list of names"),
-        ("{rule: {}}", False, "found a mapping, expected a list of names"),
+        ("rule", True, "taken as rule"),
+        ("'[\"rule\"]'", True, "Take the quotes around the list away"),
+        ("{rule: true}", True, "found a mapping, expected a list of names; taken as rule"),
+        ("{rule: {}}", True, "found a mapping, expected a list of names; taken as rule"),
+        ("{rule: false}", False, "so nothing is required"),
         ("null", False, ""),
         ("[1, no, rule]", True, 'if it is a name, write "no"'),
         ("[rule, rule, RULE]", True, ""),
-        ("'rule, other'", False, "Write `required: [rule, other]`"),
+        ("'rule, other'", True, "Write `required: [rule, other]`"),
     ],
 )
 def test_a_malformed_list_of_required_ones_is_never_silent(
