@@ -181,11 +181,25 @@ class Runtime:
         """
         if self._projects is None:
             return self
-        chosen: Self = self._projects.at(None if directory is None else Path(directory))
+        try:
+            chosen: Self = self._projects.at(None if directory is None else Path(directory))
+        except Exception as error:
+            # A fault of ours. Whether the project has a guard is unknown, so no tool runs.
+            logger.exception("the extensions for %s could not be chosen", directory)
+            chosen = self._refusing(error)
         chosen._projects, chosen._directory = self._projects, self._directory
         for text in chosen.notices:
             self._shared.tell(text)
         return chosen
+
+    def _refusing(self, error: Exception) -> Self:
+        runtime = type(self).__new__(type(self))
+        runtime._setup((), self._shared)
+        runtime.refusal = (
+            f"Tool calls are refused because the extensions for this directory could not be chosen "
+            f"({type(error).__name__}: {error})"
+        )
+        return runtime
 
     def has_anywhere(self, hook: HookName) -> bool:
         """Whether a handler waits for the hook here or in a project that a turn has been in."""

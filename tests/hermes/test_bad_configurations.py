@@ -157,9 +157,6 @@ ROWS = {
         'FILE:2: extensions.required: names "by-schem", and no extension of that name is '
         'installed. Did you mean "by-schema"? Looked among the bundled ones, the entry points '
         "and in HOME/extensions). Repair it, or take it out of extensions.required in FILE\n"
-        "extension by-schem is not in force (missing): FILE:2: extensions.required: names "
-        '"by-schem", and no extension of that name is installed. Did you mean "by-schema"? '
-        "Looked among the bundled ones, the entry points and in HOME/extensions\n"
         "FILE:2: extensions.required: found a mapping, expected a list of names; taken as "
         "by-schem. Write `required: [by-schem]`",
         ALL,

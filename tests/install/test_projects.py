@@ -421,6 +421,14 @@ def test_a_turn_begins_with_what_is_trusted_then(place: Place) -> None:
     assert answer(runtime, place.root) is None
 
 
+def test_a_fault_of_ours_refuses(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the project cannot be judged, nobody knows which rules hold: no tool runs."""
+    place.add("rule")
+    runtime = Runtime.from_config(home=place.home, cwd=place.home)
+    monkeypatch.setattr("hermes_ext._install.directories.judge", lambda *_: 1 / 0)
+    assert "could not be chosen (ZeroDivisionError" in str(answer(runtime, place.root))
+
+
 def test_of_an_empty_folder_nothing_is_said(place: Place) -> None:
     (place.hermes / "extensions").mkdir(parents=True)
     assert Runtime.from_config(home=place.home, cwd=place.root).notices == ()

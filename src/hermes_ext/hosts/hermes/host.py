@@ -128,7 +128,8 @@ class Host:
             self.say(runtime.refusal)
         told = runtime.refusal or ""
         for record in runtime.records:
-            if record.status in BROKEN and record.configured_on:
+            broken = record.status in BROKEN and record.configured_on
+            if broken and record.reason not in told:
                 self.say(
                     f"extension {record.name} is not in force ({record.status}): {record.reason}"
                 )
