@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -483,7 +482,7 @@ class TestFile:
 
 
 class TestProcesses:
-    """Several processes, killed ones and forked ones."""
+    """Several processes, and forked ones; `tests/crash` has killed ones."""
 
     def test_two_processes_count_exactly(self, path: Path) -> None:
         """2 x 2,000 parallel increments, by four threads each, give 4,000 numbers of their own."""
@@ -505,27 +504,6 @@ class TestProcesses:
         assert sorted(seen) == list(range(1, 4001))
         with closing(SQLiteStore(path)) as store:
             assert dict(state_of(store)) == {"n": 4000}
-
-    @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this platform has no kill -9")
-    def test_kill_9_loses_nothing_that_was_written(self, path: Path) -> None:
-        """A process killed at any moment leaves a whole file with all it reported as written."""
-        code = "while True:\n    print(state.count('n'), flush=True)"
-        reported = 0
-        for lines in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89):
-            process = python(code, path)
-            assert process.stdout is not None
-            for _ in range(lines):
-                reported = int(process.stdout.readline())
-            process.send_signal(signal.SIGKILL)
-            rest = process.stdout.read().split()
-            process.communicate(timeout=60)
-            reported = max([reported, *(int(line) for line in rest)])
-            with closing(SQLiteStore(path)) as store:
-                # The one that was being reported may be in or out.
-                assert state_of(store)["n"] in (reported, reported + 1)
-                assert store.notices == []
-        with closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
     @needs_fork
     def test_a_fork_is_harmless(self, path: Path) -> None:

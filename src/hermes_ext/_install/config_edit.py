@@ -89,11 +89,12 @@ def edit_lists(
     """
     real = Path(os.path.realpath(path))
     try:
-        if not _plan(real, _read(real), edits, same).changes:
+        plan = _plan(real, _read(real), edits, same)
+        if not plan.changes:
             return Edited(real, (), created=False)
         real.parent.mkdir(parents=True, exist_ok=True)
         with locked(real, lock_seconds):
-            return _edit_locked(real, edits, same)
+            return _edit_locked(real, plan, edits, same)
     except OSError as error:
         raise ConfigError(
             f"the file cannot be changed: {error.strerror or error}; nothing was written",
@@ -120,15 +121,19 @@ def read_list(path: Path, section: str, key: str) -> tuple[str, ...]:
 
 @frozen
 class _Plan:
+    before: bytes | None
     data: bytes
     changes: tuple[Change, ...]
 
 
-def _edit_locked(real: Path, edits: Sequence[ListEdit], same: Callable[[str], str]) -> Edited:
+def _edit_locked(
+    real: Path, plan: _Plan, edits: Sequence[ListEdit], same: Callable[[str], str]
+) -> Edited:
     remove_leftovers(real)
     for _ in range(_ATTEMPTS):
         before = _read(real)
-        plan = _plan(real, before, edits, same)
+        if before != plan.before:  # while this one waited for the lock
+            plan = _plan(real, before, edits, same)
         if not plan.changes:
             return Edited(real, (), created=False)
         if replace_file(real, plan.data, still=partial(_is_still, real, before)):
@@ -162,10 +167,10 @@ def _plan(
             if change.added or change.removed:
                 changes.append(change)
         if not changes:
-            return _Plan(data or b"", ())
+            return _Plan(data, data or b"", ())
         _check_nothing_else_changed(real, before, text, edits, changes)
     mark = _BOM if (data or b"").startswith(_BOM) else b""
-    return _Plan(mark + text.text.encode(), tuple(changes))
+    return _Plan(data, mark + text.text.encode(), tuple(changes))
 
 
 def _applied(text: YamlText, edit: ListEdit, same: Callable[[str], str]) -> tuple[YamlText, Change]:
