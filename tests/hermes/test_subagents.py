@@ -19,6 +19,7 @@ def note(hook, text, known):
     names = ('session_id', 'conversation_id', 'turn_id', 'parent_session_id')
     names += ('is_subagent', 'origin')
     found = {name: known.get(name) for name in names}
+    found['noted'] = known['session_state'].count('noted')
     __main__.seen.append([hook, text, found, dict(known['state'])])
 
 @register_hook('transform_user_input')
@@ -38,7 +39,10 @@ def judge(tool_name, tool_args, **known):
 
 @pytest.mark.parametrize("how", ["background", "in the parent's tool call"])
 def test_a_delegated_task(hermes: HomeFactory, how: str) -> None:
-    """A child is judged under its own ids, has its own state, and may outlive the parent's turn."""
+    """A child is judged under its own ids, has its own state, and may outlive the parent's turn.
+
+    What is kept for the conversation is one for both.
+    """
     home = hermes()
     home.extension("watcher", WATCHER)
     facts = play(
@@ -105,4 +109,6 @@ def test_a_delegated_task(hermes: HomeFactory, how: str) -> None:
     assert parent_state == {"who": "parent work", "turns": 1}
     assert child_state["who"].startswith("child work")
     assert child_state["turns"] == 1
+    noted = [known["noted"] for _, _, known, _ in facts["seen"]]
+    assert sorted(noted) == list(range(1, len(noted) + 1))
     assert facts["open"] == 0

@@ -27,9 +27,10 @@ def request(state):
     state.count('requests')
 
 @register_hook('intercept_tool_call')
-def call(tool_name, tool_args, state, session_id, turn_id, origin):
+def call(tool_name, tool_args, state, session_state, session_id, turn_id, origin):
     text = tool_args.get('text') or tool_args.get('path') or ''
-    __main__.seen.append([tool_name, text, dict(state), session_id, turn_id, origin])
+    calls = session_state.count('calls')
+    __main__.seen.append([tool_name, text, dict(state), session_id, turn_id, origin, calls])
 """
 )
 
@@ -111,7 +112,10 @@ report(seen=seen, left=left, kinds=kinds)
 
 
 def test_a_session_that_is_renamed(hermes: HomeFactory) -> None:
-    """An id that changes in mid-turn, by hand or by compression, leaves the turn its state."""
+    """An id that changes in mid-turn, by hand or by compression, leaves the turn its state.
+
+    What is kept for the conversation goes on after a compression, in the turn and in the next.
+    """
     home = hermes(
         config={
             "compression": {
@@ -140,7 +144,7 @@ talk = [Reply(tool_calls=(jot(f'{n} ' + 'words ' * 2000),)) for n in range(12)]
 talk[8] = Reply(tool_calls=(jot('pressed'),), usage=Usage(90_000, 5))
 stage.say(agent, 'compressed', *talk)
 names.append(agent.session_id)
-from hermes_ext.hosts.hermes.host import the_host
+stage.say(agent, 'afterwards', Reply(tool_calls=(jot('next turn'),)))
 report(seen=seen, names=names, left=open_turn_count())
 """,
         timeout=240,
@@ -155,6 +159,8 @@ report(seen=seen, names=names, left=open_turn_count())
     assert facts["names"][1] != "long"  # it was compressed
     assert {one[3] for one in compressed} == {"long", facts["names"][1]}
     assert len({one[4] for one in compressed}) == 1
+    assert [one[6] for one in compressed] == list(range(1, 13))
+    assert [one[6] for one in facts["seen"] if "afterwards" in one[2]] == [13]
     assert facts["left"] == 0
 
 
