@@ -1,26 +1,322 @@
-"""What is protected: the files that the rules are made of."""
+"""What is protected: the files that the rules are made of.
+
+Names are compared without regard to case and to spellings that a file system may take for the
+same. Paths out of shell text may have holes in them, written as the characters below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from attrs import frozen
+
+from hermes_ext._hooks.text import printable
+
+__all__ = [
+    "ANY",
+    "MANY",
+    "ONE",
+    "PROJECT_FOLDER",
+    "Protected",
+    "fold",
+    "has_holes",
+    "is_below",
+    "matches",
+]
+
+# Private code points, which no path has and which folding leaves alone.
+ANY: Final = "\ue000"
+"""In a path: whatever, slashes too. The value of a variable that nobody can know."""
+MANY: Final = "\ue001"
+"""In a path: a glob's `*`."""
+ONE: Final = "\ue002"
+"""In a path: a glob's `?` or `[…]`."""
+
+PROJECT_FOLDER: Final = ".hermes"
+
+# In a Hermes home, and in each of its profiles.
+_NAMES: Final = {
+    "config.yaml": "Hermes's settings",
+    ".env": "Hermes's environment",
+    "extensions": "the extensions",
+    "plugins": "Hermes's plugins",
+    "extensions-trust": "the list of trusted projects",
+}
+_BEGINNINGS: Final = {
+    ("extensions-state.db",): "the extensions' state",
+    (".config.yaml.",): "Hermes's settings",
+    ("logs", "extensions.jsonl"): "the decision log",
+    ("cache", "hermes-ext"): "what the last load recorded",
+}
+_OF_A_PROJECT: Final = "a project's rules"
+
+# Names that mean one of the above wherever they stand; the others are common.
+_UNMISTAKABLE: Final = ("extensions-trust", "extensions-state.db", "extensions.jsonl")
+
+
+def has_holes(path: str) -> bool:
+    """Whether a path is not known in full."""
+    return not path.isascii() and (ANY in path or MANY in path or ONE in path)
+
+
+def fold(path: str) -> str:
+    """A path as it is compared: case, compatible characters and invisible ones do not count."""
+    if path.isascii():
+        return path.lower()
+    shown = "".join(each for each in path if unicodedata.category(each) != "Cf")
+    return unicodedata.normalize("NFKC", shown).casefold()
+
+
+def is_below(path: str, place: str) -> bool:
+    return path.startswith(place) and path[len(place) : len(place) + 1] in ("", "/")
+
+
+def _two_names(path: str | Path) -> tuple[str, ...]:
+    written = os.path.abspath(path)
+    return tuple(dict.fromkeys((written, os.path.realpath(written))))
 
 
 @frozen
 class Protected:
-    """The protected places of one Hermes home.
+    """The protected places of one Hermes home; made by `of`.
 
-    home: the Hermes home. global_dir: where its extensions are. places: where loaded extensions
-    really lie.
+    hermes_home: what `$HERMES_HOME` stands for. homes: the Hermes homes (the one in use, the root
+    above a profile, all profiles), as written by what they are compared as, the longest first.
+    roots: likewise, further protected folders and files. user_homes: what `~` may stand for.
     """
 
-    home: Path
-    global_dir: Path
-    places: tuple[Path, ...] = ()
+    hermes_home: str
+    homes: Mapping[str, str]
+    roots: Mapping[str, str]
+    user_homes: tuple[str, ...]
 
     @classmethod
     def of(cls, home: Path, global_dir: Path, places: Iterable[Path] = ()) -> Protected:
-        """The places of `home`, looked up on the disk now."""
-        return cls(home, global_dir, tuple(places))
+        """The places of `home`, looked up on the disk now.
+
+        Args:
+            home: the Hermes home.
+            global_dir: the folder of its extensions.
+            places: where loaded extensions are.
+        """
+        homes = dict.fromkeys(_homes(home))
+        roots = dict.fromkeys(
+            name
+            for place in (global_dir, *places, *_own_code(), *_led_to(homes, global_dir))
+            for name in _two_names(place)
+        )
+        return cls(
+            os.path.abspath(home),
+            {fold(each): each for each in sorted(homes, key=len, reverse=True)},
+            {fold(each): each for each in roots},
+            _user_homes(home),
+        )
+
+    def place(self, path: str) -> str | None:
+        """The protected place that a path without holes is in, for a message; None if in none.
+
+        Args:
+            path: absolute, without `.` and `..`.
+        """
+        folded = fold(path)
+        rest = folded
+        for home in self.homes:
+            if folded.startswith(home) and folded[len(home) : len(home) + 1] == "/":
+                rest = folded[len(home) :]
+                what = _in_a_home(rest[1:].split("/"))
+                if what is not None:
+                    return _shown(path, what)
+                break
+        if PROJECT_FOLDER in rest and PROJECT_FOLDER in map(_bare, rest.split("/")):
+            return _shown(path, _OF_A_PROJECT)
+        if any(is_below(folded, root) for root in self.roots):
+            return _shown(path, "the extensions")
+        return None
+
+    def is_home(self, path: str) -> bool:
+        """Whether a path is a Hermes home, or the folder of the profiles."""
+        folded = fold(path)
+        if folded in self.homes:
+            return True
+        return any(
+            is_below(folded, home) and _is_of_profiles(folded[len(home) + 1 :].split("/"))
+            for home in self.homes
+        )
+
+    def below(self, directory: str) -> str | None:
+        """A protected place that exists in a directory or below it, for a message."""
+        folded = fold(directory).rstrip("/")
+        for place, written in (*self.homes.items(), *self.roots.items()):
+            if is_below(place, folded):
+                return _shown(written, "where the rules are")
+        project = os.path.join(directory, PROJECT_FOLDER)
+        return _shown(project, _OF_A_PROJECT) if os.path.lexists(project) else None
+
+    def could_be(self, path: str) -> str | None:
+        """The protected place that a path with holes may be in, as far as can be told."""
+        folded = fold(path)
+        if ANY in folded:
+            return self._could_be_anywhere(folded)
+        parts = folded.split("/")
+        for place, written in self.known():
+            known = place.split("/")
+            if len(parts) >= len(known) and all(map(matches, parts, known)):
+                return _shown(written, "where the rules are")
+        return _shown(path, _OF_A_PROJECT) if PROJECT_FOLDER in parts else None
+
+    def _could_be_anywhere(self, folded: str) -> str | None:
+        before, after = folded.split(ANY, 1)[0], folded.rpartition(ANY)[2]
+        for place, written in self.known():
+            if self._reaches_into_a_home(before, place):
+                if is_below(before.rstrip("/"), place) or _pattern_below(folded).match(place):
+                    return _shown(written, "where the rules are")
+            elif _ends_as(after, place):
+                return _shown(written, "where the rules are")
+        if any(_is_project_folder(part) for part in folded.split("/")):
+            return _OF_A_PROJECT
+        return None
+
+    def _reaches_into_a_home(self, before: str, place: str) -> bool:
+        """Whether what is known of a path's beginning can mean hardly anything but this place."""
+        for home in (*self.homes, *self.roots):
+            if not is_below(place, home):
+                continue
+            if before.startswith(f"{home}/"):
+                return True
+            parent = home[: home.rfind("/") + 1]
+            return home.startswith(before) and len(before) >= len(parent) + 2
+        return False
+
+    def known(self) -> Iterator[tuple[str, str]]:
+        """The protected places that have a fixed path: as compared, and as written."""
+        for home, written in self.homes.items():
+            for name in (*_NAMES, *map("/".join, _BEGINNINGS)):
+                yield f"{home}/{name}", f"{written}/{name}"
+        yield from self.roots.items()
+
+
+def _homes(home: Path) -> Iterator[str]:
+    bases = [*_two_names(home)]
+    for each in tuple(bases):
+        parent = os.path.dirname(each)
+        if os.path.basename(parent) == "profiles":
+            bases += _two_names(os.path.dirname(parent))
+    for base in bases:
+        yield base
+        with suppress(OSError), os.scandir(os.path.join(base, "profiles")) as entries:
+            yield from (os.path.realpath(entry.path) for entry in entries)
+
+
+def _led_to(homes: Iterable[str], global_dir: Path) -> Iterator[Path]:
+    """Where links in the places lead: a settings file kept elsewhere, a plugin that is a link."""
+    folders = [global_dir]
+    for home in homes:
+        for name in _NAMES:
+            place = os.path.join(home, name)
+            if os.path.islink(place):
+                yield Path(place)
+        folders += [Path(home, "extensions"), Path(home, "plugins")]
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            yield from (Path(entry.path) for entry in entries if entry.is_symlink())
+
+
+def _own_code() -> Iterator[Path]:
+    """This package, where it is installed; in a checkout people work on it."""
+    package = Path(__file__).resolve().parents[1]
+    if package.parent.name in ("site-packages", "dist-packages"):
+        yield package
+        yield from islice(package.parent.glob("hermes_ext-*.dist-info"), 3)
+
+
+def _user_homes(home: Path) -> tuple[str, ...]:
+    """The user's home by the environment, by the password database, and Hermes's own for tools."""
+    found = [os.path.expanduser("~"), os.path.join(home, "home")]
+    if sys.platform != "win32":
+        import pwd
+
+        with suppress(KeyError):
+            found.append(pwd.getpwuid(os.getuid()).pw_dir)
+    return tuple(dict.fromkeys(os.path.normpath(each) for each in found))
+
+
+def _shown(path: str, what: str) -> str:
+    return f"{printable(path)} ({what})"
+
+
+def _bare(name: str) -> str:
+    # Windows takes trailing dots and spaces for nothing.
+    return name.rstrip(" .") if name[-1:] in (" ", ".") else name
+
+
+def _in_a_home(parts: list[str]) -> str | None:
+    """What a path is, given by its folded parts below a Hermes home."""
+    if parts[0] == "profiles" and len(parts) > 2:
+        parts = parts[2:]
+    name = _bare(parts[0])
+    what = _NAMES.get(name)
+    if what is not None:
+        return what
+    for beginning, what in _BEGINNINGS.items():
+        *folders, start = beginning
+        name = parts[len(folders)] if len(parts) > len(folders) else ""
+        if parts[: len(folders)] == folders and name.startswith(start):
+            return what
+    return None
+
+
+def _is_of_profiles(parts: list[str]) -> bool:
+    return parts[0] == "profiles" and len(parts) <= 2
+
+
+def _ends_as(after: str, place: str) -> bool:
+    """Whether a path that ends in `after` can be taken for one that lies in `place`."""
+    given = after.split("/")[1:]
+    known = place.split("/")
+    for count in range(1, len(given) + 1):
+        if given[count - 1] != known[-1] and not given[count - 1].startswith(_UNMISTAKABLE):
+            continue
+        enough = count > 1 or known[-1].startswith(_UNMISTAKABLE)
+        if enough and known[-count:] == [*given[: count - 1], known[-1]]:
+            return True
+    return False
+
+
+def _is_project_folder(part: str) -> bool:
+    if ANY not in part and MANY not in part and ONE not in part:
+        return _bare(part) == PROJECT_FOLDER
+    known = re.sub(f"[{ANY}{MANY}{ONE}]", "", part)
+    return len(known) > 2 and matches(part, PROJECT_FOLDER)
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether one part of a path may stand for a name, as a shell matches it."""
+    if MANY not in pattern and ONE not in pattern and ANY not in pattern:
+        return pattern == name
+    if name.startswith(".") and pattern[:1] in (MANY, ONE):
+        return False
+    return _pattern(pattern).match(name) is not None
+
+
+def _regex(pattern: str) -> str:
+    escaped = re.escape(pattern)
+    return escaped.replace(ANY, ".*").replace(MANY, "[^/]*").replace(ONE, "[^/]")
+
+
+@lru_cache(maxsize=256)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"{_regex(pattern)}\Z", re.DOTALL)
+
+
+@lru_cache(maxsize=64)
+def _pattern_below(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"{_regex(pattern)}(/.*)?\Z", re.DOTALL)
