@@ -818,8 +818,13 @@ def _remove(reading: Reading, call: Call) -> Standing:
     return _targets(reading, call, given.operands, whole=whole)
 
 
+# The short options of each that take a value; a letter too many would swallow a path.
+_WITH_VALUE: Final = {"mkdir": "m", "mkfifo": "m", "mknod": "m", "touch": "drt", "truncate": "rs"}
+
+
 def _make(reading: Reading, call: Call) -> Standing:
-    given = programs.arguments(call.args, "mdrtsp", "--mode", "--date", "--reference", "--size")
+    letters = _WITH_VALUE.get(call.name, "")
+    given = programs.arguments(call.args, letters, "--mode", "--date", "--reference", "--size")
     return _targets(reading, call, given.operands, whole=False)
 
 

@@ -354,6 +354,8 @@ class _Reading:
             return name
         if isinstance(node.func, ast.Name) and node.func.id in self.names:
             return None if self._is_own(node.func.id) else node.func.id
+        if isinstance(node.func, ast.Attribute) and _last(node.func.value) == "environ":
+            return None if name in {"get", "items", "keys", "copy"} else name
         to_the_terminal = name in {"write", "flush"} and _is_output(node.func)
         return None if name in _READING_CALLS or to_the_terminal else name or "a call"
 
