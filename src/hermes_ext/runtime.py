@@ -98,12 +98,12 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext._install.config import hermes_home
+        from hermes_ext._install.config import hermes_home, known_home
         from hermes_ext._install.directories import Projects
         from hermes_ext._install.loader import load_base
         from hermes_ext._turns.decisions import DecisionLog
 
-        home = Path(home or hermes_home())
+        home = known_home(Path(home or hermes_home()))
         directory = Path(cwd) if cwd else _working_directory()
         base = load_base(home)
         store = _store_in(home)
@@ -132,6 +132,12 @@ class Runtime:
         runtime._owners |= {package: name for name, package in loaded.packages.items()}
         runtime.records = loaded.records
         runtime.problems = loaded.problems
+        root = None if loaded.project is None else loaded.project.project.root
+        runtime._state_keys = {
+            record.name: f"{record.name} of {root}"
+            for record in loaded.records
+            if record.loaded and record.source is Source.PROJECT
+        }
         told = notice(loaded.project, Prog(shared.command))
         runtime.notices = () if told is None else (told,)
         runtime.refusal = loaded.refusal
@@ -144,6 +150,7 @@ class Runtime:
         self.notices: tuple[str, ...] = ()
         self.refusal: str | None = None
         self._shared = shared
+        self._state_keys: dict[str, str] = {}
         self._projects: Projects[Any] | None = None
         self._directory: Path | None = None
         self._owners = {handler.function.__module__: handler.extension for handler in handlers}
@@ -193,8 +200,13 @@ class Runtime:
         return chosen
 
     def _refusing(self, error: Exception) -> Self:
+        """What holds everywhere, and no tool runs."""
+        assert self._projects is not None
+        base: Runtime = self._projects.without
         runtime = type(self).__new__(type(self))
-        runtime._setup((), self._shared)
+        runtime._setup(tuple(base.manager.handlers), self._shared)
+        runtime._owners |= base._owners
+        runtime.records, runtime.problems = base.records, base.problems
         runtime.refusal = (
             f"Tool calls are refused because the extensions for this directory could not be chosen "
             f"({type(error).__name__}: {error})"
@@ -296,7 +308,9 @@ class Runtime:
         """What `extension` keeps for a conversation, over turns and restarts."""
         from hermes_ext._turns.session_state import SessionState
 
-        return SessionState(self._shared.store, conversation_id, extension)
+        # A project's extension has a state of its own, whoever else has its name elsewhere.
+        key = self._state_keys.get(extension, extension)
+        return SessionState(self._shared.store, conversation_id, key)
 
     def close(self) -> None:
         """Write what is still to be written, and let go of files."""

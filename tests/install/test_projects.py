@@ -341,6 +341,28 @@ def test_a_required_one_of_a_project_refuses_until_it_is_trusted(place: Place) -
     assert loaded(place).refusal is None
 
 
+def test_a_required_guard_that_is_broken_keeps_its_place(place: Place) -> None:
+    """What does not load may be a guard; a project's extension of its name does not satisfy."""
+    place.config("  required: [rule]\n")
+    place.add("rule", "1 / 0\n", to_home=True)
+    place.add("Rule", GOOD)
+    place.trust()
+    result = loaded(place)
+    assert rows(result, "Rule")[Source.PROJECT].status is Status.SHADOWED
+    assert "required extension is not loaded" in str(result.refusal)
+    assert rows(inventory(place.home, place.root), "Rule")[Source.PROJECT].status is Status.SHADOWED
+
+
+def test_nobody_has_a_place_before_or_after_the_packages_own_guard(place: Place) -> None:
+    """An order that cannot be takes no rule out of force."""
+    place.add("ours", GUARD, to_home=True)
+    wish = "guard=True, before=['hermes-ext'], after=['Hermes_Ext']"
+    place.add("theirs", GUARD.replace("guard=True", wish))
+    place.trust()
+    assert rows(loaded(place), "theirs")[Source.PROJECT].loaded
+    assert verdict_of(place, stop=True) == "from the guard"
+
+
 def test_a_cycle_takes_only_the_projects_own_out(place: Place) -> None:
     """`before` and `after` of a project cannot throw a rule of the user's out."""
     place.add("ours", GUARD.replace("guard=True", "guard=True, before=('theirs',)"), to_home=True)
@@ -427,6 +449,93 @@ def test_a_fault_of_ours_refuses(place: Place, monkeypatch: pytest.MonkeyPatch) 
     runtime = Runtime.from_config(home=place.home, cwd=place.home)
     monkeypatch.setattr("hermes_ext._install.directories.judge", lambda *_: 1 / 0)
     assert "could not be chosen (ZeroDivisionError" in str(answer(runtime, place.root))
+
+
+def test_a_fault_of_ours_leaves_the_users_guards(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of other hooks too, which refuse no tool call."""
+    source = GUARD.replace("intercept_tool_call", "transform_user_input")
+    place.add("ours", source.replace('tool_args.get("stop")', '"stop" in user_message')
+              .replace("tool_args, config", "user_message"), to_home=True)  # fmt: skip
+    place.add("rule")
+    runtime = Runtime.from_config(home=place.home, cwd=place.home)
+    monkeypatch.setattr("hermes_ext._install.directories.judge", lambda *_: 1 / 0)
+    with runtime.turn(session_id="s", cwd=place.root) as turn:
+        assert turn.transform_user_input("stop").message == "from the guard"
+
+
+def test_what_lies_further_down_takes_nothing_out_of_force(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An untrusted project within a trusted one is told, and the outer one's rules stay: in a
+    process that runs, in a new one, and in the inventory. Bytecode alone is no project.
+    """
+    place.add("rule", GUARD)
+    place.trust()
+    below = place.root / "sub"
+    cached = below / ".hermes" / "extensions" / "__pycache__"
+    cached.mkdir(parents=True)
+    (cached / "x.pyc").touch()
+    runtime = Runtime.from_config(home=place.home, cwd=below)
+    assert answer(runtime, below) == "from the guard"
+    assert runtime.notices == ()
+    (below / ".hermes" / "extensions" / "planted.py").write_text(GOOD)
+    assert answer(runtime, below) == "from the guard"
+    told = [record.message for record in caplog.records if "planted" in record.message]
+    assert len(told) == 1
+    assert f"The extensions of {place.root} stay in force there" in told[0]
+    assert answer(Runtime.from_config(home=place.home, cwd=below), below) == "from the guard"
+    assert loaded(place, below).project.nearer[0].project.root == below
+    assert rows(inventory(place.home, below), "rule")[Source.PROJECT].status is Status.ENABLED
+
+
+def test_another_folder_of_the_same_name_is_another_project(place: Place) -> None:
+    place.add("rule")
+    place.trust()
+    runtime = Runtime.from_config(home=place.home, cwd=place.root)
+    assert answer(runtime, place.root) == "from the project"
+    place.root.rename(place.root.with_name("old"))
+    (place.root / ".git").mkdir(parents=True)
+    assert answer(runtime, place.root) is None
+
+
+def test_a_projects_extension_keeps_its_own_session_state(place: Place) -> None:
+    """Not that of an extension of the same name in the home."""
+    count = (
+        "from hermes_ext import HookResult, register_hook\n"
+        '@register_hook("intercept_tool_call")\n'
+        "def check(session_state):\n"
+        "    return HookResult.block(str(session_state.count('n')))\n"
+    )
+    place.add("budget", count, to_home=True)
+    place.add("budget", count)
+    place.trust()
+    runtime = Runtime.from_config(home=place.home, cwd=place.home)
+    told = [answer(runtime, root) for root in (place.home, place.home, place.root, place.home)]
+    assert told == ["1", "2", "1", "3"]
+
+
+def test_where_no_home_is_known_nothing_is_taken_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder named `~` in a repository is no home."""
+    import pwd
+
+    folder = tmp_path / "~" / ".hermes" / "extensions" / "evil"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(SENTINEL.format(str(tmp_path / "ran")))
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "HERMES_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    runtime = Runtime.from_config()
+    assert not (tmp_path / "ran").exists()
+    assert "cannot be read" in str(runtime.refusal)
 
 
 def test_of_an_empty_folder_nothing_is_said(place: Place) -> None:

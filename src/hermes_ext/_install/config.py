@@ -181,7 +181,16 @@ class ExtensionsConfig:
 def hermes_home() -> Path:
     """`$HERMES_HOME`, else `~/.hermes`."""
     # os.path.expanduser leaves `~` where no home is known; Path.home() raises there.
-    return Path(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes"))
+    return known_home(Path(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes")))
+
+
+def known_home(home: Path) -> Path:
+    """The home, or a place that cannot be read where no home is known.
+
+    `~` that nobody could replace would be a folder of that name in the working directory.
+    """
+    nowhere = Path(os.devnull, "no-home-is-known")
+    return nowhere if home.parts[:1] == ("~",) else Path(os.path.abspath(home))
 
 
 def switched_off() -> bool:

@@ -8,7 +8,7 @@ been trusted, and a guard must not go because somebody touched its file.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ from attrs import Factory, define
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.loader import Base, Loaded, load_project
-from hermes_ext._trust.place import Project, find_project
+from hermes_ext._trust.place import Project, find_projects
 from hermes_ext._trust.store import Standing, Verdict, is_still_trusted, judge, stamp_now
 from hermes_ext.exceptions import ConfigError
 
@@ -36,6 +36,7 @@ class _Known(Generic[R]):
     runtime: R | None = None
     loaded: Verdict | None = None
     stamp: Hashable = None
+    place: tuple[int, int] | None = None
 
 
 class Projects(Generic[R]):
@@ -55,17 +56,24 @@ class Projects(Generic[R]):
         self.without = make(load_project(base, None))
 
     def at(self, directory: Path | None) -> R:
-        """The runtime for work in a directory, as things are now."""
-        project = self._project(directory)
-        if project is None:
-            return self.without
-        with self._lock:
-            known = self._known.setdefault(project.root, _Known())
-        with known.lock:
-            runtime = self._current(known, project)
-        if known.loaded is not None and directory is not None:
-            self._seen[directory] = project
-        return runtime
+        """The runtime for work in a directory, as things are now.
+
+        That of the nearest project whose trusted code is in force; where none is, of the nearest.
+        """
+        waiting: list[R] = []
+        for project in self._projects(directory):
+            with self._lock:
+                known = self._known.setdefault(project.root, _Known())
+            with known.lock:
+                runtime = self._current(known, project)
+                in_force = known.loaded is not None
+            if in_force:
+                _tell_of_nearer(runtime, waiting, project)
+                if directory is not None:
+                    self._seen[directory] = project
+                return runtime
+            waiting.append(runtime)
+        return waiting[0] if waiting else self.without
 
     def made(self) -> list[R]:
         """All runtimes so far."""
@@ -73,17 +81,20 @@ class Projects(Generic[R]):
             known = [each.runtime for each in self._known.values()]
         return [self.without, *(runtime for runtime in known if runtime is not None)]
 
-    def _project(self, directory: Path | None) -> Project | None:
+    def _projects(self, directory: Path | None) -> Iterator[Project]:
         config = self._base.config
         if directory is None or not config.project_local:
-            return None
-        found = find_project(directory, home=self._base.home, global_dir=config.global_dir)
-        if found is not None:
-            return found
-        # Somebody took the folder away that a trusted extension came from: it stays in force.
-        return self._seen.get(directory)
+            return
+        yield from find_projects(directory, home=self._base.home, global_dir=config.global_dir)
+        # Somebody may have taken the folder away that a trusted extension came from.
+        seen = self._seen.get(directory)
+        if seen is not None:
+            yield seen
 
     def _current(self, known: _Known[R], project: Project) -> R:
+        place = _identity(project.root)
+        if known.place != place:  # another folder of the same name is another project
+            known.place, known.runtime, known.loaded = place, None, None
         stamp = stamp_now(project, self._base.home)
         if known.runtime is not None and stamp == known.stamp:
             return known.runtime
@@ -111,6 +122,23 @@ class Projects(Generic[R]):
 def _digest(verdict: Verdict) -> str:
     trusted = verdict.standing is Standing.TRUSTED and verdict.tree is not None
     return verdict.tree.digest if trusted and verdict.tree is not None else ""
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _tell_of_nearer(runtime: _Runtime, waiting: list[R], project: Project) -> None:
+    """That what lies further down is not trusted, and takes nothing of this out of force."""
+    for other in waiting:
+        for text in other.notices:
+            told = f"{text}. The extensions of {printable(project.root)} stay in force there"
+            if told not in runtime.notices:
+                runtime.notices = (*runtime.notices, told)
 
 
 def _tell(runtime: _Runtime, verdict: Verdict) -> None:

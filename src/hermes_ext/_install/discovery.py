@@ -170,12 +170,17 @@ def unknown_names(
 
     elsewhere: names that other projects have, which are no mistake here.
     """
+    found = tuple(found)
     known = {canonical_name(each.name): each.name for each in found}
+    untrusted = {canonical_name(e.name) for e in found if e.status is Status.UNTRUSTED}
+    in_force = {canonical_name(e.name) for e in found if e.status is not Status.UNTRUSTED}
     in_projects = set(map(canonical_name, elsewhere))
     problems: list[Problem] = []
     missing: dict[str, ExtensionRecord] = {}
     for key, name in named_in(config):
-        if canonical_name(name) in known:
+        # A name that only an untrusted project has is none that is turned on or observed.
+        meant = in_force | (untrusted if key not in {"on", "observe"} else set())
+        if canonical_name(name) in meant:
             continue
         if canonical_name(name) in in_projects and key not in {"on", "required"}:
             continue

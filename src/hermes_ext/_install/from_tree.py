@@ -101,7 +101,7 @@ def serve(tree: Tree) -> None:
     if _path_hook not in sys.path_hooks:
         sys.path_hooks.insert(0, _path_hook)
     for known in list(sys.path_importer_cache):
-        if f"{known}{os.sep}".startswith(f"{folder}{os.sep}"):
+        if f"{os.path.realpath(known)}{os.sep}".startswith(f"{folder}{os.sep}"):
             sys.path_importer_cache.pop(known, None)
 
 

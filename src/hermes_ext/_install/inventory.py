@@ -25,6 +25,7 @@ from hermes_ext._install.found import Found
 from hermes_ext._install.project_settings import ProjectSettings
 from hermes_ext._install.projects import kept_from, replaced_by, settings_of
 from hermes_ext._install.records import (
+    BROKEN,
     ExtensionRecord,
     HookInfo,
     Problem,
@@ -93,11 +94,12 @@ def _with_places_taken(
             yield record
             continue
         # Not loaded yet: as long as nobody knows, it may be a guard.
-        guard = (not holder.hooks and not holder.turned_off) or any(map(_is_guard, _hooks(holder)))
+        known = bool(_hooks(holder)) and holder.status is Status.ENABLED
+        guard = not known or any(map(_is_guard, _hooks(holder)))
         why = kept_from(other, guard=guard, config=config)
         if found is own[name] and why is not None:
             yield evolve(record, status=Status.SHADOWED, reason=why, configured_on=False)
-        elif found is other and why is None:
+        elif found is other and why is None and holder.status is Status.ENABLED:
             yield evolve(
                 record,
                 status=Status.SHADOWED,
@@ -111,7 +113,8 @@ def _with_places_taken(
 
 
 def _on(record: ExtensionRecord) -> bool:
-    return record.source is not Source.PROJECT and record.status is Status.ENABLED
+    on = record.status is Status.ENABLED or (record.configured_on and record.status in BROKEN)
+    return record.source is not Source.PROJECT and on
 
 
 def _hooks(record: ExtensionRecord) -> tuple[HookInfo, ...]:

@@ -32,7 +32,7 @@ from hermes_ext._hooks.registration import (
     near_misses,
     registrations_of,
 )
-from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install import import_name
 from hermes_ext._install.by_class import settings_class
@@ -66,6 +66,7 @@ from hermes_ext._install.importing import (
 from hermes_ext._install.project_settings import ProjectSettings
 from hermes_ext._install.projects import kept_from, replaced_by, settings_of, verdict_at
 from hermes_ext._install.records import (
+    BROKEN,
     HOOKS,
     ExtensionRecord,
     HookInfo,
@@ -123,9 +124,13 @@ class Base:
     everything: bool = False
     import_seconds: float = IMPORT_SECONDS
 
-    def in_force(self) -> dict[str, _Ended]:
-        """What was loaded, by canonical name."""
-        return {canonical_name(e.found.name): e for e in self.ended if e.record.loaded}
+    def holders(self) -> dict[str, _Ended]:
+        """What is loaded, or should be and is broken, by canonical name."""
+        return {
+            canonical_name(e.found.name): e
+            for e in self.ended
+            if e.record.loaded or (e.record.configured_on and e.record.status in BROKEN)
+        }
 
 
 def load(
@@ -503,8 +508,13 @@ class _World:
         mark = registration.mark
         if not mark.before and not mark.after:
             return registration
+        # The built-in guard is no extension: nobody has a place before or after it.
         before, after = (
-            tuple(self.names.get(canonical_name(name), name) for name in names)
+            tuple(
+                self.names.get(canonical_name(name), name)
+                for name in names
+                if canonical_name(name) != OWN
+            )
             for names in (mark.before, mark.after)
         )
         return evolve(registration, mark=evolve(mark, before=before, after=after))
@@ -579,9 +589,11 @@ class _ProjectLoading:
 
     def _own(self, found: Found) -> _Ended:
         loading = self._loading(found)
-        other = self.base.in_force().get(canonical_name(found.name))
+        other = self.base.holders().get(canonical_name(found.name))
         if other is not None and standing(found, self.config).status is None:
-            why = kept_from(other.found, guard=other.is_guard, config=self.config)
+            # One that does not load may be a guard; until it is mended nobody takes its place.
+            guard = other.is_guard or not other.record.loaded
+            why = kept_from(other.found, guard=guard, config=self.config)
             if why is not None:
                 return loading.shadowed(why)
         return loading.end()

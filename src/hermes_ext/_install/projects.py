@@ -18,17 +18,26 @@ from hermes_ext._install.found import Found, counts, no_extension, package, well
 from hermes_ext._install.manifest import MANIFEST_FILE, parse_manifest
 from hermes_ext._install.project_settings import ProjectSettings, read_project_settings
 from hermes_ext._install.records import HERMES_EXT, Prog, Status
-from hermes_ext._trust.place import EXTENSIONS, find_project
+from hermes_ext._trust.place import EXTENSIONS, find_projects
 from hermes_ext._trust.store import Standing, Verdict, judge
 from hermes_ext._trust.tree import Tree
 
 
 def verdict_at(config: ExtensionsConfig, home: Path, directory: Path | None) -> Verdict | None:
-    """What is to be thought of the project that a directory is in; None where there is none."""
+    """What is to be thought of the project that a directory is in; None where there is none.
+
+    The nearest that is trusted: a folder that anybody put further down takes no rule out of force.
+    Where none is, the nearest.
+    """
     if directory is None or not config.project_local:
         return None
-    project = find_project(directory, home=home, global_dir=config.global_dir)
-    return None if project is None else judge(project, home)
+    nearer: list[Verdict] = []
+    for project in find_projects(directory, home=home, global_dir=config.global_dir):
+        verdict = judge(project, home)
+        if verdict.standing is Standing.TRUSTED:
+            return evolve(verdict, nearer=tuple(nearer))
+        nearer.append(verdict)
+    return nearer[0] if nearer else None
 
 
 def found_in(verdict: Verdict | None) -> tuple[Found, ...]:
@@ -61,8 +70,12 @@ def settings_of(verdict: Verdict | None) -> ProjectSettings | None:
 
 def notice(verdict: Verdict | None, prog: Prog = HERMES_EXT) -> str | None:
     """The line that says what of a project is not in force and what to do; None if all is."""
-    if verdict is None or verdict.standing is Standing.TRUSTED:
+    if verdict is None:
         return None
+    if verdict.standing is Standing.TRUSTED:
+        told = filter(None, (notice(each, prog) for each in verdict.nearer))
+        stay = f"The extensions of {printable(verdict.project.root)} stay in force there"
+        return ". ".join([*told, stay]) if verdict.nearer else None
     if verdict.tree is not None and not verdict.tree.files:
         return None
     folder = printable(verdict.project.folder)

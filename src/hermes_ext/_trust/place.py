@@ -6,11 +6,12 @@ that leads out of the project) is found and refused, so that the person is told 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
 import stat
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -52,9 +53,14 @@ class Project:
 
 
 def find_project(directory: Path, *, home: Path, global_dir: Path) -> Project | None:
-    """The project that work in `directory` belongs to, None if there is none. Never raises.
+    """The nearest of `find_projects`, None if there is none. Never raises."""
+    return next(iter(find_projects(directory, home=home, global_dir=global_dir)), None)
 
-    The nearest folder that has extensions or settings, from the directory up to the root of its
+
+def find_projects(directory: Path, *, home: Path, global_dir: Path) -> Iterator[Project]:
+    """The projects that work in `directory` may belong to, the nearest first. Never raises.
+
+    The folders that have extensions or settings, from the directory up to the root of its
     repository; without a repository only the directory itself. Never `/`, a home folder, the
     Hermes home or the global directory of extensions.
 
@@ -64,24 +70,26 @@ def find_project(directory: Path, *, home: Path, global_dir: Path) -> Project | 
         global_dir: where the user's own extensions are.
     """
     try:
-        start = Path(os.path.realpath(directory))
+        start = real_path(directory)
         root = repository_root(start) or start
     except (OSError, ValueError):  # the working directory is gone, or the path has a NUL
-        return None
+        return
     for folder in (start, *start.parents):
         if _brings_something(folder / HERMES) and not _is_the_users(folder, home, global_dir):
-            return Project(folder, refusal(folder) or _home_fault(Project(folder), home))
+            yield Project(folder, refusal(folder) or _home_fault(Project(folder), home))
         if folder == root:
-            break
-    return None
+            return
 
 
 def repository_root(directory: Path) -> Path | None:
     """The real path of the nearest folder upwards with a `.git`; None if there is none.
 
     Never `/` or a home folder: many keep a repository there, and it is nobody's project.
+
+    Raises:
+        OSError: the path leads through too many links.
     """
-    return _nearest_repository(Path(os.path.realpath(directory)))
+    return _nearest_repository(real_path(directory))
 
 
 def project_of(directory: Path) -> Path | None:
@@ -91,6 +99,27 @@ def project_of(directory: Path) -> Path | None:
     """
     found = _nearest_repository(directory)
     return found or (None if _identity(directory) in _homes() else directory)
+
+
+def real_path(path: str | Path, *, strict: bool = False) -> Path:
+    """The path without links, of which no more are followed than the system itself follows.
+
+    Args:
+        path: it need not be there.
+        strict: it must be there.
+
+    Raises:
+        OSError: it leads through too many links; with `strict`, whatever the system says.
+    """
+    try:
+        os.stat(path)  # at most 40 links; Python takes one more call for each, without an end
+    except OSError as error:
+        if strict or error.errno == errno.ELOOP:
+            raise
+    try:
+        return Path(os.path.realpath(path, strict=strict))
+    except RecursionError:  # past what is not there, or it has just changed
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
 
 
 def refusal(root: Path) -> str | None:
@@ -138,13 +167,30 @@ def _identity(path: str | Path) -> Hashable:
     except ValueError:  # a NUL in it
         return str(path)
     except OSError:
-        return os.path.realpath(path)
+        with contextlib.suppress(OSError):
+            return str(real_path(path))
+        return str(path)
 
 
 def _brings_something(hermes: Path) -> bool:
     if not _is_there(hermes):
         return False
-    return any(_is_there(hermes / name, closed=True) for name in (EXTENSIONS, SETTINGS))
+    return _is_there(hermes / SETTINGS, closed=True) or _holds_something(hermes / EXTENSIONS)
+
+
+def _holds_something(extensions: Path) -> bool:
+    """Whether there is anything but bytecode; also what cannot be looked into, or is no folder."""
+    if not _is_there(extensions, closed=True):
+        return False
+    try:
+        with os.scandir(extensions) as entries:
+            return any(not _is_bytecode(entry.name) for entry in entries)
+    except OSError:
+        return True
+
+
+def _is_bytecode(name: str) -> bool:
+    return name == "__pycache__" or name.endswith((".pyc", ".pyo"))
 
 
 def _is_there(path: Path, *, closed: bool = False) -> bool:
@@ -170,9 +216,10 @@ def _is_the_users(folder: Path, home: Path, global_dir: Path) -> bool:
 
 
 def _fault(path: Path, root: Path, kind: _Kind) -> str | None:
-    real = Path(os.path.realpath(path))
-    link = f"{printable(path)} is a link to {printable(real)}"
+    link = f"{printable(path)} is a link"
     try:
+        real = real_path(path)
+        link = f"{link} to {printable(real)}"
         own = os.lstat(path)
         target = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -196,6 +243,10 @@ def _owner_fault(path: Path, owners: set[int]) -> str | None:
 
 def _home_fault(project: Project, home: Path) -> str | None:
     """With the list of trusted projects in the tree, to trust it would change it."""
-    if not Path(os.path.realpath(home)).is_relative_to(os.path.realpath(project.extensions)):
+    try:
+        inside = real_path(home).is_relative_to(real_path(project.extensions))
+    except OSError as error:
+        return f"{printable(home)} cannot be looked at: {error.strerror or error}"
+    if not inside:
         return None
     return f"the Hermes home {printable(home)} lies in {printable(project.extensions)}"

@@ -32,7 +32,7 @@ from attrs import frozen
 from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._hooks.text import printable
 from hermes_ext._trust.diff import changed_paths
-from hermes_ext._trust.place import Project, refusal
+from hermes_ext._trust.place import Project, real_path, refusal
 from hermes_ext._trust.tree import KEPT_BYTES, Tree, TreeError, digest_of, read_tree, stamp_of
 from hermes_ext.exceptions import ConfigError
 
@@ -81,7 +81,8 @@ class Verdict:
     reason: why it is not trusted, printable, for a sentence that names the project; "" where it
     is. names: of its extensions, printable. tree: None where it could not be read. pinned: whether
     the environment trusts it. changed: the files that differ from what was trusted, as they are
-    named on the disk, () where that is not known. stamp: what `stamp_now` said before.
+    named on the disk, () where that is not known. stamp: what `stamp_now` said before. nearer:
+    projects further down that are not trusted, where this one is in force instead of them.
     """
 
     project: Project
@@ -92,6 +93,7 @@ class Verdict:
     pinned: bool
     changed: tuple[str, ...]
     stamp: Hashable
+    nearer: tuple[Verdict, ...] = ()
 
 
 def judge(project: Project, home: Path) -> Verdict:
@@ -196,7 +198,9 @@ class TrustStore:
         Raises:
             ConfigError: the list is damaged, others may write it, or it cannot be written.
         """
-        places = {Path(os.path.abspath(root)), Path(os.path.realpath(root))}
+        places = {Path(os.path.abspath(root))}
+        with contextlib.suppress(OSError):
+            places.add(real_path(root))
         if not any(each.path in places for each in self.entries()):
             return None
         with self._changing():

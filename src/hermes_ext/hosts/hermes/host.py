@@ -187,6 +187,7 @@ class Host:
         inherited = self._directories.get(agent)
         if inherited is None and origin_of(agent) == "background":
             family = {getattr(agent, name, None) for name in ("session_id", "_parent_session_id")}
+            family -= {None, ""}
             known = list(self._directories.items())
             near = (path for one, path in known if getattr(one, "session_id", "") in family)
             inherited = next(near, None)
