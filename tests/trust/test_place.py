@@ -33,7 +33,9 @@ def brings(folder: Path, *, git: bool = False, settings: bool = False) -> Path:
     """Makes a folder that has extensions, or only settings of extensions."""
     made = folder / ".hermes" / "extensions"
     (made.parent if settings else made).mkdir(parents=True)
-    if settings:
+    if not settings:
+        (made / "a.py").touch()
+    else:
         (folder / ".hermes" / "extensions.yaml").touch()
     if git:
         (folder / ".git").mkdir()
@@ -60,6 +62,37 @@ def below(folder: Path) -> Path:
     deep = folder / "src" / "deep"
     deep.mkdir(parents=True, exist_ok=True)
     return deep
+
+
+def chain(link: Path, end: str = "end") -> None:
+    """Makes a link that leads through 1,500 others."""
+    link.parent.mkdir(parents=True, exist_ok=True)
+    for number in range(1500):
+        (link.parent / f"x{number}").symlink_to(f"x{number + 1}")
+    (link.parent / "x1500").symlink_to(end)
+    link.symlink_to("x0")
+
+
+@pytest.mark.parametrize("name", [".hermes", ".hermes/extensions", ".hermes/extensions.yaml"])
+@pytest.mark.parametrize("end", ["end", "nowhere/../x0"])
+def test_a_chain_of_links_is_refused(base, name, end):
+    """No more links are followed than the system follows, and it is told."""
+    (base / "repo" / ".git").mkdir(parents=True)
+    chain(base / "repo" / name, end)
+    if name == ".hermes":  # nothing can be seen below it
+        assert refused(base / "repo").endswith("Too many levels of symbolic links")
+        return
+    assert f"{name} cannot be looked at: Too many levels" in refused(base / "repo")
+
+
+def test_a_directory_behind_a_chain_of_links_has_no_project(base):
+    """Nor does what lies behind links past a folder that is not there."""
+    brings(base / "end")
+    chain(base / "link")
+    (base / "past").symlink_to("nowhere/../x0")
+    assert found(base / "link") is None
+    assert found(base / "past") is None
+    assert found(base / "x1490") == base / "end"
 
 
 def test_the_nearest_one_up_to_the_root_of_the_repository(base):
@@ -189,6 +222,7 @@ class TestNobodysPlaces:
 def outside(base: Path) -> Path:
     made = base / "outside"
     (made / "extensions").mkdir(parents=True)
+    (made / "extensions" / "a.py").touch()
     (made / "extensions.yaml").touch()
     return made
 
@@ -249,6 +283,7 @@ def test_links_within_the_project_are_no_hindrance(base):
     root = base / "repo"
     (root / ".git").mkdir(parents=True)
     (root / "agents" / "extensions").mkdir(parents=True)
+    (root / "agents" / "extensions" / "a.py").touch()
     (root / ".hermes").symlink_to("agents")
     assert found(root) == root
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hermes_ext._trust import tree as tree_module
 from hermes_ext._trust import walk
 from hermes_ext._trust.place import Project
+from hermes_ext._trust.store import stamp_now
 from hermes_ext._trust.tree import TreeError, read_tree, stamp_of
 
 
@@ -197,6 +198,16 @@ class TestLinks:
         (clone.extensions / "a").symlink_to("b")
         (clone.extensions / "b").symlink_to("a")
         assert "is a link that leads back to itself" in str(refusal(clone))
+
+    def test_a_chain_of_more_links_than_the_system_follows_is_refused(self, clone):
+        """Nothing raises, however long it is: Python itself would follow each by a call."""
+        for number in range(1500):
+            (clone.extensions / f"x{number}").symlink_to(f"x{number + 1}")
+        clone.add("extensions/x1500")
+        told = "x0 is a link that leads back to itself, or on through too many other links"
+        assert told in str(refusal(clone))
+        assert told in clone.judge().reason
+        assert clone.judge().stamp == stamp_now(clone.project, clone.home)
 
     @pytest.mark.parametrize("target", [".", "..", "../../../extensions"])
     def test_one_to_a_folder_that_it_is_in_is_refused(self, clone, target):

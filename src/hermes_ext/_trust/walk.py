@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 from attrs import define, field, frozen
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._trust.place import EXTENSIONS, SETTINGS, Project
+from hermes_ext._trust.place import EXTENSIONS, SETTINGS, Project, real_path
 
 Stamp: TypeAlias = int
 
@@ -187,7 +187,7 @@ class Walk:
         root = self.project.root
         with self.told(name):
             try:
-                real = Path(os.path.realpath(self.project.folder / name, strict=True))
+                real = real_path(self.project.folder / name, strict=True)
             except (FileNotFoundError, NotADirectoryError):
                 self._seen.append((name,))
                 return
@@ -278,7 +278,7 @@ class Walk:
     def _target(self, place: Place) -> tuple[str, ...]:
         root = self.project.root
         try:
-            real = Path(os.path.realpath(root.joinpath(*place.parts), strict=True))
+            real = real_path(root.joinpath(*place.parts), strict=True)
         except FileNotFoundError:
             raise self._error(
                 place.shown, "is a link to what is not there", "Remove the link"
@@ -287,7 +287,9 @@ class Walk:
             if error.errno != errno.ELOOP:
                 raise
             raise self._error(
-                place.shown, "is a link that leads back to itself", "Remove the link"
+                place.shown,
+                "is a link that leads back to itself, or on through too many other links",
+                "Remove the link",
             ) from None
         base = root.joinpath(*self._base)
         if not real.is_relative_to(base):

@@ -15,7 +15,7 @@ from hermes_ext._install.inventory import inventory
 from hermes_ext._install.project_settings import ProjectSettings, read_project_settings
 from hermes_ext._install.records import Status
 from hermes_ext._trust.diff import FileChange, changes
-from hermes_ext._trust.place import HERMES, Project, find_project, repository_root
+from hermes_ext._trust.place import HERMES, Project, find_project, real_path, repository_root
 from hermes_ext._trust.store import PIN, Entry, Standing, TrustStore, judge, pins
 from hermes_ext._trust.tree import Tree, TreeError, read_tree
 from hermes_ext.cli._patience import patience
@@ -81,7 +81,7 @@ def _project(request: Request, config: ExtensionsConfig) -> Project:
     named = request.directory().expanduser()
     if not os.path.lexists(named):
         raise HermesExtError("there is no such folder", path=named)
-    here = Path(os.path.realpath(named))
+    here = _real(named)
     here = here if here.is_dir() else here.parent
     for folder in (here, _holder(here)):
         project = find_project(folder, home=request.home, global_dir=config.global_dir)
@@ -90,6 +90,15 @@ def _project(request: Request, config: ExtensionsConfig) -> Project:
         if project is not None:
             return project
     raise _no_project(here, request, config)
+
+
+def _real(path: Path) -> Path:
+    try:
+        return real_path(path)
+    except OSError as error:
+        raise HermesExtError(
+            f"it cannot be looked at: {error.strerror or error}", path=path
+        ) from None
 
 
 def _holder(path: Path) -> Path:
@@ -128,7 +137,7 @@ def _read(project: Project) -> Tree:
 def _trusted_at(request: Request, entries: Iterable[Entry]) -> tuple[Path, Entry | None]:
     """The entry of the project that a path is in, as far as the path still tells."""
     by_path = {entry.path: entry for entry in entries}
-    here = Path(os.path.realpath(request.directory().expanduser()))
+    here = _real(request.directory().expanduser())
     global_dir = read_config(request.home).global_dir
     project = find_project(here, home=request.home, global_dir=global_dir)
     if project is not None:
