@@ -229,6 +229,7 @@ def _pipe(repo):
 def _linked_folder(repo):
     other = repo.root.parent / "elsewhere"
     other.mkdir()
+    (other / "rules.py").touch()
     repo.hermes.mkdir()
     (repo.hermes / "extensions").symlink_to(other)
 
@@ -328,6 +329,7 @@ def test_untrust_of_a_folder_that_is_gone(home, repo, monkeypatch, tmp_path):
     repo.add("rules")
     other = tmp_path / "repo-two" / ".hermes" / "extensions"
     other.mkdir(parents=True)
+    (other / "rules.py").touch()
     home.run("trust")
     home.run("trust", str(other))
     monkeypatch.chdir(tmp_path)
@@ -346,6 +348,7 @@ def test_a_project_within_a_trusted_one_is_another(home, repo):
     inner = repo.root / "vendored"
     (inner / ".git").mkdir(parents=True)
     (inner / ".hermes" / "extensions").mkdir(parents=True)
+    (inner / ".hermes" / "extensions" / "rules.py").touch()
 
     assert home.run("untrust", str(inner)).code == 1
     assert standing(home, repo) is Standing.TRUSTED
@@ -428,21 +431,20 @@ def test_what_still_stands_in_the_way_is_told(home, repo):
 
 # Makes the terminal the process's own, so that ctrl-c reaches it.
 OWN_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "import fcntl, os, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0);"
     "os.execv(sys.executable, [sys.executable, '-m', 'hermes_ext.cli', *sys.argv[1:]])"
 )
 
 
-def in_terminal(*argv, answer=None, **env):
+def in_terminal(*argv, answer=None, streams=None, **env):
     """A command in a real terminal of 80 columns; `answer` is typed where it asks."""
     terminal, other = os.openpty()
+    streams = {"stdin": other, "stdout": other, "stderr": other} | (streams or {})
     environ = {**os.environ, "TERM": "xterm-256color", **env}
     environ.pop("COLUMNS", None)
     process = subprocess.Popen(
         [sys.executable, "-c", OWN_TERMINAL, *argv],
-        stdin=other,
-        stdout=other,
-        stderr=other,
+        **streams,
         env=environ,
         start_new_session=True,
     )
@@ -490,6 +492,23 @@ def test_a_terminal_is_asked(home, repo, answer, argv, code):
     assert str(repo.root).replace(os.environ["HOME"], "~") in output
     expected = Standing.TRUSTED if code == 0 else Standing.UNTRUSTED
     assert standing(home, repo) is expected
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout"])
+def test_half_a_terminal_is_no_consent(home, repo, stream):
+    """In front of a pager, or with an input that is no person, nothing is recorded."""
+    repo.add("rules")
+    half = {"streams": {stream: subprocess.DEVNULL}}
+
+    ended, output = in_terminal("trust", "--full", **half)
+
+    assert ended == 1
+    if stream == "stdin":
+        assert "nothing was recorded" in output
+        assert "--yes" in output
+    assert standing(home, repo) is Standing.UNTRUSTED
+    assert in_terminal("trust", "--yes", **half)[0] == 0
+    assert standing(home, repo) is Standing.TRUSTED
 
 
 @pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}], ids=["colour", "NO_COLOR"])

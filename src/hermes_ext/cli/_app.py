@@ -286,13 +286,13 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         look=getattr(args, "ext_look", None),
         full=getattr(args, "ext_full", False),
         ask=_question(args, prog),
+        unseen=len(_terminals()) > 1 and not getattr(args, "ext_yes", True),
     )
 
 
 def _question(args: argparse.Namespace, prog: Prog) -> Callable[[Mapping[str, Any]], bool] | None:
     """Shows and asks, where a person sits at a terminal who has not said yes already."""
-    at_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-    if not at_terminal or getattr(args, "ext_yes", True):
+    if _terminals() != {True} or getattr(args, "ext_yes", True):
         return None
     # What is asked must be seen, and with --json stdout is for nothing else.
     stream = sys.stderr if args.ext_json else sys.stdout
@@ -312,6 +312,11 @@ def _question(args: argparse.Namespace, prog: Prog) -> Callable[[Mapping[str, An
         return answer.strip().lower() in {"y", "yes"}
 
     return ask
+
+
+def _terminals() -> set[bool]:
+    """Whether input and output are terminals: `{True}`, `{False}`, or one of them is."""
+    return {stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)}
 
 
 def _put_out(command: str, result: Result, *, prog: Prog, as_json: bool, full: bool) -> None:

@@ -30,6 +30,7 @@ class Request:
     live: the runtime of this process, if what it has loaded is to be shown. path: as it was typed,
     None where it was left out. look: only this of `trust`, and nothing is recorded. full: nothing
     is cut. ask: shows the person what is to be trusted and asks; None where nobody is to be asked.
+    unseen: a person is there who has seen nothing yet and cannot be asked.
     """
 
     home: Path
@@ -45,6 +46,7 @@ class Request:
     look: Look | None = None
     full: bool = False
     ask: Callable[[Mapping[str, Any]], bool] | None = None
+    unseen: bool = False
 
     def directory(self) -> Path:
         """The folder that is meant: the one that was named, else the working directory."""

@@ -27,6 +27,11 @@ _HAS = (
     " Hermes home are none"
 )
 
+_UNSEEN = (
+    "nothing was recorded: a person is asked only where input and output are both a terminal."
+    " Run it in a terminal without a pipe, or add --yes"
+)
+
 
 def trust(request: Request) -> Result:
     """Shows a project's extensions as they are now, and records that exactly these may run."""
@@ -45,14 +50,22 @@ def trust(request: Request) -> Result:
         return Result(0 if payload["trusted"] else 1, payload)
     if payload["was"] == Standing.TRUSTED:
         return Result(0, payload)
-    if request.ask is not None:
-        payload["asked"] = True
-        if not request.ask(payload):
-            return Result(1, payload)
+    if not _is_wanted(request, payload):
+        return Result(1, payload)
     entry = store.trust(tree)
     payload |= {"trusted": True, "recorded": True, "since": entry.at}
     payload["notes"] += _what_is_not_used(request, project)
     return Result(0, payload)
+
+
+def _is_wanted(request: Request, payload: dict[str, Any]) -> bool:
+    if request.unseen:
+        payload["notes"].append(_UNSEEN)
+        return False
+    if request.ask is None:
+        return True
+    payload["asked"] = True
+    return request.ask(payload)
 
 
 def untrust(request: Request) -> Result:
