@@ -87,6 +87,9 @@ def test_a_missing_line_break_at_the_end(clone):
     [
         ("\x1b[2Jgone", r"+\x1b[2Jgone"),
         ("a = '\u202e'", r"+a = '\u202e'"),
+        ("a\u3164 = 1", r"+a\u3164 = 1"),
+        ("a\u034f\u115f\u1160\u17b4\uffa0\ufe0f", r"+a\u034f\u115f\u1160\u17b4\uffa0\ufe0f"),
+        ("a = '\u180b\u2800\U000e0101'", r"+a = '\u180b\u2800\U000e0101'"),
         ("# harmless\rimport os", r"+# harmless\rimport os"),
         ("page\x0cbreak\x85\u2028", r"+page\x0cbreak\x85\u2028"),
         (b"# -*- latin-1 -*- \xe9", r"+# -*- latin-1 -*- \xe9"),

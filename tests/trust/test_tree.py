@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -274,6 +275,52 @@ def test_special_files_are_refused_by_name_and_never_opened(clone, kind, link):
         (clone.extensions / "a.py").symlink_to("z.py")
     name = "a.py" if link else "z.py"
     assert f"{name} is {kind}, which cannot be part of an extension" in str(refusal(clone))
+
+
+class TestCodings:
+    """A person reads UTF-8; a source that Python reads as something else hides what it does."""
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            b"# -*- coding: utf-7 -*-\n",
+            b"#!/usr/bin/python\n# vim: set fileencoding=utf_7 :\n",
+            b"\r# coding: utf-7\rx = 1\r",
+            b"\x0c # coding=\tutf-7",
+            b"\xff\n# coding: utf-7\n",
+            b"# \xff coding: utf-7\n",
+            b"\xef\xbb\xbf# coding: utf-7\n",
+        ],
+    )
+    def test_another_one_is_refused_with_file_and_name(self, clone, source):
+        clone.add("extensions/a/rules.py", source)
+        error = refusal(clone)
+        assert error.path == clone.extensions / "a" / "rules.py"
+        assert re.search("it declares the encoding 'utf[-_]7'", str(error))
+
+    @pytest.mark.parametrize("name", ["utf-16", "rot13", "unicode_escape", "cp037", "nobodys"])
+    def test_only_those_that_are_read_alike_are_taken(self, clone, name):
+        clone.add("extensions/a.py", f"# coding: {name}\n")
+        assert f"'{name}'" in str(refusal(clone))
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            b"# coding: utf-8\n",
+            b"\xef\xbb\xbf# coding: UTF8\n",
+            b"\xef\xbb\xbfx = 1\n",
+            b"# coding: latin-1\n# \xe9",
+            b"# coding: iso-8859-15\n",
+            b"# coding: cp1252\n",
+            b"# coding: ascii\n",
+            b"x = 1\n\n# coding: utf-7\n",
+            b"\xff\xfe",
+            b"",
+        ],
+    )
+    def test_those_are_taken_and_what_declares_nothing(self, clone, source):
+        clone.add("extensions/a.py", source)
+        assert clone.tree().files["extensions/a.py"].data == source
 
 
 class TestLimits:

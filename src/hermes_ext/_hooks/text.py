@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+# What Python calls printable though nothing is seen of it: joiners, fillers, variation selectors.
+_INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f"
+    "\U000e0100-\U000e01ef]"
+)
 
 
 def text_of(content: Any) -> str:
@@ -24,12 +31,17 @@ def _part_text(part: Any) -> str:
 def printable(text: str | Path) -> str:
     r"""The text with what no terminal or UTF-8 file can take written out: `\xff`, `\x1b`, `\n`.
 
-    So it can neither redraw a prompt nor break a line: a right-to-left override is `\u202e`.
+    So it can neither redraw a prompt nor break a line: a right-to-left override is `\u202e`. What
+    has no shape of its own is written out too, also behind an emoji: `\ufe0f`.
     """
     raw = str(text)
-    if raw.isprintable():
+    if raw.isprintable() and not _INVISIBLE.search(raw):
         return raw
-    return "".join(char if char.isprintable() else _escaped(char) for char in raw)
+    return "".join(_escaped(char) if _is_unseen(char) else char for char in raw)
+
+
+def _is_unseen(char: str) -> bool:
+    return not char.isprintable() or _INVISIBLE.fullmatch(char) is not None
 
 
 def _escaped(char: str) -> str:

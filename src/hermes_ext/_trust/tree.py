@@ -6,12 +6,16 @@ It is read once, and what was read is what is hashed, judged, shown and run.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import hashlib
+import io
 import itertools
 import os
+import re
 import time
+import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -44,6 +48,7 @@ __all__ = [
 ]
 
 KEPT_BYTES: Final = 5_000_000
+_CODINGS: Final = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1", "iso8859-15", "cp1252"})
 _ALWAYS_KEPT: Final = frozenset({"extension.yaml", SETTINGS})
 
 # What changes twice in one tick of the clock bears the same times; no system's tick is longer.
@@ -180,7 +185,38 @@ def _read_all(walk: Walk) -> Iterator[tuple[str, TreeFile]]:
                 left -= file.size
                 if left < 0:
                     raise walk.too_big([(place.shown, file.size)], f"{MAX_BYTES // 10**6} MB")
+                _check_coding(walk, place, file)
                 yield place.shown, file
+
+
+def _check_coding(walk: Walk, place: Place, file: TreeFile) -> None:
+    """What Python makes of a source must be what a person sees, who reads it as UTF-8."""
+    if file.data is None or not place.shown.endswith(".py"):
+        return
+    cookie = _foreign_coding(file.data)
+    if cookie is not None:
+        raise TreeError(
+            walk.project.folder / place.shown,
+            f"is not what it looks like: it declares the encoding {printable(repr(cookie))}",
+            "Save it as UTF-8, without such a line",
+        )
+
+
+def _foreign_coding(source: bytes) -> str | None:
+    """The encoding that a source declares, if it is another than those that are read alike."""
+    # Python ends lines at a lone carriage return too, `detect_encoding` does not.
+    start = b"\n".join(re.split(rb"\r\n?|\n", source, maxsplit=2)[:2]) + b"\n"
+    try:
+        name, _ = tokenize.detect_encoding(io.BytesIO(start).readline)
+    except (
+        SyntaxError
+    ):  # one that nobody knows yet, or bytes that Python refuses to run as they are
+        declared = re.search(rb"coding[:=][ \t]*([-\w.]+)", start)
+        name = declared[1].decode("ascii", "replace") if declared else "utf-8"
+    try:
+        return None if codecs.lookup(name).name in _CODINGS else name
+    except (LookupError, ValueError):
+        return name
 
 
 def _is_always_kept(shown: str) -> bool:
