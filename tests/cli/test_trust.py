@@ -124,6 +124,26 @@ def test_what_changed_is_shown(home, repo):
     assert home.run("trust", "--diff").code == 0
 
 
+def test_no_line_of_the_page_is_a_projects(home, repo):
+    """What its files say, in keys, values, complaints and names, begins no line of its own."""
+    repo.add("nice")
+    repo.settings(
+        'nice: {a: "x\\L\\PFORGED 1\\NFORGED 2\\nFORGED 3"}\n'
+        '"bad\\nFORGED 4\\LFORGED 5": 1\n'
+        '"twice\\NFORGED 6": {}\n"twice\\NFORGED 6": {}\n'
+    )
+    (repo.hermes / "extensions" / "b\nFORGED 7.py").touch()
+
+    for argv in (("--diff", "--full"), ()):
+        output = home.run("trust", *argv)
+        assert "FORGED 5" in output.out
+        assert not [line for line in output.out.splitlines() if line.strip().startswith("FORGED")]
+        assert "\u2028" not in output.out
+    for problem in home.run("trust", "--diff", "--json").json["problems"]:
+        assert problem["key"].isprintable()
+        assert problem["message"].isprintable()
+
+
 def test_diff_records_nothing(home, repo):
     """`--diff` and `--digest` write nothing at all."""
     repo.add("rules")

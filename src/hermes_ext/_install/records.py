@@ -169,8 +169,14 @@ class Problem:
         return printable(": ".join(parts) + (f". {self.hint}" if self.hint else ""))
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dict of JSON values with the same keys."""
-        return asdict(self) | {"file": printable(self.file)}
+        """A plain dict of JSON values with the same keys; all text is printable."""
+        return {
+            "file": printable(self.file),
+            "line": self.line,
+            "key": printable(self.key),
+            "message": printable(self.message),
+            "hint": None if self.hint is None else printable(self.hint),
+        }
 
 
 @frozen

@@ -44,13 +44,13 @@ def trust(payload: Mapping[str, Any], page: Page) -> None:
 def what_is_there(payload: Mapping[str, Any], page: Page) -> None:
     """What is to be trusted, and what changed in it."""
     page.line("Project ", (payload["root"], "bold"))
-    page.lines(f"extensions: {', '.join(payload['names']) or 'none'}", indent=4)
+    _line(page, f"extensions: {', '.join(payload['names']) or 'none'}", indent=4)
     page.line(f"digest: {payload['digest']}", indent=4)
     page.blank()
     _files(payload, page)
     _settings(payload, page)
     for place in payload["same_content_at"]:
-        page.lines(f"The very same content is trusted at {place}.")
+        _line(page, f"The very same content is trusted at {place}.")
     if payload["was"] == "changed":
         _since(payload, page)
     elif payload["changes"]:
@@ -69,7 +69,7 @@ def _files(payload: Mapping[str, Any], page: Page) -> None:
     sizes = [decimal(each["size"]) for each in shown]
     width = max(map(len, sizes), default=0)
     for each, size in zip(shown, sizes, strict=True):
-        page.lines(f"{size:>{width}}  {each['path']}", indent=4)
+        _line(page, f"{size:>{width}}  {each['path']}", indent=4)
     _rest(files, shown, page)
     page.blank()
 
@@ -81,10 +81,10 @@ def _settings(payload: Mapping[str, Any], page: Page) -> None:
     for each in shown:
         value = json.dumps(each["value"], ensure_ascii=False, default=str)
         value = value if page.full else _cut(value, _LONGEST_VALUE)
-        page.lines(f"{each['key']}: {value}", indent=4)
+        _line(page, f"{each['key']}: {value}", indent=4)
     _rest(payload["settings"], shown, page)
     for problem in payload["problems"]:
-        page.lines(f"warning: {_told(problem)}", indent=4, style="yellow")
+        _line(page, f"warning: {_told(problem)}", indent=4, style="yellow")
     if payload["settings"] or payload["problems"]:
         page.blank()
 
@@ -153,20 +153,20 @@ def _outcome(payload: Mapping[str, Any], page: Page) -> None:
         told = "Not trusted as it is now." if payload["was"] == "changed" else "Not trusted."
         page.line((told, "yellow"), f" To trust it: {page.prog('trust')} {root}")
     for note in payload["notes"]:
-        page.lines(f"Note: {note}", style="yellow")
+        _line(page, f"Note: {note}", style="yellow")
 
 
 def _all(payload: Mapping[str, Any], page: Page) -> None:
     for entry in payload["projects"]:
         text, style = _STANDINGS[entry["standing"]]
         page.line((entry["root"], "bold"))
-        page.lines(": ".join(filter(None, (text, entry["reason"]))), indent=4, style=style)
+        _line(page, ": ".join(filter(None, (text, entry["reason"]))), indent=4, style=style)
         names = ", ".join(entry["names"]) or "no extension, only settings"
-        page.lines(f"since {_day(entry['since'])}: {names}", indent=4)
+        _line(page, f"since {_day(entry['since'])}: {names}", indent=4)
     if not payload["projects"]:
         page.line("No project is trusted.")
     for pin in payload["pins"]:
-        page.lines(f"$HERMES_EXT_TRUST trusts, wherever it lies: {pin}")
+        _line(page, f"$HERMES_EXT_TRUST trusts, wherever it lies: {pin}")
 
 
 def untrust(payload: Mapping[str, Any], page: Page) -> None:
@@ -175,10 +175,15 @@ def untrust(payload: Mapping[str, Any], page: Page) -> None:
         page.line(("No longer trusted: ", "bold"), payload["root"])
         page.line("A running session keeps to that from its next turn on.")
     else:
-        page.lines(f"{payload['root']} was not trusted; nothing was changed.")
+        _line(page, f"{payload['root']} was not trusted; nothing was changed.")
         page.line(f"What is trusted: {page.prog('trust --list')}")
     for note in payload["notes"]:
-        page.lines(f"Note: {note}", style="yellow")
+        _line(page, f"Note: {note}", style="yellow")
+
+
+def _line(page: Page, text: str, *, indent: int = 0, style: str = "") -> None:
+    """One line, whatever a project has in it: a line of its own would seem to be ours."""
+    page.line((printable(text), style), indent=indent)
 
 
 def _first(items: Sequence[Any], page: Page) -> Sequence[Any]:
