@@ -325,12 +325,67 @@ def test_if_the_projects_own_fails_the_other_stays(place: Place) -> None:
     assert verdict_of(place, stop=True) == "from the guard"
 
 
-def test_a_disabled_name_is_off_in_both_places(place: Place) -> None:
+def test_a_disabled_name_is_off_in_both_places(place: Place, tmp_path: Path) -> None:
+    """And neither is imported."""
+    ran = tmp_path / "ran"
     place.config("  disabled: [rule]\n")
-    place.add("rule", GOOD, to_home=True)
-    place.add("rule")
+    place.add("rule", SENTINEL.format(str(ran)) + GOOD, to_home=True)
+    place.add("rule", SENTINEL.format(str(ran)) + GOOD)
     place.trust()
     assert {each.status for each in loaded(place).records} == {Status.DISABLED}
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\xef\xbb\xbf" + GOOD.encode(),
+        GOOD.replace("\n", "\r\n").encode(),
+        f"# -*- coding: latin-1 -*-\nNAME = 'caf\xe9'\n{GOOD}".encode("latin-1"),
+    ],
+    ids=["byte order mark", "CRLF", "latin-1"],
+)
+def test_sources_in_other_forms_run(place: Place, raw: bytes) -> None:
+    (place.add("rule") / "__init__.py").write_bytes(raw)
+    place.trust()
+    assert verdict_of(place, stop=True) == "from the project"
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("x = 1\nname = 'open\n", "__init__.py:2: SyntaxError"),
+        ("x = 1\n\0", "__init__.py:2: SyntaxError"),
+        ("if 1:\n\tx = 1\n        y = 2\n", "__init__.py:3: TabError"),
+    ],
+)
+def test_a_source_that_does_not_parse_is_told_with_its_line(
+    place: Place, source: str, told: str
+) -> None:
+    place.add("rule", source)
+    place.add("other")
+    place.trust()
+    result = loaded(place)
+    record = rows(result, "rule")[Source.PROJECT]
+    assert record.status is Status.LOAD_ERROR
+    assert told in record.reason
+    assert rows(result, "other")[Source.PROJECT].loaded
+
+
+@pytest.mark.parametrize(
+    "name", ["with-hyphen", "with space", "with.dot", "Großschreibung", "名前", "1st", "class"]
+)
+def test_names_of_all_scripts(place: Place, name: str) -> None:
+    place.add(name, {"__init__.py": "from .part import HERE\n" + GOOD, "part.py": "HERE = 1\n"})
+    place.trust()
+    assert rows(loaded(place), name)[Source.PROJECT].loaded
+
+
+def test_a_single_file_is_an_extension(place: Place) -> None:
+    folder = place.add("other")
+    (folder.parent / "single.py").write_text(GOOD)
+    place.trust()
+    assert rows(loaded(place), "single")[Source.PROJECT].loaded
 
 
 def test_a_required_one_of_a_project_refuses_until_it_is_trusted(place: Place) -> None:
