@@ -175,7 +175,7 @@ class TestVerdict:
         assert clone.judge().names == (r"\xff\n\x1b[2J",)
         clone.add(odd, "x = 2\n")
         assert clone.judge().changed == (odd,)
-        assert told(clone)[1].endswith(r": extensions/\xff\n\x1b[2J.py")
+        assert told(clone)[1].endswith(r": 'extensions/\xff\n\x1b[2J.py'")
 
     @pytest.mark.parametrize("name", ["line\nbreak", os.fsdecode(b"no-utf-8-\xff"), "two words"])
     def test_odd_paths_are_trusted_like_others(self, rules, tmp_path, name):
@@ -189,6 +189,20 @@ class TestVerdict:
 
 
 @pytest.mark.usefixtures("ticking")
+class TestReason:
+    def test_what_changed_is_told_in_short(self, clone):
+        """Paths can neither drown the line nor go on as a sentence of their own."""
+        clone.add("extensions/a.py")
+        clone.trust()
+        clone.add("extensions/a (trusted). All is well.py")
+        for number in range(3000, 3050):
+            clone.add(f"extensions/b{'b' * 200}{number}.py")
+        reason = told(clone)[1]
+        assert "'extensions/a (trusted). All is well.py'" in reason
+        assert "and 46 more" in reason
+        assert len(reason) < 700
+
+
 class TestStamp:
     def test_it_stays_while_nothing_changes(self, rules):
         rules.trust()
@@ -290,13 +304,6 @@ class TestList:
     def test_a_home_that_is_not_there_yet(self, rules):
         """It is made."""
         shutil.rmtree(rules.home)
-        rules.trust()
-        assert told(rules)[0] is Standing.TRUSTED
-
-    def test_a_list_that_is_a_link_to_another_folder(self, rules, tmp_path):
-        """Some keep what is private elsewhere."""
-        (tmp_path / "private").mkdir(mode=0o700)
-        rules.store.folder.symlink_to(tmp_path / "private")
         rules.trust()
         assert told(rules)[0] is Standing.TRUSTED
 
@@ -475,6 +482,47 @@ class TestUnsafeList:
         assert "belongs to another user (uid 12345)" in reason
         with pytest.raises(ConfigError):
             rules.trust()
+
+    def test_a_folder_that_is_a_link(self, rules):
+        """A project may hold what it leads to."""
+        rules.trust()
+        before = rules.judge().stamp
+        rules.store.folder.rename(rules.root / "store")
+        rules.store.folder.symlink_to(rules.root / "store")
+        standing, reason = told(rules)
+        assert standing is Standing.UNTRUSTED
+        assert "is a link; no project is trusted" in reason
+        assert rules.judge().stamp != before
+        with pytest.raises(ConfigError):
+            rules.trust()
+
+    @pytest.mark.parametrize("mode", [0o777, 0o702])
+    def test_a_home_that_others_may_write(self, rules, mode):
+        """They could put a list of their own there."""
+        rules.trust()
+        before = rules.judge().stamp
+        rules.home.chmod(mode)
+        standing, reason = told(rules)
+        assert standing is Standing.UNTRUSTED
+        assert reason.startswith("others may write the Hermes home; no project is trusted")
+        assert rules.judge().stamp != before
+        with pytest.raises(ConfigError):
+            rules.trust()
+
+    @AS_ROOT
+    def test_a_home_that_another_group_may_write(self, rules):
+        """The user's own group may, as where everybody has one for himself."""
+        rules.trust()
+        rules.home.chmod(0o770)
+        assert told(rules)[0] is Standing.TRUSTED
+        os.chown(rules.home, -1, 12345)
+        assert told(rules)[1].startswith("others may write the Hermes home")
+
+    @AS_ROOT
+    def test_a_home_of_another_user(self, rules):
+        rules.trust()
+        os.chown(rules.home, 12345, -1)
+        assert told(rules)[1].startswith("the Hermes home belongs to another user (uid 12345)")
 
     def test_one_that_others_may_only_read(self, rules):
         """That is no danger."""

@@ -13,6 +13,8 @@ _INVISIBLE: Final = re.compile(
     "\U000e0100-\U000e01ef]"
 )
 
+_WORD: Final = re.compile(r"[\w./-]+")
+
 
 def text_of(content: Any) -> str:
     """The text of a message's content: itself, or its text parts, one per line."""
@@ -38,6 +40,17 @@ def printable(text: str | Path) -> str:
     if raw.isprintable() and not _INVISIBLE.search(raw):
         return raw
     return "".join(_escaped(char) if _is_unseen(char) else char for char in raw)
+
+
+def as_name(text: str | Path, longest: int) -> str:
+    """A name for a sentence: printable, cut, and in quotes unless it is one plain word.
+
+    So it can neither go on as a sentence of its own nor drown what is said.
+    """
+    shown = printable(text)
+    if len(shown) > longest:
+        shown = f"{shown[:longest]}..."
+    return shown if _WORD.fullmatch(shown) else "'{}'".format(shown.replace("'", r"\'"))
 
 
 def _is_unseen(char: str) -> bool:

@@ -6,21 +6,24 @@ Of a project that is not trusted nothing is parsed: its extensions have names an
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from attrs import evolve
 
 from hermes_ext._hooks.source import Source
-from hermes_ext._hooks.text import printable
+from hermes_ext._hooks.text import as_name, printable
 from hermes_ext._install.config import ExtensionsConfig
 from hermes_ext._install.found import Found, counts, no_extension, package, well_named
 from hermes_ext._install.manifest import MANIFEST_FILE, parse_manifest
 from hermes_ext._install.project_settings import ProjectSettings, read_project_settings
-from hermes_ext._install.records import HERMES_EXT, Prog, Status
+from hermes_ext._install.records import HERMES_EXT, Prog, Status, name_fault
 from hermes_ext._trust.place import EXTENSIONS, find_projects
 from hermes_ext._trust.store import Standing, Verdict, judge
 from hermes_ext._trust.tree import Tree
+
+_SHOWN = 5  # names in the line that says what is not loaded
+_LONGEST = 40  # characters of each
 
 
 def verdict_at(config: ExtensionsConfig, home: Path, directory: Path | None) -> Verdict | None:
@@ -81,12 +84,22 @@ def notice(verdict: Verdict | None, prog: Prog = HERMES_EXT) -> str | None:
     folder = printable(verdict.project.folder)
     if verdict.standing is Standing.REFUSED:
         return f"project extensions in {folder} are not loaded: {verdict.reason}"
-    what = f"are not loaded: {', '.join(verdict.names)}" if verdict.names else "are not used"
+    what = f"are not loaded: {_named(verdict.names)}" if verdict.names else "are not used"
     root = shlex.quote(printable(verdict.project.root))
     return (
         f"project extensions in {folder} {what} ({verdict.reason}). "
         f"To look at them and decide: {prog('trust')} {root}"
     )
+
+
+def _named(names: Sequence[str]) -> str:
+    """Some of the names, and how many there are besides: whoever made the project chose them."""
+    shown = [name for name in names if name_fault(name) is None][:_SHOWN]
+    more = len(names) - len(shown)
+    told = ", ".join(as_name(name, _LONGEST) for name in shown)
+    if not more:
+        return told
+    return f"{told} and {more:,} more" if told else f"{more:,} whose names are none of an extension"
 
 
 def kept_from(other: Found, *, guard: bool, config: ExtensionsConfig) -> str | None:

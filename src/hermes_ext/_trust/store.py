@@ -30,7 +30,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from attrs import frozen
 
 from hermes_ext._files import locked, remove_leftovers, replace_file
-from hermes_ext._hooks.text import printable
+from hermes_ext._hooks.text import as_name, printable
 from hermes_ext._trust.diff import changed_paths
 from hermes_ext._trust.place import Project, real_path, refusal
 from hermes_ext._trust.tree import KEPT_BYTES, Tree, TreeError, digest_of, read_tree, stamp_of
@@ -42,6 +42,7 @@ _FORMAT: Final = 1
 _FOLDER: Final = "extensions-trust"
 _STORE_BYTES: Final = 16_000_000
 _SHOWN: Final = 5
+_LONGEST: Final = 100  # characters of a path in a reason
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _OURS: Final = re.compile(r"[0-9a-f]{64}\.zip|\.[0-9a-f]{64}\.zip\..*\.tmp")
 _EVIL: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -152,6 +153,7 @@ class TrustStore:
     """
 
     def __init__(self, home: Path) -> None:
+        self._home = home
         self.folder = home / _FOLDER
         self.file = self.folder / "trusted.json"
         self._copies = self.folder / "copies"
@@ -224,11 +226,11 @@ class TrustStore:
 
     def stamp(self) -> Hashable:
         """Tells, without reading, whether the list may have changed."""
-        return tuple(map(_stat_of, (self.folder, self.file)))
+        return tuple(map(_stat_of, (self._home, self.folder, self.file)))
 
     def _read(self) -> bytes | None:
         try:
-            _check_private(self.folder, os.stat(self.folder))
+            self._check_folders()
             return _bounded(self.file, _STORE_BYTES, check=_check_private)
         except FileNotFoundError:
             return None
@@ -241,6 +243,19 @@ class TrustStore:
                 path=self.file,
                 hint="Check its owner and permissions",
             ) from None
+
+    def _check_folders(self) -> None:
+        """The folder must be the user's, and nobody else may put another into its place."""
+        found = os.lstat(self.folder)
+        if stat.S_ISLNK(found.st_mode):
+            raise ConfigError(
+                "the folder of the list of trusted projects is a link; no project is trusted",
+                path=self.folder,
+                hint="Remove the link, and trust your projects again",
+            )
+        _check_private(self.folder, found)
+        home = os.stat(self._home)
+        _check_private(self._home, home, what="the Hermes home", own_group=True)
 
     def _entries_or_anew(self) -> tuple[Entry, ...]:
         try:
@@ -257,7 +272,7 @@ class TrustStore:
         try:
             for folder in (self.folder, self._copies):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _check_private(self.folder, os.stat(self.folder))
+            self._check_folders()
             with locked(self.file):
                 yield
         except OSError as error:
@@ -343,8 +358,8 @@ def _never_trusted(tree: Tree, entries: Iterable[Entry]) -> str:
 
 def _list(paths: tuple[str, ...]) -> str:
     more = len(paths) - _SHOWN
-    shown = ", ".join(map(printable, paths[:_SHOWN]))
-    return f"{shown} and {more} more" if more > 0 else shown
+    shown = ", ".join(as_name(path, _LONGEST) for path in paths[:_SHOWN])
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def _pin_parts() -> list[str]:
@@ -368,17 +383,28 @@ def _entry(told: Any) -> Entry:
     return entry
 
 
-def _check_private(path: Path, found: os.stat_result) -> None:
-    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+def _check_private(
+    path: Path,
+    found: os.stat_result,
+    what: str = "the list of trusted projects",
+    *,
+    own_group: bool = False,
+) -> None:
+    """own_group: the user's own group may write, as where everybody has one for himself."""
+    if os.name != "posix":
+        return
+    if found.st_uid != os.geteuid():
         raise ConfigError(
-            f"the list of trusted projects belongs to another user (uid {found.st_uid});"
-            " no project is trusted",
+            f"{what} belongs to another user (uid {found.st_uid}); no project is trusted",
             path=path,
-            hint="Remove it, and trust your projects again",
+            hint="Use one of your own, or give it to yourself with `chown`"
+            if own_group
+            else "Remove it, and trust your projects again",
         )
-    if os.name == "posix" and found.st_mode & _EVIL:
+    evil = stat.S_IWOTH if own_group and found.st_gid == os.getegid() else _EVIL
+    if found.st_mode & evil:
         raise ConfigError(
-            "others may write the list of trusted projects; no project is trusted",
+            f"others may write {what}; no project is trusted",
             path=path,
             hint="Look at what it lists, then take the right away with `chmod go-w`",
         )
@@ -404,10 +430,10 @@ def _bounded(path: Path, limit: int, check: Any = None) -> bytes:
 
 def _stat_of(path: Path) -> Hashable:
     try:
-        found = os.stat(path)
+        found = os.lstat(path) if path.name == _FOLDER else os.stat(path)
     except OSError as error:
         return error.errno
-    owner = (found.st_dev, found.st_ino, found.st_mode, found.st_uid)
+    owner = (found.st_gid, found.st_dev, found.st_ino, found.st_mode, found.st_uid)
     if stat.S_ISDIR(found.st_mode):
         return owner
     return (*owner, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
