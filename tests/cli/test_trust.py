@@ -15,6 +15,7 @@ from tests.projects import GOOD, GUARD
 from hermes_ext._install.records import Prog
 from hermes_ext._trust.place import Project
 from hermes_ext._trust.store import Standing, TrustStore, judge
+from hermes_ext.cli import _trusting
 from hermes_ext.cli._request import Request
 from hermes_ext.cli._trusting import trust
 
@@ -142,6 +143,39 @@ def test_no_line_of_the_page_is_a_projects(home, repo):
     for problem in home.run("trust", "--diff", "--json").json["problems"]:
         assert problem["key"].isprintable()
         assert problem["message"].isprintable()
+
+
+def test_only_the_expected_digest_is_recorded(home, repo):
+    """With `--expect`, what is not the named content is not trusted, and both digests are told."""
+    repo.add("rules")
+    other = "0" * 64
+
+    output = home.run("trust", "--expect", other)
+    assert output.code == 1
+    assert other in output.err
+    assert as_digest(repo) in output.err
+    assert other in home.run("trust", "--expect", other, "--json").json["error"]
+    assert home.run("trust", "--expect", "abc").code == 2
+    assert standing(home, repo) is Standing.UNTRUSTED
+    assert home.run("trust", "--expect", as_digest(repo).upper()).code == 0
+    assert standing(home, repo) is Standing.TRUSTED
+    assert home.run("trust", "--expect", other).code == 1
+
+
+def test_a_diff_that_takes_too_long_says_so(home, repo, monkeypatch):
+    """Nothing is left out: what stayed is shown as removed and added, unless `--full` is given."""
+    path = repo.add("rules", "a = 1\nsame = 1\nb = 1\n")
+    home.run("trust")
+    (path / "__init__.py").write_text("a = 2\nsame = 1\nb = 2\n")
+    monkeypatch.setattr(_trusting, "_DIFF_SECONDS", -1.0)
+
+    hurried, full = home.run("trust", "--diff"), home.run("trust", "--diff", "--full")
+
+    assert "-same = 1" in hurried.out
+    assert "+same = 1" in hurried.out
+    assert "--full takes the time" in hurried.out
+    assert " same = 1" in full.out.splitlines()
+    assert "--full takes the time" not in full.out
 
 
 def test_diff_records_nothing(home, repo):

@@ -172,7 +172,7 @@ def test_a_diff_applied_to_the_old_is_the_new(old, new, limit):
     """Whether the best match was searched for or not."""
     before, diff._MATCHED_LINES = diff._MATCHED_LINES, limit
     try:
-        shown = lines_of(diff._diff("x", f"{old}\n".encode(), f"{new}\n".encode()))
+        shown = lines_of(diff._diff("x", f"{old}\n".encode(), f"{new}\n".encode(), matched=True))
     finally:
         diff._MATCHED_LINES = before
     assert applied(old.split("\n"), shown) == new.split("\n")

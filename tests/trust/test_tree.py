@@ -355,9 +355,30 @@ class TestLimits:
             (clone.extensions / "a" / str(number)).mkdir(parents=True)
         assert "most is in extensions/a" in str(refusal(clone))
 
+    def test_too_many_links(self, clone, monkeypatch):
+        """Each has to be followed; nothing is read before they are counted."""
+        monkeypatch.setattr(walk, "MAX_LINKS", 10)
+        clone.add("extensions/a.py")
+        for number in range(11):
+            (clone.extensions / f"l{number:02}").symlink_to("a.py")
+        assert "holds more than 10 links, which is the limit" in str(refusal(clone))
+        (clone.extensions / "l00").unlink()
+        assert len(clone.tree().files) == 11
+
+    def test_paths_that_are_too_long_together(self, clone, monkeypatch):
+        """By links one may be longer than any on the disk."""
+        monkeypatch.setattr(walk, "MAX_CHARACTERS", 500)
+        clone.add(f"extensions/{'d' * 200}/b.py")
+        assert len(clone.tree().files) == 1
+        clone.add(f"extensions/{'d' * 200}/c.py")
+        told = str(refusal(clone))
+        assert "holds more than 500 characters in its paths, which is the limit" in told
+        assert "most is in extensions/ddd" in told
+
     def test_the_limits(self):
         """As they are documented."""
         assert (walk.MAX_FILES, walk.MAX_BYTES, walk.MAX_DEPTH) == (5_000, 64_000_000, 32)
+        assert walk.MAX_LINKS == 1_000
         assert (walk.MAX_SECONDS, tree_module.KEPT_BYTES) == (10, 5_000_000)
 
     def test_too_many_bytes(self, clone):

@@ -49,7 +49,7 @@ def as_name(text: str | Path, longest: int) -> str:
     """
     shown = printable(text)
     if len(shown) > longest:
-        shown = f"{shown[:longest]}..."
+        shown = f"{shown[: longest - 3]}..."
     return shown if _WORD.fullmatch(shown) else "'{}'".format(shown.replace("'", r"\'"))
 
 

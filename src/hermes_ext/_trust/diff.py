@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
@@ -26,27 +28,39 @@ class FileChange:
     """One file that differs.
 
     path: below `.hermes`, with `/`, as it is named on the disk. diff: a unified diff, printable
-    but for its line ends and tabs; None where the content is binary or was not kept.
+    but for its line ends and tabs; None where the content is binary or was not kept. matched:
+    whether there was time to find the lines that stayed.
     """
 
     path: str
     kind: _Kind
     diff: str | None
+    matched: bool = True
 
 
-def changes(old: Mapping[str, bytes] | None, new: Tree) -> tuple[FileChange, ...]:
+def changes(
+    old: Mapping[str, bytes] | None, new: Tree, *, seconds: float = math.inf
+) -> tuple[FileChange, ...]:
     """What differs between a kept copy and a tree, by path.
 
     Args:
         old: the copy; None where there is none: every file then counts as added, without a diff.
             `{}` has each shown in full.
         new: the tree as it is now.
+        seconds: after them, what differs in a file is shown as removed and added, as a whole.
     """
+    deadline = time.monotonic() + seconds
     if old is None:
         return tuple(FileChange(path, "added", None) for path in sorted(new.files))
     return tuple(
-        FileChange(path, kind, _diff(path, old.get(path, b""), _now(new, path)))
+        FileChange(
+            path,
+            kind,
+            _diff(path, old.get(path, b""), _now(new, path), matched=matched),
+            matched=matched or kind != "changed",
+        )
         for path, kind in _kinds(old, new)
+        for matched in (time.monotonic() < deadline,)
     )
 
 
@@ -74,13 +88,13 @@ def _now(tree: Tree, path: str) -> bytes | None:
         return None
 
 
-def _diff(path: str, old: bytes, new: bytes | None) -> str | None:
+def _diff(path: str, old: bytes, new: bytes | None, *, matched: bool) -> str | None:
     # By NUL bytes git tells binaries too, and Python runs nothing that has them.
     if new is None or b"\0" in old or b"\0" in new:
         return None
     before, after = _lines(old), _lines(new)
     lines = [f"--- trusted/{printable(path)}", f"+++ now/{printable(path)}"]
-    for group in _Matcher(before, after).get_grouped_opcodes(_CONTEXT):
+    for group in _Matcher(before, after, matched).get_grouped_opcodes(_CONTEXT):
         lines += _hunk(before, after, group)
     return "".join(f"{line}\n" for line in lines)
 
@@ -94,9 +108,9 @@ def _lines(raw: bytes) -> list[bytes]:
 class _Matcher(difflib.SequenceMatcher[bytes]):
     """Takes equal lines at both ends for granted, and does not search long texts for matches."""
 
-    def __init__(self, old: list[bytes], new: list[bytes]) -> None:
+    def __init__(self, old: list[bytes], new: list[bytes], searches: bool) -> None:
         super().__init__(None, [], [])
-        self._old, self._new = old, new
+        self._old, self._new, self._searches = old, new, searches
 
     def get_opcodes(self) -> list[_Opcode]:
         one, two = self._old, self._new
@@ -105,7 +119,7 @@ class _Matcher(difflib.SequenceMatcher[bytes]):
         tail = min(_equal(zip(reversed(one), reversed(two), strict=False)), most - head)
         end_one, end_two = len(one) - tail, len(two) - tail
         middle: list[_Opcode] = [("replace", head, end_one, head, end_two)]
-        if end_one + end_two - 2 * head <= _MATCHED_LINES:
+        if self._searches and end_one + end_two - 2 * head <= _MATCHED_LINES:
             matcher = difflib.SequenceMatcher(None, one[head:end_one], two[head:end_two])
             middle = [
                 (tag, i + head, j + head, k + head, m + head)

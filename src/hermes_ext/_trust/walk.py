@@ -28,6 +28,8 @@ Stamp: TypeAlias = int
 
 MAX_FILES: Final = 5_000
 MAX_ENTRIES: Final = 10_000  # with folders and bytecode
+MAX_LINKS: Final = 1_000  # each is followed at every turn, part by part
+MAX_CHARACTERS: Final = 2_000_000  # of all paths; by links one may be longer than any on the disk
 MAX_BYTES: Final = 64_000_000
 MAX_DEPTH: Final = 32
 MAX_SECONDS: Final = 10.0
@@ -102,6 +104,8 @@ class Walk:
     newest: int = 0
     _seen: list[tuple[object, ...]] = field(factory=list)
     _entries: int = 0
+    _characters: int = 0
+    _links: Counter[str] = field(factory=Counter)
     _by_folder: Counter[str] = field(factory=Counter)
     _targets: dict[tuple[str, ...], tuple[str, ...]] = field(factory=dict)
     _base: tuple[str, ...] = ()
@@ -206,6 +210,10 @@ class Walk:
         self, parent: int, place: Place, found: os.stat_result, above: tuple[object, ...]
     ) -> None:
         self.check_time()
+        self._characters += len(place.shown)
+        if self._characters > MAX_CHARACTERS:
+            folders = ((f"{folder}/", n) for folder, n in self._by_folder.items())
+            raise self.too_big(folders, f"{MAX_CHARACTERS:,} characters in its paths")
         self._note(place, found)
         kind = stat.S_IFMT(found.st_mode)
         if kind == stat.S_IFLNK:
@@ -264,6 +272,9 @@ class Walk:
         return sorted(names)
 
     def _link(self, place: Place, above: tuple[object, ...]) -> None:
+        self._links[f"{place.shown.rpartition('/')[0]}/"] += 1
+        if self._links.total() > MAX_LINKS:
+            raise self.too_big(self._links.items(), f"{MAX_LINKS:,} links")
         parts = self._targets.get(place.parts)
         if parts is None:
             with self.told(place.shown):

@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -206,6 +207,10 @@ def _add_trust(commands: Any, common: _Parser) -> None:
         "--full", action="store_true", dest="ext_full",
         help="cut nothing; of a project that was never trusted, show all files",
     )  # fmt: skip
+    command.add_argument(
+        "--expect", metavar="DIGEST", type=_digest, dest="ext_expect",
+        help="record it only if this is its digest",
+    )  # fmt: skip
     only = command.add_mutually_exclusive_group()
     for look, told in (
         ("diff", "only show it; exit code 0 if it is trusted as it is, else 1"),
@@ -263,6 +268,14 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _digest(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", text.strip().lower()):
+        raise argparse.ArgumentTypeError(
+            f'"{printable(text)}" is no digest, which has 64 hex digits'
+        )
+    return text.strip().lower()
+
+
 def _home(args: argparse.Namespace) -> Path:
     home: Path | None = args.ext_home
     return home.expanduser().absolute() if home else hermes_home()
@@ -286,6 +299,7 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         look=getattr(args, "ext_look", None),
         full=getattr(args, "ext_full", False),
         ask=_question(args, prog),
+        expect=getattr(args, "ext_expect", None),
         unseen=len(_terminals()) > 1 and not getattr(args, "ext_yes", True),
     )
 

@@ -30,7 +30,8 @@ class Request:
     live: the runtime of this process, if what it has loaded is to be shown. path: as it was typed,
     None where it was left out. look: only this of `trust`, and nothing is recorded. full: nothing
     is cut. ask: shows the person what is to be trusted and asks; None where nobody is to be asked.
-    unseen: a person is there who has seen nothing yet and cannot be asked.
+    expect: the only digest that may be trusted, None for any. unseen: a person is there
+    who has seen nothing yet and cannot be asked.
     """
 
     home: Path
@@ -47,6 +48,7 @@ class Request:
     full: bool = False
     ask: Callable[[Mapping[str, Any]], bool] | None = None
     unseen: bool = False
+    expect: str | None = None
 
     def directory(self) -> Path:
         """The folder that is meant: the one that was named, else the working directory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +28,11 @@ _HAS = (
     " Hermes home are none"
 )
 
+_DIFF_SECONDS = 5.0
+_HURRIED = (
+    f"to compare all files takes longer than {_DIFF_SECONDS:g} s: in some, lines that stayed are"
+    " shown as removed and added; --full takes the time"
+)
 _UNSEEN = (
     "nothing was recorded: a person is asked only where input and output are both a terminal."
     " Run it in a terminal without a pipe, or add --yes"
@@ -40,6 +46,12 @@ def trust(request: Request) -> Result:
     config = read_config(request.home)
     project = _project(request, config)
     tree = _read(project)
+    if request.expect not in (None, tree.digest):
+        raise HermesExtError(
+            f"nothing was recorded: the digest is {tree.digest}, not {request.expect} as expected",
+            path=project.folder,
+            hint=f"Look at it: {request.prog('trust --diff')} {_quoted(project.root)}",
+        )
     if request.look == "digest":
         return Result(0, {"root": printable(project.root), "digest": tree.digest})
     store = TrustStore(request.home)
@@ -174,6 +186,9 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
     same = entry is not None and entry.digest == tree.digest
     pinned = tree.digest in pins()
     settings = _settings(project, tree)
+    found = _changes(request, store, None if same else entry, tree)
+    if found is not None and not all(change.matched for change in found):
+        notes.append(_HURRIED)
     return {
         "root": printable(project.root),
         "folder": printable(project.folder),
@@ -192,7 +207,7 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         "size": sum(file.size for file in tree.files.values()),
         "settings": [*_leaves(settings)],
         "problems": [problem.to_json() for problem in settings.problems],
-        "changes": _changes(request, store, None if same else entry, tree),
+        "changes": None if found is None else [*map(_change, found)],
         "same_content_at": [
             printable(each.path)
             for each in entries
@@ -210,12 +225,13 @@ def _was(entry: Entry | None, same: bool) -> Standing:
 
 def _changes(
     request: Request, store: TrustStore, entry: Entry | None, tree: Tree
-) -> list[dict[str, Any]] | None:
+) -> tuple[FileChange, ...] | None:
     """What differs from what was trusted; None where that is not known, or nothing was."""
     if entry is not None:
         kept = store.copy(entry.digest)
-        return None if kept is None else [*map(_change, changes(kept, tree))]
-    return [*map(_change, changes({}, tree))] if request.full else None
+        seconds = math.inf if request.full else _DIFF_SECONDS
+        return None if kept is None else changes(kept, tree, seconds=seconds)
+    return changes({}, tree) if request.full else None
 
 
 def _change(change: FileChange) -> dict[str, Any]:
