@@ -464,6 +464,30 @@ def test_a_list_that_others_may_write_is_refused(home, repo):
     assert "chmod go-w" in output.json["hint"]
 
 
+def test_a_home_that_others_may_write_is_told(home, repo):
+    """`trust` and `list` say why nothing is trusted."""
+    repo.add("rules")
+    home.run("trust")
+    home.path.chmod(0o777)
+
+    told = "others may write the Hermes home; no project is trusted"
+    assert told in home.run("trust").err
+    assert told in home.run("list").out
+
+
+def test_a_doctor_tells_of_a_list_behind_a_link(home, repo):
+    """What a project may have put there trusts nothing, and `doctor` says so."""
+    repo.add("rules")
+    home.run("trust")
+    folder = TrustStore(home.path).folder
+    folder.rename(repo.root / "store")
+    folder.symlink_to(repo.root / "store")
+
+    findings = home.run("doctor", "--json").json["findings"]
+    (told,) = [each["message"] for each in findings if each["code"] == "trust-store"]
+    assert "is a link; no project is trusted" in told
+
+
 def test_what_still_stands_in_the_way_is_told(home, repo):
     """After trusting, what is off, or may not take another's place, is said at once."""
     home.add("kept", GUARD)
