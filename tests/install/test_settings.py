@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import pytest
@@ -179,6 +179,50 @@ def test_a_fault_that_is_nobodys_value_is_told_at_the_projects_section(tmp_path)
     result = merged(tmp_path, "a: 1", "b: 2", schema=schema, guard=False)
     assert result.values == {"a": 1}
     assert lines(result.warnings)[0].startswith("project:2: My-Guard: ")
+
+
+class Odd(Protocol):
+    word: str
+
+
+@attrs.frozen
+class Settings:
+    odd: Odd | None = None
+    made: int = attrs.field(factory=lambda: 1 // 0)
+
+
+UNCHECKABLE = "config: {properties: {step: {type: number, multipleOf: 0.5}}}\n"
+
+
+def test_a_value_that_the_check_raises_of_is_a_wrong_value(tmp_path):
+    """Of a project it is left out; of the user it is told where it stands."""
+    result = merged(tmp_path, "step: 1.5", "step: .inf", schema=UNCHECKABLE, guard=False)
+    assert (result.values, result.problems) == ({"step": 1.5}, ())
+    assert lines(result.warnings)[0].startswith(
+        "project:2: My-Guard.step: cannot be checked: OverflowError: "
+    )
+    result = merged(tmp_path, "step: .inf", schema=UNCHECKABLE, guard=False)
+    assert str(result.problems[0]).startswith(
+        f"{tmp_path / 'config.yaml'}:4: extensions.my_guard.step: cannot be checked: "
+    )
+
+
+def test_a_schema_that_the_check_raises_of_is_the_manifests_fault(tmp_path):
+    """Also where no value is written that it could be blamed on."""
+    schema = "config: {properties: {step: {multipleOf: 0.5, default: .inf}}}\n"
+    result = merged(tmp_path, schema=schema, guard=False)
+    assert [each.file.name for each in result.problems] == ["extension.yaml"]
+
+
+def test_what_a_class_raises_of_is_a_wrong_value(tmp_path):
+    """An annotation that no value can be checked against, a default that cannot be made."""
+
+    value, result = typed_settings(Settings, merged(tmp_path, "made: 1", "odd: x", guard=False))
+    assert value == Settings(None, 1)
+    assert lines(result.warnings)[0].startswith("project:2: My-Guard.odd: cannot be checked: Type")
+    value, result = typed_settings(Settings, merged(tmp_path))
+    assert value is None
+    assert "ZeroDivisionError" in str(result.problems[0])
 
 
 def test_what_the_user_has_wrong_stays_the_users_fault(tmp_path):

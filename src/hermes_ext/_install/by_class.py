@@ -5,6 +5,7 @@ Its fields are the keys, checked against their annotations.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import inspect
 import os
@@ -52,10 +53,12 @@ def class_defaults(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(given[key], dict) and inspect.isclass(below) and attrs.has(below):
                 filled[key] = class_defaults(below, given[key])
         elif each.init and default is not attrs.NOTHING:
-            if not isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a function to mypy
-                filled[key] = _plain(default)
-            elif not default.takes_self:
-                filled[key] = _plain(default.factory())
+            # What a factory raises, it raises again where an instance is made, and that is told.
+            with contextlib.suppress(Exception):
+                if not isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a function to mypy
+                    filled[key] = _plain(default)
+                elif not default.takes_self:
+                    filled[key] = _plain(default.factory())
     return filled
 
 
@@ -86,7 +89,7 @@ def instance(cls: type, raw: Any, path: Place = ()) -> Any:
             raise Wrong(path, f"the setting {key!r} is missing")
     hints = _hints(cls)
     values = {
-        key: _typed(value, hints.get(fields[key].name, Any), (*path, key))
+        key: _checked(value, hints.get(fields[key].name, Any), (*path, key))
         for key, value in raw.items()
     }
     try:
@@ -105,6 +108,16 @@ def _hints(cls: type) -> Mapping[str, Any]:
 def _first_argument(error: Exception) -> str:
     # attrs' validators put the attribute, the options and the value behind the message.
     return str(error.args[0]) if error.args else str(error)
+
+
+def _checked(value: Any, hint: Any, path: Place) -> Any:
+    try:
+        return _typed(value, hint, path)
+    except Wrong:
+        raise
+    except Exception as error:  # a number that is too large, an annotation that checks nothing
+        told = f"{type(error).__name__}: {cut(_first_argument(error))}"
+        raise Wrong(path, f"cannot be checked: {told}") from error
 
 
 def _typed(value: Any, hint: Any, path: Place) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from hermes_ext._install.manifest import Manifest
@@ -16,6 +17,8 @@ from hermes_ext._install.setting_words import cut, near, quotes_hint, shown, ste
 
 Place = tuple[str | int, ...]
 Tell = Callable[[Place, str, str | None], Problem]
+
+_TOLD = 50  # problems of one extension; nobody reads more
 
 
 def schema_fault(manifest: Manifest) -> Problem | None:
@@ -33,6 +36,8 @@ def schema_fault(manifest: Manifest) -> Problem | None:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
         return _at(manifest, tuple(error.path), told + _in_words(error))
+    except Exception as error:  # noqa: BLE001 - of numbers that are none, of too many levels
+        return _at(manifest, (), told + _raised(error))
     return None
 
 
@@ -58,15 +63,41 @@ def schema_faults(
     validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
     try:
         errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
+        problems = (each for error in errors for each in _problems(error, tell))
+        return tuple(
+            _of_default(problem, path, written, manifest) or problem
+            for path, problem in islice(problems, _TOLD)
+        )
     except Unresolvable as error:
         return (_at(manifest, (), f"refers to {error.ref!r}, which is nowhere"),)
     except RecursionError:
         return (_at(manifest, (), "refers to itself without an end"),)
-    return tuple(
-        _of_default(problem, path, written, manifest) or problem
-        for error in errors
-        for path, problem in _problems(error, tell)
-    )
+    except Exception as error:  # noqa: BLE001 - the checks of infinite numbers raise, and others
+        return (_unchecked(error, validator, written, manifest, tell),)
+
+
+def _unchecked(
+    error: Exception, validator: Any, written: Mapping[str, Any], manifest: Manifest, tell: Tell
+) -> Problem:
+    """That a check raised, told at the value that it raised of; else it is the manifest's fault."""
+    if not _raises(validator, schema_defaults(validator.schema, {})):
+        for key, value in written.items():
+            if _raises(validator, {key: value}):
+                return tell((key,), f"cannot be checked: {_raised(error)}", None)
+    return _at(manifest, (), f"cannot check the settings: {_raised(error)}")
+
+
+def _raises(validator: Any, value: Any) -> bool:
+    try:
+        for _ in validator.iter_errors(value):
+            pass
+    except Exception:  # noqa: BLE001 - whatever it is
+        return True
+    return False
+
+
+def _raised(error: Exception) -> str:
+    return cut(f"{type(error).__name__}: {error}")
 
 
 def schema_defaults(schema: Any, value: Any) -> Any:
