@@ -15,6 +15,7 @@ from hermes_ext._install.manifest import (
     incompatibility,
     installed_version,
     name_differs,
+    parse_manifest,
     read_manifest,
 )
 
@@ -201,3 +202,10 @@ def test_the_folder_names_the_extension(tmp_path):
     told = name_differs(read, "other")
     assert told is not None
     assert ":2: name: says 'ping-island'; the folder's name counts: 'other'" in told
+
+
+def test_a_manifest_is_no_huge_file(tmp_path):
+    """It is refused before it is parsed, from the disk and from a project's verified files."""
+    text = "name: x\n#" + "x" * 250_000
+    for read in (manifest(tmp_path, text), parse_manifest(tmp_path / "f", text.encode())):
+        assert [each.message for each in read.problems] == ["is larger than 250,000 bytes"]

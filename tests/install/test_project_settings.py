@@ -129,3 +129,15 @@ def test_names_of_nothing():
     ending = "is the name of no extension that is installed or in this project; ignored"
     assert str(first) == f'{FILE}:1: workflow-gaurd: {ending}. Did you mean "workflow-guard"?'
     assert str(second) == f"{FILE}:3: zebra: {ending}"
+
+
+def test_a_file_of_very_many_names_and_values_is_read():
+    """What it takes grows with the file, not with its square; all of it together has a limit."""
+    names = "".join(f"n{index}: {{}}\n" for index in range(15_000))
+    settings = read(names)
+    assert settings.written("N14999") == "n14999"
+    assert len(settings.unknown(["n0"])) == 14_999
+    items = ", ".join(["1"] * 20_000)
+    aliases = "".join(f"n{index}: {{v: *b}}\n" for index in range(5_000))
+    settings = read(f"base: {{v: &b [{items}]}}\n{aliases}")
+    assert "stands for more than 100,000 values" in str(settings.problems[0])

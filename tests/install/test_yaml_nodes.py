@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from hermes_ext._install.yaml_nodes import Unreadable, parse_document, plain, repeated_keys
+from hermes_ext._install.yaml_nodes import (
+    Unreadable,
+    line_of,
+    node_at,
+    parse_document,
+    plain,
+    repeated_keys,
+)
 
 FILE = Path("some.yaml")
 
@@ -101,3 +108,25 @@ def test_a_merged_key_is_not_given_twice():
 def test_what_cannot_be_read(text, expected):
     """It is told in one line with its place: bombs, slips, tags that make objects."""
     assert expected in fault_of(text)
+
+
+def test_merging_has_an_end():
+    """A mapping that is merged into hundreds of others is refused before it is."""
+    base = ", ".join(f"k{index}: " for index in range(20_000))
+    merges = ", ".join(["{<<: *b}"] * 400)
+    assert "`<<` stands for more than 100,000 values" in fault_of(
+        f"x: &b {{{base}}}\ny: [{merges}]\n"
+    )
+    empty = ", ".join(["{}"] * 1_000)
+    merges = ", ".join(["{<<: *b}"] * 1_000)
+    assert "`<<` stands for more than" in fault_of(f"x: &b [{empty}]\ny: [{merges}]\n")
+
+
+def test_a_node_looks_through_its_keys_once():
+    """Each of thousands of keys has its line, the last of repeated ones."""
+    text = "a: 0\n" + "".join(f"k{index}: {index}\n" for index in range(30_000)) + "a: 1\n"
+    root = parse_document(Path("f"), text.encode()).root
+    lines = [line_of(node_at(root, [f"k{index}"])) for index in range(30_000)]
+    assert lines == [*range(2, 30_002)]
+    assert line_of(node_at(root, ["a"])) == 30_002
+    assert line_of(node_at(root, ["missing"])) == 1

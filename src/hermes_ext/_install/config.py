@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
@@ -109,6 +109,12 @@ class ExtensionsConfig:
     problems: tuple[Problem, ...] = ()
     readable: bool = True
     _section: Node | None = field(default=None, repr=False, eq=False)
+    _spelled: Mapping[str, str] = field(
+        default=Factory(lambda self: spellings(self.settings), takes_self=True),
+        init=False,
+        repr=False,
+        eq=False,
+    )
 
     def is_on(self, name: str) -> bool:
         """Whether `on` names it."""
@@ -154,8 +160,7 @@ class ExtensionsConfig:
 
     def written(self, name: str) -> str | None:
         """How the section spells the key of this extension's settings, or None."""
-        canonical = canonical_name(name)
-        return next((key for key in self.settings if canonical_name(key) == canonical), None)
+        return self._spelled.get(canonical_name(name))
 
     def line_of(self, *path: str | int) -> int | None:
         """The line of the value at this path below `extensions`, or of what holds it."""
@@ -219,7 +224,7 @@ class _Reading:
         self.home = home
         self.problems: list[Problem] = []
         self.values: dict[str, Any] = {"global_dir": home / "extensions"}
-        self.settings: dict[str, Any] = {}
+        self.settings = SettingsByName()
 
     def config(self, root: Node | None) -> ExtensionsConfig:
         section = self._section(root)
@@ -231,7 +236,7 @@ class _Reading:
         return ExtensionsConfig(
             self.file,
             **self.values,
-            settings=MappingProxyType(self.settings),
+            settings=MappingProxyType(self.settings.written),
             problems=tuple(self.problems),
             section=section,
         )
@@ -440,7 +445,7 @@ class _Reading:
         return None
 
     def _settings(self, key: str, key_node: Node, value: Node) -> None:
-        add_settings(self.settings, key, key_node, value, self.problem)
+        self.settings.add(key, key_node, value, self.problem)
 
 
 class Tell(Protocol):
@@ -451,30 +456,44 @@ class Tell(Protocol):
     ) -> None: ...
 
 
-def add_settings(
-    settings: dict[str, Any], key: str, key_node: Node, value: Node, tell: Tell
-) -> None:
-    """Put what stands under the name of an extension into `settings`, or tell why not."""
-    fault = name_fault(key) if isinstance(key_node, ScalarNode) else "it is no text"
-    if canonical_name(key) in _RESERVED:
-        told = "is not how this key is written; not used"
-        tell(key_node, key, told, f"Write `{_RESERVED[canonical_name(key)]}`")
-        return
-    if fault:
-        tell(key_node, key, f"is no key and no name of an extension: {fault}")
-        return
-    for old in [old for old in settings if canonical_name(old) == canonical_name(key)]:
-        if old != key:
-            tell(key_node, key, f"the same extension as `{old}`; the last one counts")
-        del settings[old]
-    try:
-        settings[key] = plain(value)
-    except Unreadable as error:
-        line = error.line or line_of(value)
-        told = f"cannot be read: {error}"
-        tell(line, key, told)
-        # Of no shape that settings can have, so that the extension is refused, not run bare.
-        settings[key] = Unreadable(told, line)
+def spellings(names: Iterable[str]) -> Mapping[str, str]:
+    """By canonical name, how each is written."""
+    return {canonical_name(name): name for name in names}
+
+
+class SettingsByName:
+    """The settings of extensions as they are read; of two spellings of a name the last counts."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, Any] = {}
+        self._spelled: dict[str, str] = {}
+        self._count = [0]
+
+    def add(self, key: str, key_node: Node, value: Node, tell: Tell) -> None:
+        """Take what stands under the name of an extension, or tell why not."""
+        canonical = canonical_name(key)
+        fault = name_fault(key) if isinstance(key_node, ScalarNode) else "it is no text"
+        if canonical in _RESERVED:
+            told = "is not how this key is written; not used"
+            tell(key_node, key, told, f"Write `{_RESERVED[canonical]}`")
+            return
+        if fault:
+            tell(key_node, key, f"is no key and no name of an extension: {fault}")
+            return
+        old = self._spelled.get(canonical)
+        if old is not None:
+            if old != key:
+                tell(key_node, key, f"the same extension as `{old}`; the last one counts")
+            del self.written[old]
+        self._spelled[canonical] = key
+        try:
+            self.written[key] = plain(value, self._count)
+        except Unreadable as error:
+            line = error.line or line_of(value)
+            told = f"cannot be read: {error}"
+            tell(line, key, told)
+            # Of no shape that settings can have, so that the extension is refused, not run bare.
+            self.written[key] = Unreadable(told, line)
 
 
 def _names(written: tuple[str, ...], name: str) -> bool:

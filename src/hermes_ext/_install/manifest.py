@@ -15,6 +15,7 @@ from hermes_ext.__about__ import __version__
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.records import Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
+    SETTINGS_BYTES,
     Document,
     Unreadable,
     described,
@@ -77,13 +78,13 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of an extension's folder, None without one. Raises nothing about its content."""
     file = folder / MANIFEST_FILE
-    document = read_document(file)
+    document = read_document(file, SETTINGS_BYTES)
     return _manifest(document) if document.exists else None
 
 
 def parse_manifest(file: Path, raw: bytes) -> Manifest:
     """The same of bytes that were read before; `file` is only what problems name."""
-    return _manifest(parse_document(file, raw))
+    return _manifest(parse_document(file, raw, SETTINGS_BYTES))
 
 
 def _manifest(document: Document) -> Manifest:

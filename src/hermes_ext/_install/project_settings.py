@@ -15,9 +15,10 @@ from typing import Any
 from attrs import Factory, field, frozen
 from yaml.nodes import MappingNode, Node
 
-from hermes_ext._install.config import add_settings
+from hermes_ext._install.config import SettingsByName, spellings
 from hermes_ext._install.records import RESERVED_KEYS, Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
+    SETTINGS_BYTES,
     described,
     is_null,
     items_of,
@@ -27,7 +28,7 @@ from hermes_ext._install.yaml_nodes import (
     repeated_keys,
 )
 
-_LARGEST = 250_000  # bytes; people write settings, and parsing takes time
+_HINTED = 20  # looking for what was meant takes time; nobody reads more
 
 
 @frozen
@@ -44,6 +45,12 @@ class ProjectSettings:
     problems: tuple[Problem, ...] = ()
     readable: bool = True
     _root: Node | None = field(default=None, repr=False, eq=False)
+    _spelled: Mapping[str, str] = field(
+        default=Factory(lambda self: spellings(self.settings), takes_self=True),
+        init=False,
+        repr=False,
+        eq=False,
+    )
 
     def settings_of(self, name: str) -> Any:
         """The settings of this extension as written, None where there are none."""
@@ -51,8 +58,7 @@ class ProjectSettings:
 
     def written(self, name: str) -> str | None:
         """How the file spells the name of this extension, or None."""
-        canonical = canonical_name(name)
-        return next((key for key in self.settings if canonical_name(key) == canonical), None)
+        return self._spelled.get(canonical_name(name))
 
     def line_of(self, *path: str | int) -> int | None:
         """The line of the value at this path, or of what holds it."""
@@ -63,10 +69,16 @@ class ProjectSettings:
         names = tuple(names)
         known = {canonical_name(name) for name in names}
         told = "is the name of no extension that is installed or in this project; ignored"
+        strange = [name for name in self.settings if canonical_name(name) not in known]
         return tuple(
-            Problem(self.file, self.line_of(name), name, told, did_you_mean(name, names))
-            for name in self.settings
-            if canonical_name(name) not in known
+            Problem(
+                self.file,
+                self.line_of(name),
+                name,
+                told,
+                did_you_mean(name, names) if index < _HINTED else None,
+            )
+            for index, name in enumerate(strange)
         )
 
 
@@ -74,8 +86,8 @@ def read_project_settings(file: Path, raw: bytes | None) -> ProjectSettings:
     """Read what the verified tree holds of the file; `raw` is None where it has none."""
     if raw is None:
         return ProjectSettings(file)
-    if len(raw) > _LARGEST:
-        told = f"is larger than {_LARGEST:,} bytes, which no settings are; ignored"
+    if len(raw) > SETTINGS_BYTES:
+        told = f"is larger than {SETTINGS_BYTES:,} bytes, which no settings are; ignored"
         return _unreadable(Problem(file, None, "", told))
     document = parse_document(file, raw)
     root = document.root
@@ -94,7 +106,7 @@ def _unreadable(problem: Problem) -> ProjectSettings:
 
 
 def _read(file: Path, root: MappingNode) -> ProjectSettings:
-    settings: dict[str, Any] = {}
+    settings = SettingsByName()
     problems = [
         Problem(file, line, path, f"given twice (first in line {first}); the last one counts")
         for path, line, first in repeated_keys(root, "")
@@ -109,8 +121,8 @@ def _read(file: Path, root: MappingNode) -> ProjectSettings:
         if reserved:
             tell(key_node, key, *reserved)
         else:
-            add_settings(settings, key, key_node, value, tell)
-    return ProjectSettings(file, MappingProxyType(settings), tuple(problems), root=root)
+            settings.add(key, key_node, value, tell)
+    return ProjectSettings(file, MappingProxyType(settings.written), tuple(problems), root=root)
 
 
 def _reserved(key: str) -> tuple[str, str] | None:

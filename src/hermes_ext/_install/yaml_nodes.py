@@ -19,8 +19,9 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONSTRUCTOR: Any = yaml.constructor.SafeConstructor  # typed in some versions and not in others
 _DEPTH = 100  # settings need a handful of levels, and Python's stack ends at some hundreds
 _DEEP = 200
-_MANY = 100_000  # values that one section may stand for; aliases of aliases make millions of a few
+_MANY = 100_000  # values that a file's settings may stand for; aliases make millions of a few
 _DIGITS = 100
+SETTINGS_BYTES = 250_000  # people write settings and manifests, and parsing takes time
 _DEEP_LINE = re.compile(rf"^[ \t?:-]{{{_DEEP}}}", re.MULTILINE)
 _BRACKETS = re.compile(r"[][{}]")
 _TAG = "tag:yaml.org,2002:"
@@ -45,19 +46,27 @@ class Document:
     exists: bool = True
 
 
-def read_document(file: Path) -> Document:
-    """Read UTF-8 (with or without a byte order mark, any line ends) whatever the locale is."""
+def read_document(file: Path, largest: int = -1) -> Document:
+    """Read UTF-8 (with or without a byte order mark, any line ends) whatever the locale is.
+
+    largest: of what has more bytes only a fault is told.
+    """
     try:
-        raw = file.read_bytes()
+        with file.open("rb") as stream:
+            raw = stream.read(largest + 1 if largest >= 0 else -1)
     except FileNotFoundError:
         return Document(file, exists=False)
     except OSError as error:
         return _faulty(file, None, f"cannot be read: {error.strerror or error}")
-    return parse_document(file, raw)
+    return parse_document(file, raw, largest)
 
 
-def parse_document(file: Path, raw: bytes) -> Document:
+def parse_document(file: Path, raw: bytes, largest: int = -1) -> Document:
     """The same of bytes that were read before; `file` is only what problems name."""
+    if 0 <= largest < len(raw):
+        return _faulty(
+            file, None, f"is larger than {largest:,} bytes", "Take out of it what nothing reads"
+        )
     if raw.startswith(_WIDE) or b"\0" in raw:
         return _faulty(file, None, "is UTF-16 or binary, expected UTF-8", "Save it as UTF-8")
     try:
@@ -201,19 +210,20 @@ def _merge_all(root: Node | None) -> None:
     """
     left = [root]
     seen: set[int] = set()
+    count = [0]
     while left:
         node = left.pop()
         if node is None or id(node) in seen:
             continue
         seen.add(id(node))
         if isinstance(node, MappingNode):
-            _merge(node, 0)
+            _merge(node, 0, count)
             left += (part for pair in node.value for part in pair)
         elif isinstance(node, SequenceNode):
             left += node.value
 
 
-def _merge(node: MappingNode, depth: int) -> None:
+def _merge(node: MappingNode, depth: int, count: list[int]) -> None:
     merging = [(key, value) for key, value in node.value if kind_of(key) == "merge"]
     if not merging:
         return
@@ -228,7 +238,11 @@ def _merge(node: MappingNode, depth: int) -> None:
             if not isinstance(part, MappingNode):
                 told = f"is no valid YAML: `<<` takes mappings, found {described(part)}"
                 raise Unreadable(told, line_of(key))
-            _merge(part, depth + 1)
+            _merge(part, depth + 1, count)
+            count[0] += 1 + len(part.value)
+            if count[0] > _MANY:
+                told = f"is no valid YAML: `<<` stands for more than {_MANY:,} values"
+                raise Unreadable(told, line_of(key))
             for pair in part.value:
                 merged.setdefault(_identity(pair[0]), pair)
     node.value = [*(pair for key, pair in merged.items() if key not in taken), *own]
@@ -238,9 +252,12 @@ def _identity(key: Node) -> Any:
     return str(key.value) if isinstance(key, ScalarNode) else id(key)
 
 
-def plain(node: Node | None) -> Any:
-    """Dicts (with keys as written), lists and scalars. Raises Unreadable."""
-    return _plain(node, (), [0])
+def plain(node: Node | None, count: list[int] | None = None) -> Any:
+    """Dicts (with keys as written), lists and scalars. Raises Unreadable.
+
+    count: one number, of the values that parts of the same file stood for so far.
+    """
+    return _plain(node, (), [0] if count is None else count)
 
 
 def _plain(node: Node | None, above: tuple[int, ...], count: list[int]) -> Any:
@@ -295,12 +312,19 @@ def node_at(node: Node | None, path: Sequence[str | int]) -> Node | None:
 
 def _child(node: Node | None, step: str | int) -> Node | None:
     if isinstance(node, MappingNode):
-        # A missing key is told at its mapping, a present one at the key, which has its own line.
-        return next((value for key, _, value in reversed([*items_of(node)]) if key == step), None)
+        return _by_key(node).get(step)
     if isinstance(node, SequenceNode) and isinstance(step, int) and step < len(node.value):
         found: Node = node.value[step]
         return found
     return None
+
+
+def _by_key(node: Any) -> dict[str | int, Node]:
+    # Kept with the node: each of thousands of keys is looked up on its own.
+    found: dict[str | int, Node] | None = getattr(node, "_by_key", None)
+    if found is None:
+        found = node._by_key = {key: value for key, _, value in items_of(node)}
+    return found
 
 
 def repeated_keys(node: Node | None, path: str) -> Iterator[tuple[str, int | None, int | None]]:
