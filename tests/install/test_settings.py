@@ -131,6 +131,21 @@ def test_a_project_sets_of_a_guard_what_the_user_lets_it(tmp_path):
     ]
 
 
+def test_what_is_required_is_closed_to_a_project_like_a_guard(tmp_path):
+    """It could set one that redacts to redact nothing; its own extension is its own."""
+    (tmp_path / "config.yaml").write_text(
+        "extensions:\n  required: [My_Guard]\n  project_may_set: [my-guard.plan]\n"
+        "  my-guard: {words: [x]}\n"
+    )
+    config = read_config(tmp_path)
+    file = read_project_settings(PROJECT, b"my-guard: {words: null, plan: p.md}\n")
+    result = merged_settings("my-guard", config, None, file, guard=False)
+    assert result.values == {"words": ["x"], "plan": "p.md"}
+    assert "because you require the extension; ignored" in lines(result.warnings)[0]
+    own = merged_settings("my-guard", config, None, file, own=True)
+    assert own.values == {"words": None, "plan": "p.md"}
+
+
 @pytest.mark.parametrize("options", [{"guard": False}, {"own": True}, {"own": True, "guard": True}])
 def test_a_project_sets_anything_of_its_own_and_of_what_is_no_guard(tmp_path, options):
     """Only guards that are somebody else's are closed to it."""

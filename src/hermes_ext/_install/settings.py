@@ -55,11 +55,12 @@ def merged_settings(
     """Defaults, over them what the user says, over that what the project may say.
 
     Mappings are merged key by key, other values replaced. own: the extension is the project's.
-    guard: it has a guard, or nobody knows; then the project sets only what `project_may_set`
-    opens. Where the project's part makes the settings of somebody else's extension wrong, that
+    guard: it has a guard, or nobody knows; then, or where the user requires it, the project sets
+    only what `project_may_set` opens. Where the project's part makes the settings of somebody else's extension wrong, that
     part is left out; its own extension is refused.
     """
-    layers = _Layers.of(name, config, manifest, project, own=own, limited=guard and not own)
+    limited = not own and (guard or config.is_required(name))
+    layers = _Layers.of(name, config, manifest, project, own=own, limited=limited)
     if layers.problems:
         return Merged({}, layers.problems, layers.warnings, layers=layers)
     values, problems = layers.checked()
@@ -181,7 +182,9 @@ class _Layers:
         assert self.file is not None
         written = self.file.written(self.name) or self.name
         key = ".".join((written, *place))
-        told = "a project sets this only if you let it, because the extension has a guard; ignored"
+        required = self.config.is_required(self.name)
+        why = "you require the extension" if required else "the extension has a guard"
+        told = f"a project sets this only if you let it, because {why}; ignored"
         opening = ".".join((canonical_name(self.name), *place))
         hint = f'To let it, add "{opening}" to extensions.project_may_set in '
         line = self.file.line_of(written, *place)
