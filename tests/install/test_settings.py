@@ -206,6 +206,46 @@ class Settings:
     made: int = attrs.field(factory=lambda: 1 // 0)
 
 
+SECRETS = """\
+config:
+  properties:
+    api_token: {type: integer}
+    password: {enum: [a, b]}
+    keys: {properties: {secret: {type: string, pattern: "^x$"}}}
+    either: {anyOf: [{maxProperties: 0}, {type: string}]}
+"""
+
+
+def test_a_secret_that_is_wrong_is_not_quoted(tmp_path):
+    """Of its value only the kind is told, also where it is wrong as part of a mapping."""
+    written = (
+        "api_token: hunter2\npassword: hunter2\nkeys: {secret: hunter2}\n"
+        "either: {a: {secret: hunter2}}"
+    )
+    problems = lines(merged(tmp_path, written, schema=SECRETS).problems)
+    assert "hunter2" not in str(problems)
+    assert [each.partition("extensions.my_guard.")[2] for each in problems] == [
+        "api_token: found a string, expected a whole number",
+        "either: found a mapping that its schema does not allow: `maxProperties`",
+        "keys.secret: found a string that its schema does not allow: `pattern`",
+        "password: found a string that its schema does not allow: `enum`",
+    ]
+
+
+def test_a_secret_that_a_class_refuses_is_not_quoted(tmp_path):
+    """Neither of a wrong kind nor in the words of a validator."""
+
+    def refuse(_: Any, attribute: Any, value: str) -> None:
+        raise ValueError(f"{attribute.name} is no good: {value!r}")
+
+    cls = attrs.make_class("Config", {"token": attrs.field(validator=refuse)})
+    _, result = typed_settings(cls, merged(tmp_path, "token: hunter2"))
+    assert "ValueError: token is no good: '(hidden)'" in str(result.problems[0])
+    cls = attrs.make_class("Config", {"token": attrs.field(type=int)})
+    _, result = typed_settings(cls, merged(tmp_path, "token: hunter2"))
+    assert "token: found a string, expected a whole number" in str(result.problems[0])
+
+
 UNCHECKABLE = "config: {properties: {step: {type: number, multipleOf: 0.5}}}\n"
 
 

@@ -17,7 +17,16 @@ from typing import Any
 
 import attrs
 
-from hermes_ext._install.setting_words import cut, near, quotes_hint, shown, type_word
+from hermes_ext._install.setting_words import (
+    cut,
+    holds_secret,
+    is_secret,
+    near,
+    quotes_hint,
+    shown,
+    type_word,
+    without_secrets,
+)
 
 Place = tuple[str | int, ...]
 
@@ -79,7 +88,7 @@ def _plain(value: Any) -> Any:
 def instance(cls: type, raw: Any, path: Place = ()) -> Any:
     """An instance made of plain values. Raises Wrong."""
     if not isinstance(raw, Mapping):
-        raise Wrong(path, f"found {shown(raw)}, expected a mapping")
+        raise Wrong(path, f"found {shown(raw, path)}, expected a mapping")
     fields = {each.alias: each for each in attrs.fields(cls) if each.init}
     for key in raw:
         if key not in fields:
@@ -95,7 +104,8 @@ def instance(cls: type, raw: Any, path: Place = ()) -> Any:
     try:
         return cls(**values)
     except Exception as error:  # whatever the author's validators raise
-        raise Wrong(path, f"{type(error).__name__}: {cut(_first_argument(error))}") from error
+        told = without_secrets(_first_argument(error), raw)
+        raise Wrong(path, f"{type(error).__name__}: {cut(told)}") from error
 
 
 def _hints(cls: type) -> Mapping[str, Any]:
@@ -116,7 +126,9 @@ def _checked(value: Any, hint: Any, path: Place) -> Any:
     except Wrong:
         raise
     except Exception as error:  # a number that is too large, an annotation that checks nothing
-        told = f"{type(error).__name__}: {cut(_first_argument(error))}"
+        told = type(error).__name__
+        if not is_secret(path) and not holds_secret(value):
+            told = f"{told}: {cut(_first_argument(error))}"
         raise Wrong(path, f"cannot be checked: {told}") from error
 
 
@@ -129,7 +141,7 @@ def _typed(value: Any, hint: Any, path: Place) -> Any:
         return _one_of(value, arguments, path)
     if origin is typing.Literal:
         if not any(value == each and type(value) is type(each) for each in arguments):
-            raise Wrong(path, f"found {shown(value)}, expected {_alternatives(arguments)}")
+            raise Wrong(path, f"found {shown(value, path)}, expected {_alternatives(arguments)}")
         return value
     kind = origin or hint
     return _of_class(value, kind, arguments, path) if inspect.isclass(kind) else value
@@ -154,12 +166,12 @@ def _one_of(value: Any, hints: Sequence[Any], path: Place) -> Any:
     if len(deepest.path) > len(path):
         raise deepest
     expected = " or ".join(_type_name(hint) for hint in hints)
-    raise Wrong(path, f"found {shown(value)}, expected {expected}")
+    raise Wrong(path, f"found {shown(value, path)}, expected {expected}")
 
 
 def _mapping(value: Any, arguments: Sequence[Any], path: Place) -> Any:
     if not isinstance(value, Mapping):
-        raise Wrong(path, f"found {shown(value)}, expected a mapping")
+        raise Wrong(path, f"found {shown(value, path)}, expected a mapping")
     key_hint, below = (*arguments, Any, Any)[:2]
     return {
         _typed(key, key_hint, path): _typed(each, below, (*path, key))
@@ -169,7 +181,7 @@ def _mapping(value: Any, arguments: Sequence[Any], path: Place) -> Any:
 
 def _collection(value: Any, kind: type, arguments: Sequence[Any], path: Place) -> Any:
     if not isinstance(value, list):
-        raise Wrong(path, f"found {shown(value)}, expected a list", quotes_hint(value))
+        raise Wrong(path, f"found {shown(value, path)}, expected a list", quotes_hint(value))
     if kind is tuple and arguments and arguments[-1] is not Ellipsis:
         if len(arguments) != len(value):
             raise Wrong(path, f"found a list of {len(value)}, expected {len(arguments)} items")
@@ -185,7 +197,7 @@ def _collection(value: Any, kind: type, arguments: Sequence[Any], path: Place) -
     try:
         return kind(items)
     except TypeError as error:  # a set of mappings
-        raise Wrong(path, f"found {shown(value)} that makes no {kind.__name__}") from error
+        raise Wrong(path, f"found {shown(value, path)} that makes no {kind.__name__}") from error
 
 
 def _scalar(value: Any, kind: type, path: Place) -> Any:
@@ -199,7 +211,7 @@ def _scalar(value: Any, kind: type, path: Place) -> Any:
         return float(value)
     # To Python true is a number; to the person who wrote the file it is not.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-        told = f"found {shown(value)}, expected {_type_name(kind)}"
+        told = f"found {shown(value, path)}, expected {_type_name(kind)}"
         raise Wrong(path, told, quotes_hint(value))
     return value
 
@@ -209,7 +221,7 @@ def _member(value: Any, kind: type[enum.Enum], path: Place) -> enum.Enum:
         if member.value == value:
             return member
     known = _alternatives([member.value for member in kind])
-    raise Wrong(path, f"found {shown(value)}, expected {known}")
+    raise Wrong(path, f"found {shown(value, path)}, expected {known}")
 
 
 def _alternatives(values: Sequence[Any]) -> str:

@@ -13,7 +13,17 @@ from typing import Any
 
 from hermes_ext._install.manifest import Manifest
 from hermes_ext._install.records import Problem
-from hermes_ext._install.setting_words import cut, near, quotes_hint, shown, steps, type_word
+from hermes_ext._install.setting_words import (
+    cut,
+    holds_secret,
+    is_secret,
+    near,
+    quotes_hint,
+    shown,
+    steps,
+    type_word,
+    without_secrets,
+)
 
 Place = tuple[str | int, ...]
 Tell = Callable[[Place, str, str | None], Problem]
@@ -83,8 +93,10 @@ def _unchecked(
     if not _raises(validator, schema_defaults(validator.schema, {})):
         for key, value in written.items():
             if _raises(validator, {key: value}):
-                return tell((key,), f"cannot be checked: {_raised(error)}", None)
-    return _at(manifest, (), f"cannot check the settings: {_raised(error)}")
+                told = without_secrets(_raised(error), written)
+                return tell((key,), f"cannot be checked: {told}", None)
+    told = without_secrets(_raised(error), written)
+    return _at(manifest, (), f"cannot check the settings: {told}")
 
 
 def _raises(validator: Any, value: Any) -> bool:
@@ -137,13 +149,17 @@ def _in_words(error: Any) -> str:
         wanted = error.validator_value
         names = [wanted] if isinstance(wanted, str) else wanted
         expected = " or ".join(type_word(str(name)) for name in names)
-        return f"found {shown(error.instance)}, expected {expected}"
+        return f"found {shown(error.instance, error.absolute_path)}, expected {expected}"
     if error.validator == "required":
         for name in error.validator_value:
             if error.message.startswith(repr(name)):
                 return f"the setting {name!r} is missing"
     # Of `anyOf` and `oneOf` the first alternative says more than that none of them fits.
-    return cut((error.context[0] if error.context else error).message)
+    told = error.context[0] if error.context else error
+    if is_secret(told.absolute_path) or holds_secret(told.instance):
+        found = shown(told.instance, told.absolute_path)
+        return f"found {found} that its schema does not allow: `{told.validator}`"
+    return cut(told.message)
 
 
 def _of_default(problem: Problem, path: Place, raw: Any, manifest: Manifest) -> Problem | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from hermes_ext._install.records import did_you_mean
 from hermes_ext._install.yaml_nodes import kind_of, parse_document
 
 _LONGEST = 200
+_SECRET = re.compile(r"token|secret|passw|credential|(api|private)[-_]?key", re.IGNORECASE)
 
 # Of Python, of JSON Schema.
 _TYPE_NAMES = {
@@ -38,11 +40,40 @@ def type_word(name: str) -> str:
     return _TYPE_NAMES.get(name, name)
 
 
-def shown(value: Any) -> str:
-    """What stands there, for `found …`."""
+def is_secret(path: Iterable[str | int]) -> bool:
+    """Whether a key on the way to a value says that the value is nobody's to read."""
+    return any(_SECRET.search(step) for step in path if isinstance(step, str))
+
+
+def holds_secret(value: Any) -> bool:
+    """Whether there is a value in it that is nobody's to read."""
+    return any(True for _ in _secrets(value, hidden=False))
+
+
+def without_secrets(text: str, value: Any) -> str:
+    """The text with what it quotes of a value's secrets left out."""
+    for secret in _secrets(value, hidden=False):
+        for written in (str(secret), repr(secret)[1:-1]):
+            text = text.replace(written, "(hidden)") if written else text
+    return text
+
+
+def _secrets(value: Any, *, hidden: bool) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _secrets(below, hidden=hidden or is_secret([str(key)]))
+    elif isinstance(value, list | tuple):
+        for below in value:
+            yield from _secrets(below, hidden=hidden)
+    elif hidden and value is not None and not isinstance(value, bool):
+        yield value
+
+
+def shown(value: Any, path: Iterable[str | int] = ()) -> str:
+    """What stands there, for `found …`; at the path of a secret only of what kind it is."""
     if value is None:
         return "nothing"
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # of a secret as well: it says nothing
         return f"the boolean {str(value).lower()}"
     if isinstance(value, Mapping):
         return "a mapping"
@@ -51,7 +82,8 @@ def shown(value: Any) -> str:
     kind = (
         "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else ""
     )
-    return f"the {kind or type(value).__name__} {cut(repr(value), 60)}"
+    kind = kind or type(value).__name__
+    return f"a {kind}" if is_secret(path) else f"the {kind} {cut(repr(value), 60)}"
 
 
 def quotes_hint(value: Any) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,9 +10,9 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.found import Found
 from hermes_ext._install.inventory import Inventory
 from hermes_ext._install.records import ExtensionRecord
+from hermes_ext._install.setting_words import is_secret
 from hermes_ext._install.settings import merged_settings
 
-_SECRET = re.compile(r"token|secret|passw|credential|api_?key|private_?key", re.IGNORECASE)
 _HIDDEN = "(hidden)"
 
 
@@ -56,7 +55,7 @@ def _at(values: Any, path: Sequence[str]) -> Any:
 
 
 def _told(path: Sequence[str], value: Any) -> Any:
-    if value and any(map(_SECRET.search, path)):
+    if value and is_secret(path):
         return _HIDDEN
     if isinstance(value, Mapping):
         return {str(key): _told((str(key),), each) for key, each in value.items()}
