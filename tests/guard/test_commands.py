@@ -121,6 +121,21 @@ eval "rm ~/.hermes/config.yaml"
 source <(echo 'rm ~/.hermes/config.yaml')
 printf 'rm -rf ~/.hermes' | sh
 echo 'rm -rf ~/.hermes' | bash -s
+D=.her; D+=mes; rm -rf "$D"
+bash -euo pipefail -c 'rm -rf ../repo'
+bash +e -c 'D=.her; rm -rf ${D}mes'
+env -C "$HOME/.hermes" touch extensions/new.py
+env --chdir="$HOME/.hermes" cp /etc/hostname config.yaml
+sort -o.hermes/extensions/rule/__init__.py src/main.py
+tar -xf a.tar -C.hermes
+sed -n 'w.hermes/extensions/rule/__init__.py' src/main.py
+rsync -t src/l .hermes/extensions/rule/__init__.py
+cp -r --parents .hermes/extensions/rule ../..
+node -e 'require("fs").writeFileSync(process.env.HERMES_HOME+"/config.yaml","y")'
+awk 'BEGIN{printf "y" > (ENVIRON["HERMES_HOME"] "/config.yaml")}'
+git rm -rqf .
+bash ~/bin/hermes-ext disable x
+hermes --continue abc extensions disable x
 hermes extensions disable workflow-guard
 hermes extensions enable x
 hermes extensions trust --yes
@@ -249,6 +264,12 @@ whoami
 env
 echo $HOME
 export FOO=bar
+export FOO
+export EMPTY=
+declare -a list
+readonly x=
+mv ~/Downloads/*.zip .
+bash -euo pipefail -c 'make test'
 cd src && ls
 cd .. && ls
 cd ~ && ls

@@ -59,6 +59,23 @@ def test_no_tool_writes_to_a_protected_place(ground: Ground, tool: str, args: An
     assert ground.refusal(tool, args("src/main.py")) is None
 
 
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("mcp_fs_write_files", {"files": {".hermes/extensions/x.py": "x"}}),
+        ("mcp_sh", {"command": "hermes-ext", "args": ["disable", "x"]}),
+        ("mcp_sh", {"command": ["rm", "-rf", "../repo"]}),
+        ("mcp_sh", {"bash": "rm -rf .hermes"}),
+        ("mcp_fs_delete", {"path": "../repo"}),
+        ("mcp_fs_move", {"source": "../repo", "destination": "/tmp/x"}),
+        ("mcp_fs_get_and_rm", {"path": "~/.hermes/config.yaml"}),
+        ("terminal", {"command": "hermes -z x", "env": {"HERMES_EXT_OFF": "1"}}),
+    ],
+)
+def test_other_shapes_of_arguments(ground: Ground, tool: str, args: dict[str, Any]) -> None:
+    assert ground.refusal(tool, args) is not None
+
+
 @pytest.mark.parametrize("name", [" write_file", "WRITE_FILE", "Write_File "])
 def test_the_case_of_a_tools_name_does_not_matter(ground: Ground, name: str) -> None:
     args = {"path": str(ground.home / "config.yaml"), "content": ""}

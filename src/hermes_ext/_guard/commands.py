@@ -40,6 +40,7 @@ JudgePython: TypeAlias = Callable[[str, Values], bool]
 """Judges Python text in directories: True if it only reads; raises `Refused`."""
 
 _NESTED: Final = 12  # shells in shells
+_LONGEST: Final = 300_000  # characters
 _COMMANDS: Final = 2_000  # simple commands in all
 
 # Where a shell looks for what it is to do at its start.
@@ -99,6 +100,8 @@ def judge_shell(text: str, cwd: Values, look: Look, python: JudgePython) -> bool
     Raises:
         Refused: it may change what is protected.
     """
+    if len(text) > _LONGEST:
+        raise Refused(Mention("command", "more text than can be looked at"))
     reading = Reading(look, python)
     reading.run_text(text, State(look.protected, cwd), 0)
     return reading.judged()
@@ -265,6 +268,10 @@ class Reading:
             for text in value:
                 self.run_text(text, call.state.copy(), call.unit)
         args = self._variables(call, args)
+        for value in given.value("-C", "--chdir"):
+            call.state = call.state.at(
+                tuple(os.path.join(base, each) for each, base in product(value, call.state.cwd))
+            )
         program = programs.base_name(args[0][0]) if args else ""
         own = program in programs.OWN_PROGRAMS | programs.HERMES_PROGRAMS
         emptied = any(each[0] in ("-", "-i", "--ignore-environment") for each in call.args)
@@ -281,8 +288,12 @@ class Reading:
 
     def _shell(self, call: Call) -> None:
         """A shell: what it is told to run is run here too."""
-        given = programs.arguments(call.args, "O", "--rcfile", "--init-file")
+        plain = [value for value in call.args if not value[0].startswith("+")]
+        given = programs.arguments(plain, "oO", "--rcfile", "--init-file")
         operands = list(given.operands)
+        script = programs.base_name(operands[0][0]) if operands and not given.has("c") else ""
+        if script in _OURS:
+            self._add(Call(script, operands[1:], call.state, call.unit))
         inner = call.state.copy()
         if given.has("c"):
             texts = operands[:1] or [(ANY,)]
@@ -636,6 +647,10 @@ def _unknown(reading: Reading, call: Call) -> Standing:
     if programs.INTERPRETERS.match(call.name):
         for value in (*call.args, *call.texts):
             reading._say(tuple(map(loosened, value)), call.cwd, call.unit)
+    own_language = programs.INTERPRETERS.match(call.name) or call.name in programs.OTHER_LANGUAGES
+    said = (text for value in (*call.args, *call.texts) for text in value)
+    if own_language and any("HERMES_HOME" in text for text in said):
+        raise Refused(Mention("home", "HERMES_HOME"), call.name)
     home = next((base for base in call.cwd if reading.look.is_home(base, "/")), None)
     spills = call.name in programs.SPILLERS or (call.name == "git" and not _git_reads(call))
     if home is not None and spills:
@@ -724,6 +739,9 @@ def _git(reading: Reading, call: Call) -> Standing:
             for value in given.operands or ((".",),):
                 reading.check_whole(value, Call(call.name, [], call.state.at(cwd), call.unit))
         return Standing.HARMLESS
+    if command == "rm":
+        for value in programs.arguments(args).operands:
+            reading.check_whole(value, Call(call.name, [], call.state.at(cwd), call.unit))
     if _git_reads(call):
         return Standing.HARMLESS
     return _unknown(reading, call)
@@ -848,14 +866,15 @@ def _dd(reading: Reading, call: Call) -> Standing:
     return _targets(reading, call, outputs, whole=False)
 
 
-_COPY_OPTIONS: Final = ("tSmgoe", ("--target-directory", "--suffix", "--mode", "--group", "--owner",
-                                   "--rsh", "--exclude", "--include", "--filter"))  # fmt: skip
+_COPY_LETTERS: Final = {"install": "tSmgo", "rsync": "efMTB"}
+_COPY_OPTIONS: Final = ("--target-directory", "--suffix", "--mode", "--group", "--owner",
+                                   "--rsh", "--exclude", "--include", "--filter")  # fmt: skip
 
 
 def _copy(reading: Reading, call: Call) -> Standing:
     """`cp`, `mv`, `install`, `ln` and `rsync`: sources and a destination."""
-    letters, names = _COPY_OPTIONS
-    given = programs.arguments(call.args, letters, *names)
+    letters = _COPY_LETTERS.get(call.name, "tS")
+    given = programs.arguments(call.args, letters, *_COPY_OPTIONS)
     into = given.value("-t", "--target-directory")
     sources = list(given.operands)
     if call.name == "install" and given.has("d", "--directory"):
@@ -870,6 +889,10 @@ def _copy(reading: Reading, call: Call) -> Standing:
     for source, folder in product(sources, into):
         for text, place in product(source, folder):
             _check_arrival(reading, call, text, place, whole=whole)
+            if given.has("", "--parents", "--relative") or (
+                call.name == "rsync" and given.has("R")
+            ):
+                reading.check((os.path.join(place, text.removeprefix("./")),), call)
     if whole or given.has("T", "--no-target-directory"):
         _check_replaced(reading, call, given, into)
     fed = any(ANY in text for value in sources for text in value)

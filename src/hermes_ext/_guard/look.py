@@ -113,7 +113,11 @@ class Look:
         """The path with its links followed."""
         found = self._real.get(path)
         if found is None:
-            found = self._real[path] = os.path.realpath(path)
+            try:
+                found = os.path.realpath(path)
+            except (OSError, ValueError, RecursionError):  # closed to us, or links without end
+                found = path
+            self._real[path] = found
         return found
 
     # -- what a path without holes leads to ---------------------------------------------------
@@ -189,7 +193,7 @@ class Look:
 
 
 def _joined(path: str, base: str) -> str:
-    return path if path[0] in ("/", ANY) else f"{base}/{path}"
+    return path if path[:1] in ("/", ANY) and path else f"{base}/{path}"
 
 
 def _normal(path: str) -> str:

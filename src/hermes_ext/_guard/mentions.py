@@ -43,6 +43,8 @@ _BREAKS: Final = re.compile(r"[\s=:,;'\"`()<>|&{}\[\]!\\]+")
 _JOINTS: Final = re.compile(r"([\"'])\s*(?:\+|\.|\.\.|,)?\s*([\"'])")
 _USER_HOME: Final = re.compile(r"~(?=/|\Z)|\$\{?HOME\}?(?![\w])|%USERPROFILE%")
 _HERMES_HOME: Final = re.compile(r"\$\{?HERMES_HOME\}?(?![\w])|%HERMES_HOME%")
+# An option's letters, or a command of sed, and then a path: `-o.hermes/x`, `w.hermes/x`.
+_GLUED: Final = re.compile(r"(?:-\w{1,6}|\d*w)(?=[.~])|-\w(?=\w)", re.ASCII)
 _LONGEST: Final = 4_096  # of a path
 _MOST: Final = 4_000  # pieces of a text that are looked up on the disk
 
@@ -101,6 +103,9 @@ def _pieces(text: str, look: Look) -> Iterator[str]:
     if len(text) <= _LONGEST:
         yield text
     if _is_plain(text):
+        glued = _GLUED.match(text)
+        if glued:
+            yield text[glued.end() :]
         return
     protected = look.protected
     texts = [text]
@@ -118,6 +123,9 @@ def _pieces(text: str, look: Look) -> Iterator[str]:
             yield piece
             if piece[0] == "-" and "/" in piece:
                 yield piece[piece.index("/") :]
+            glued = _GLUED.match(piece)
+            if glued:
+                yield piece[glued.end() :]
             if piece.startswith("//"):  # file://, after its colon
                 yield piece[1:]
 

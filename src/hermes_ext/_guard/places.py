@@ -240,7 +240,10 @@ def _own_code() -> Iterator[Path]:
 
 def _user_homes(home: Path) -> tuple[str, ...]:
     """The user's home by the environment, by the password database, and Hermes's own for tools."""
-    found = [os.path.expanduser("~"), os.path.join(home, "home")]
+    found = [os.path.expanduser("~")]
+    own = os.path.join(home, "home")
+    if os.path.isdir(own):
+        found.append(own)
     if sys.platform != "win32":
         import pwd
 

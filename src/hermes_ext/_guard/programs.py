@@ -258,6 +258,8 @@ INTERPRETERS: Final = re.compile(
     r"(?:node|nodejs|deno|bun|perl|ruby|php|lua|luajit|Rscript|tclsh|osascript|pwsh|powershell)"
     r"[\d.]*(?:\.exe)?\Z"
 )
+OTHER_LANGUAGES: Final = frozenset({"awk", "gawk", "gmake", "make", "mawk", "nawk"})
+"""Programs that take a text in a language of their own, with its own way to name a variable."""
 PYTHON: Final = re.compile(r"(?:python|pypy|ipython)[\d.]*w?(?:\.exe)?\Z")
 
 
@@ -306,8 +308,8 @@ _HERMES_CHANGES: Final[Mapping[str, frozenset[str] | None]] = {
 }
 _WITHOUT_RULES: Final = ("--ignore-user-config", "--safe-mode")
 _HERMES_OPTIONS: Final = ("zmtrcsp", ("--oneshot", "--usage-file", "--model", "--provider",
-                                      "--toolsets", "--resume", "--skills", "--profile",
-                                      "--home"))  # fmt: skip
+                                      "--toolsets", "--resume", "--continue", "--skills",
+                                      "--profile", "--home"))  # fmt: skip
 
 
 def changes_rules(program: str, args: Sequence[Values]) -> str | None:

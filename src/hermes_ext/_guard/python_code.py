@@ -55,7 +55,7 @@ _READING_CALLS: Final = frozenset(
         "is_dir", "is_file", "is_symlink", "isabs", "isalnum", "isalpha", "isdigit", "isdir",
         "isfile", "isinstance", "islink", "isoformat", "isspace", "issubclass", "items", "iter",
         "iterdir", "join", "joinpath", "keys", "len", "list", "listdir", "literal_eval", "ljust",
-        "load", "loads", "log", "lower", "lstat", "lstrip", "map", "match", "max", "md5", "min",
+        "log", "lower", "lstat", "lstrip", "map", "match", "max", "md5", "min",
         "most_common", "next", "normpath", "now", "oct", "ord", "partition", "Path",
         "PurePath", "PosixPath", "pop", "popitem", "pow", "pprint", "print", "range", "read",
         "read_bytes", "read_text", "readline", "readlines", "readlink", "realpath", "relative_to",
@@ -71,6 +71,8 @@ _READING_CALLS: Final = frozenset(
         "read_file", "search_files",
     }
 )  # fmt: skip
+
+_HARMLESS_LOADERS: Final = frozenset({"json", "tomllib"})
 
 # Of the names above, those that change files when they are called on a path.
 _ON_PATHS: Final = frozenset({"replace"})
@@ -139,6 +141,7 @@ class _Reading:
     bases: Values
     names: dict[str, Values] = Factory(dict)
     modules: dict[str, str] = Factory(dict)
+    lists: dict[str, ast.AST] = Factory(dict)
     depth: int = 0
     cached: dict[int, Values] = field(factory=dict)
 
@@ -170,6 +173,13 @@ class _Reading:
             elif isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     self.modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        for name, value in _assignments(nodes):
+            if isinstance(value, ast.List | ast.Tuple):
+                self.lists[name] = value
+            elif isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):
+                owner = self.modules.get(value.value.id)
+                if owner is not None:  # a function under another name
+                    self.modules[name] = f"{owner}.{value.attr}"
         for _ in range(3):
             self.cached.clear()
             found: dict[str, Values] = {}
@@ -244,7 +254,7 @@ class _Reading:
         return (os.path.join(*each) for each in islice(product(*parts), _MOST + 1))
 
     def _called(self, node: ast.Call) -> Iterable[str]:  # noqa: PLR0911 - one form each
-        name = _last(node.func)
+        name = self._name_of(node.func)
         on = node.func.value if isinstance(node.func, ast.Attribute) else None
         args = [self.values(each) for each in node.args]
         if name == "join" and on is not None and not _is_module(on, "path"):
@@ -270,7 +280,9 @@ class _Reading:
                 for path, new in product(self.values(on), args[0])
                 if name == "with_name"
             )
-        if name in {"getenv", "get"} and args:
+        if name == "get_hermes_home":
+            return (self.look.protected.hermes_home,)
+        if name in {"getenv", "get", "setdefault", "pop"} and args:
             return (*(each for key in args[0] for each in self._variable(key)), *_second(args))
         if name in {"getcwd", "cwd"}:
             return self.bases
@@ -289,8 +301,9 @@ class _Reading:
         return (each for one in self.values(between) for each in self._joined(parts, one))
 
     def _item(self, node: ast.Subscript) -> Iterable[str]:
-        if isinstance(node.value, ast.Attribute) and node.value.attr == "environ":
-            return (each for key in self.values(node.slice) for each in self._variable(key))
+        keys = () if isinstance(node.slice, ast.Slice) else self.values(node.slice)
+        if "HERMES_HOME" in keys or _last(node.value) in {"environ", "environb"}:
+            return (each for key in keys for each in self._variable(key))
         whole = self.values(node.value)
         step = node.slice.step if isinstance(node.slice, ast.Slice) else None
         if isinstance(step, ast.UnaryOp):  # "lmay.gifnoc"[::-1]
@@ -350,8 +363,10 @@ class _Reading:
         name = self._name_of(node.func)
         if name == "open":
             return self._opened(node)
-        if name in _ON_PATHS and len(node.args) < 2:
+        if name in _ON_PATHS and not self._on_a_text(node):
             return name
+        if name in {"load", "loads"}:
+            return None if self._module(node.func) in _HARMLESS_LOADERS else name
         if isinstance(node.func, ast.Name) and node.func.id in self.names:
             return None if self._is_own(node.func.id) else node.func.id
         if isinstance(node.func, ast.Attribute) and _last(node.func.value) == "environ":
@@ -359,10 +374,21 @@ class _Reading:
         to_the_terminal = name in {"write", "flush"} and _is_output(node.func)
         return None if name in _READING_CALLS or to_the_terminal else name or "a call"
 
+    def _on_a_text(self, node: ast.Call) -> bool:
+        """Whether it is `str.replace`, and not a path's or the module's of that name."""
+        function = node.func
+        if not isinstance(function, ast.Attribute) or len(node.args) < 2:
+            return False
+        return _last(function.value) != "os" and not (
+            isinstance(function.value, ast.Name) and function.value.id in self.modules
+        )
+
     def _handed_on(self, node: ast.AST) -> str | None:
         """A function that changes things and is used without a call: `map(os.remove, …)`."""
         name = self._name_of(node) if isinstance(node, ast.Attribute | ast.Name) else ""
-        return name if name in _CHANGING_NAMES or name == "open" else None
+        of_os = isinstance(node, ast.Attribute) and _last(node.value) == "os"
+        changes = name in _CHANGING_NAMES or name == "open" or (of_os and name == "replace")
+        return name if changes else None
 
     def _name_of(self, function: ast.AST) -> str:
         """The last name of a function, as it is called where it was imported from."""
@@ -425,19 +451,20 @@ class _Reading:
     def _check_process(self, node: ast.Call) -> None:
         bases = self._started_in(node)
         given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "args")]
-        for value in given:
+        for one in given:
+            value = self.lists.get(one.id, one) if isinstance(one, ast.Name) else one
             if isinstance(value, ast.List | ast.Tuple):
                 listed = [self.values(each) for each in value.elts]
-                for each in islice(product(*listed), _MOST):
-                    self.words(each, bases)
+                for words in islice(product(*listed), _MOST):
+                    self.words(words, bases)
                 continue
             for text in self.values(value):
                 if text != ANY:
                     self.shell(text.replace(ANY, "${__unknown}"), bases)
         plain = [self.values(each) for each in node.args]
         if len(plain) > 1 and all(isinstance(each, ast.Constant) for each in node.args):
-            for each in islice(product(*plain), _MOST):
-                self.words(each, bases)
+            for words in islice(product(*plain), _MOST):
+                self.words(words, bases)
 
     def _started_in(self, node: ast.Call) -> Values:
         given = [k.value for k in node.keywords if k.arg in {"cwd", "workdir"}]
@@ -451,7 +478,8 @@ class _Reading:
 
     def _check_folders(self, node: ast.Call, name: str) -> None:
         on = node.func.value if isinstance(node.func, ast.Attribute) else None
-        values = [self.values(each) for each in node.args[:1]]
+        given = [k.value for k in node.keywords if k.arg in {"path", "src"}]
+        values = [self.values(each) for each in (*node.args[:1], *given)]
         if on is not None and name in {"rename", "replace", "rmtree"}:
             values.append(self.values(on))
         for value in values:
@@ -481,7 +509,9 @@ _SAME: Final = frozenset(
 )  # fmt: skip
 _CHANGING_NAMES: Final = frozenset(
     {"remove", "unlink", "rename", "rmtree", "system", "popen", "write_text", "write_bytes",
-     "symlink", "link", "truncate", "chmod", "chown", "mkdir", "makedirs", "rmdir", "touch",
+     "symlink", "link", "truncate", "renames", "mkfifo", "execv", "execvp", "execve", "spawnv",
+     "spawnvp", "posix_spawn", "move", "copyfile", "copy2", "copytree", "run", "call",
+     "Popen", "check_call", "check_output", "chmod", "chown", "mkdir", "makedirs", "rmdir", "touch",
      "symlink_to", "hardlink_to"}
 )  # fmt: skip
 

@@ -330,7 +330,8 @@ class _Reader:
                 pass
             elif not simple.words and (found := _ASSIGNMENT.match(self.text, self.at)):
                 self.at = found.end()
-                simple.assignments.append((found[1], self._value()))
+                before: Word = (Variable(found[1]),) if found[0].endswith("+=") else ()
+                simple.assignments.append((found[1], (*before, *self._value())))
             else:
                 simple.words.append(self._word())
                 if simple.words[-1] == ("[[",) and len(simple.words) == 1:

@@ -15,7 +15,7 @@ from attrs import define
 
 from hermes_ext._guard.commands import Refused, judge_shell, judge_words
 from hermes_ext._guard.look import Look
-from hermes_ext._guard.mentions import Mention
+from hermes_ext._guard.mentions import SWITCHES, Mention
 from hermes_ext._guard.places import Protected
 from hermes_ext._guard.python_code import judge_python
 from hermes_ext._guard.words import Values
@@ -42,7 +42,20 @@ HARMLESS: Final = frozenset(
 )  # fmt: skip
 
 _COMMAND_KEYS: Final = frozenset(
-    {"cmd", "command", "commands", "command_line", "data", "input", "script", "shell", "stdin"}
+    {
+        "argv",
+        "bash",
+        "cmd",
+        "cmdline",
+        "command",
+        "command_line",
+        "commands",
+        "data",
+        "input",
+        "script",
+        "shell",
+        "stdin",
+    }
 )
 _CODE_KEYS: Final = frozenset({"code", "expression", "program", "python", "source_code"})
 _PATH_KEY: Final = re.compile(
@@ -55,8 +68,10 @@ _READS: Final = re.compile(
 )
 _WRITES: Final = re.compile(
     r"(?:write|edit|create|delete|remove|move|rename|set|update|patch|append|copy|put|save|exec|run"
-    r"|insert|replace|upload|download|install|apply|make|touch|link|add|sync|extract)"
+    r"|insert|replace|upload|download|install|apply|make|touch|link|add|sync|extract|fix|erase|clear"
+    r"|drop|reset|truncate)|(?:\A|_)(?:rm|mv|cp|ln)(?:_|\Z)"
 )
+_TAKES_AWAY: Final = re.compile(r"delete|remove|move|rename|erase|(?:\A|_)(?:rm|mv)(?:_|\Z)")
 _HEADER: Final = re.compile(r"\s*\*{3}\s*(?:[A-Za-z]+\s+){0,3}[A-Za-z]+\s*:\s*(.+)")
 _LONGEST_PATH: Final = 4_096
 _DEPTH: Final = 12
@@ -106,6 +121,8 @@ class ToolCall:
     def _terminal(self, args: Mapping[str, Any], look: Look) -> None:
         bases = self._bases(args)
         for key, text in _texts(args):
+            if key in SWITCHES:
+                raise Refused(Mention("switch", key))
             if key not in {"workdir", "cwd"}:
                 self._shell(text, bases, look)
 
@@ -123,7 +140,10 @@ class ToolCall:
     def _other(self, name: str, args: Mapping[str, Any], look: Look) -> None:
         bare = name.removeprefix("mcp_")
         reads = _READS.search(bare) is not None and _WRITES.search(bare) is None
-        for key, text in _texts(args):
+        self._program(args, look)
+        for key, text in _texts(args, names=True):
+            if _TAKES_AWAY.search(bare) and len(text) <= _LONGEST_PATH:
+                self._whole(text, look)
             if key in _COMMAND_KEYS:
                 self._shell(text, (self.cwd,), look)
             elif key in _CODE_KEYS:
@@ -134,6 +154,23 @@ class ToolCall:
                     self._path(text, look)
             elif _HEADER.search(text):  # a patch by another tool
                 self._patch({"patch": text}, look)
+
+    def _program(self, args: Mapping[str, Any], look: Look) -> None:
+        """A program and its arguments, given apart or as a list."""
+        for key in sorted(_COMMAND_KEYS & args.keys()):
+            command = args[key]
+            words = [command] if isinstance(command, str) else command
+            more = args.get("args", args.get("arguments", args.get("argv", ())))
+            if isinstance(words, list | tuple) and isinstance(more, list | tuple):
+                listed = [str(each) for each in (*words, *more)]
+                if len(listed) > 1:
+                    self._words(listed, (self.cwd,), look)
+
+    def _whole(self, text: str, look: Look) -> None:
+        for each in self._spellings(text):
+            covered = look.covers(each, self.cwd) if each else None
+            if covered is not None:
+                raise Refused(Mention("place", covered))
 
     # -- what is judged ---------------------------------------------------------------------------
 
@@ -178,15 +215,22 @@ class ToolCall:
                 yield unquote(local)
 
 
-def _texts(value: Any, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Every text in some arguments, with the name of the argument that it stands in."""
+def _texts(
+    value: Any, key: str = "", depth: int = 0, *, names: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Every text in some arguments, with the name of the argument that it stands in.
+
+    names: below the first level the names too, which may be paths: `{"files": {"a.py": "…"}}`.
+    """
     if isinstance(value, str):
         yield key, value
     elif depth > _DEPTH:
         return
     elif isinstance(value, Mapping):
         for name, each in value.items():
-            yield from _texts(each, str(name), depth + 1)
+            if names and depth:
+                yield key, str(name)
+            yield from _texts(each, str(name), depth + 1, names=names)
     elif isinstance(value, list | tuple | set | frozenset):
         for each in value:
-            yield from _texts(each, key, depth + 1)
+            yield from _texts(each, key, depth + 1, names=names)
