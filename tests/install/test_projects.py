@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import py_compile
 import shutil
@@ -208,6 +209,34 @@ def test_a_lazy_import_gets_what_was_trusted(place: Place, tmp_path: Path) -> No
         (folder / "planted.py").write_text(SENTINEL.format(str(ran)))
         assert turn.intercept_tool_call("jot", {"stop": True}).message == "from the project"
     assert not ran.exists()
+
+
+RAISES = """\
+from hermes_ext import register_hook
+
+@register_hook("intercept_tool_call", guard=True)
+def check(tool_args):
+    raise RuntimeError("\\x1b[2J")  # as it was trusted: \u00fc
+"""
+
+
+def test_a_traceback_shows_what_was_trusted(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Not what lies in the file's place by then, and nothing that a terminal would obey."""
+    file = place.add("agent", RAISES) / "__init__.py"
+    place.trust()
+    runtime = Runtime.from_config(home=place.home, cwd=place.root)
+    file.write_text("\n\n\n\n    all is well \x1b[2J\n")
+    with runtime.turn(session_id="s") as turn:
+        outcome = turn.intercept_tool_call("jot", {})
+    assert outcome.blocked
+    told = "\n".join(record.getMessage() for record in caplog.records)
+    assert "# as it was trusted: \u00fc" in told
+    assert "all is well" not in told
+    assert "\x1b" not in told
+    module = next(
+        module for name, module in sys.modules.items() if name.startswith(f"{PREFIX}.agent")
+    )
+    assert "as it was trusted" in inspect.getsource(module.check)
 
 
 def test_data_comes_out_of_the_verified_files(place: Place) -> None:

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from hermes_ext._chain.timeouts import TimedOut
 from hermes_ext._hooks.handler import COMPILED, Handler
+from hermes_ext._hooks.text import printable_lines
 from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
 
 __all__ = [
@@ -67,7 +68,7 @@ def _traceback_of(crash: Crash) -> str:
     before = error.__cause__ or error.__context__
     lines = [] if before is None else [*format_exception(before), _WHILE]
     lines += ["Traceback (most recent call last):\n", *StackSummary.from_list(frames).format()]
-    return "".join([*lines, *format_exception_only(error)])
+    return printable_lines("".join([*lines, *format_exception_only(error)]))
 
 
 def _line_of(code: CodeType, place: int) -> int:

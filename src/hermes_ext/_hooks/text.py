@@ -42,6 +42,11 @@ def printable(text: str | Path) -> str:
     return "".join(_escaped(char) if _is_unseen(char) else char for char in raw)
 
 
+def printable_lines(text: str) -> str:
+    """The same line by line: line ends stay."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def as_name(text: str | Path, longest: int) -> str:
     """A name for a sentence: printable, cut, and in quotes unless it is one plain word.
 

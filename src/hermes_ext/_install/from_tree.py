@@ -8,12 +8,13 @@ modules cannot be run from memory, and are refused.
 from __future__ import annotations
 
 import io
+import linecache
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, SourceFileLoader
 from importlib.resources.abc import Traversable, TraversableResources
-from importlib.util import spec_from_file_location
+from importlib.util import decode_source, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -48,7 +49,13 @@ class TreeLoader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> Any:
         path = self.get_filename(fullname)
-        return compiled(self.get_data(path), path)
+        data = self.get_data(path)
+        code = compiled(data, path)
+        # Without it tracebacks and `inspect.getsource` show whatever lies at the path by then. What
+        # has no time of change is never compared with the disk.
+        lines = decode_source(data).splitlines(keepends=True)
+        linecache.cache[path] = (len(data), None, lines, path)
+        return code
 
     def get_resource_reader(self, name: str | None = None) -> Any:
         """What `importlib.resources` reads a package's data files by."""

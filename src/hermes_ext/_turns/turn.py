@@ -25,7 +25,7 @@ from hermes_ext._hooks.payloads import (
 from hermes_ext._hooks.results import Action
 from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
-from hermes_ext._hooks.text import text_of
+from hermes_ext._hooks.text import printable_lines, text_of
 from hermes_ext._turns import state
 from hermes_ext._turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
 from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system
@@ -576,7 +576,8 @@ def _log_failures(chain: CompiledChain, outcome: ChainOutcome) -> None:
             who = f"{step.extension}, {chain.hook.value}: {step.handler}"
             logger.warning("%s failed (%s) at %s:%s", who, kind, step.error.path, step.error.line)
         else:
-            logger.warning("%s", "\n".join(filter(None, (str(step.error), step.error.traceback))))
+            told = "\n".join(filter(None, (str(step.error), step.error.traceback)))
+            logger.warning("%s", printable_lines(told))
 
 
 def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:
