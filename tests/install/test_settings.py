@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import attrs
 import pytest
 
+from hermes_ext._install import patterns
 from hermes_ext._install.config import read_config
 from hermes_ext._install.manifest import read_manifest
 from hermes_ext._install.project_settings import read_project_settings
@@ -267,6 +268,35 @@ def test_a_schema_that_the_check_raises_of_is_the_manifests_fault(tmp_path):
     schema = "config: {properties: {step: {multipleOf: 0.5, default: .inf}}}\n"
     result = merged(tmp_path, schema=schema, guard=False)
     assert [each.file.name for each in result.problems] == ["extension.yaml"]
+
+
+@pytest.fixture
+def _in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "PATTERN_SECONDS", 0.5)
+
+
+REPEATS = "config: {properties: {word: {pattern: '^([a-z]+/?)*$'}}}\n"
+ENDLESS = "a" * 60 + "!"
+
+
+@pytest.mark.usefixtures("_in_no_time")
+def test_a_pattern_that_has_no_end_keeps_nobody(tmp_path):
+    """It is a wrong value where it has none with what is written, else the manifest's fault."""
+    result = merged(tmp_path, "word: a", f"word: {ENDLESS}", schema=REPEATS, guard=False)
+    assert (result.values, result.problems) == ({"word": "a"}, ())
+    told = "My-Guard.word: the check of the settings did not finish within"
+    assert lines(result.warnings)[0].startswith(f"project:2: {told}")
+    default = f"properties: {{{ENDLESS}: {{default: 1}}}}"
+    schema = f"config: {{patternProperties: {{^(a+)+$: {{}}}}, {default}}}"
+    result = merged(tmp_path, schema=schema)
+    assert [each.file.name for each in result.problems] == ["extension.yaml"]
+    assert "did not finish within" in str(result.problems[0])
+
+
+def test_a_pattern_with_repeats_in_repeats_checks(tmp_path):
+    """Most of them are quick."""
+    assert merged(tmp_path, "word: a/b/c", schema=REPEATS).problems == ()
+    assert "does not match" in str(merged(tmp_path, "word: a/1", schema=REPEATS).problems[0])
 
 
 def test_what_a_class_raises_of_is_a_wrong_value(tmp_path):

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from attrs import evolve
+
 from hermes_ext._install.manifest import Manifest
+from hermes_ext._install.patterns import PATTERN_SECONDS, patterns_end
 from hermes_ext._install.records import Problem
 from hermes_ext._install.setting_words import (
     cut,
@@ -69,6 +72,8 @@ def schema_faults(
     from referencing.exceptions import Unresolvable
 
     schema = manifest.config or {}
+    if not patterns_end(schema, value):
+        return (_endless(schema, written, manifest, tell),)
     # The registry is closed: without it an unknown `$ref` would be fetched from the network.
     validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
     try:
@@ -84,6 +89,17 @@ def schema_faults(
         return (_at(manifest, (), "refers to itself without an end"),)
     except Exception as error:  # noqa: BLE001 - the checks of infinite numbers raise, and others
         return (_unchecked(error, validator, written, manifest, tell),)
+
+
+def _endless(schema: Any, written: Mapping[str, Any], manifest: Manifest, tell: Tell) -> Problem:
+    """That the check has no end, told at the value that it has none with, or at the schema."""
+    told = f"the check of the settings did not finish within {PATTERN_SECONDS:g} s"
+    hint = "Write its patterns without repeats inside of repeats"
+    if patterns_end(schema, schema_defaults(schema, {})):
+        for key, value in written.items():
+            if not patterns_end(schema, {key: value}):
+                return tell((key,), f"{told}: a pattern takes too long with it", None)
+    return evolve(_at(manifest, (), told), hint=hint)
 
 
 def _unchecked(
