@@ -514,6 +514,9 @@ OWN_TERMINAL = (
 )
 
 
+INTERRUPT = b"\x03"
+
+
 def in_terminal(*argv, answer=None, streams=None, **env):
     """A command in a real terminal of 80 columns; `answer` is typed where it asks."""
     terminal, other = os.openpty()
@@ -528,18 +531,28 @@ def in_terminal(*argv, answer=None, streams=None, **env):
     )
     os.close(other)
     output = b""
-    while data := read(terminal):
+    asked = False
+    while data := read(terminal, again=INTERRUPT if asked and answer == INTERRUPT else None):
         output += data
-        if answer is not None and output.endswith(b"[y/N] "):
+        if answer is not None and not asked and output.endswith(b"[y/N] "):
             os.write(terminal, answer)
-            answer = None
+            asked = True
     os.close(terminal)
     return process.wait(), output.decode()
 
 
-def read(terminal):
-    """What comes next; nothing when the other side is closed, or does not go on."""
-    if not select.select([terminal], [], [], 60)[0]:
+def read(terminal, again=None):
+    """What comes next; nothing when the other side is closed, or does not go on.
+
+    again: typed once a second until something comes. An interrupt that arrives just before Python
+    waits for input is noticed only at the next one, as a person at a keyboard knows.
+    """
+    for _ in range(60):
+        if select.select([terminal], [], [], 1)[0]:
+            break
+        if again is not None:
+            os.write(terminal, again)
+    else:
         return b""
     try:
         return os.read(terminal, 65536)

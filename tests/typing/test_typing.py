@@ -28,7 +28,8 @@ def _mypy(file: Path, cache: Path) -> dict[int, str]:
 
 
 def _pyright(file: Path, _cache: Path) -> dict[int, str]:
-    output = _run("pyright", "--outputjson", str(file))
+    # By itself it asks the `python` on PATH, which need not be the one that has the package.
+    output = _run("pyright", "--outputjson", "--pythonpath", sys.executable, str(file))
     report = json.loads(output[output.index("{") :])
     return {
         found["range"]["start"]["line"] + 1: found["message"]
