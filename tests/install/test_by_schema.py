@@ -174,3 +174,19 @@ def test_a_reference_that_leads_nowhere(tmp_path, reference, expected):
     _, problems = settings("my-guard", config, manifest)
     assert str(problems[0]).startswith(f"{manifest.file}:3: config: {expected}")
     assert fault_status(problems, config) is Status.LOAD_ERROR
+
+
+@pytest.mark.parametrize(
+    ("items", "unique"),
+    [
+        ("1, true, '1', [1], {a: 1}, {a: true}, {a: [1]}", True),
+        ("{a: 1, b: 2}, {b: 2, a: 1.0}", False),
+        ("[1, [2]], [1, [2]]", False),
+        (", ".join(f"{{k: {index}}}" for index in range(20_000)), True),
+    ],
+)
+def test_items_that_are_to_differ(tmp_path, items, unique):
+    """Values are compared as JSON compares them, and thousands of mappings in no time."""
+    schema = "config: {properties: {list: {uniqueItems: true}}}"
+    _, problems = settings("my-guard", *given(tmp_path, f"list: [{items}]", schema))
+    assert (problems == ()) == unique

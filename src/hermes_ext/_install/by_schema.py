@@ -7,6 +7,7 @@ out as a whole gets its own default or stays out.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -75,7 +76,8 @@ def schema_faults(
     if not patterns_end(schema, value):
         return (_endless(schema, written, manifest, tell),)
     # The registry is closed: without it an unknown `$ref` would be fetched from the network.
-    validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
+    cls = _with_quick_unique(validator_for(schema, default=Draft202012Validator))
+    validator = cls(schema, registry=Registry())
     try:
         errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
         problems = (each for error in errors for each in _problems(error, tell))
@@ -89,6 +91,33 @@ def schema_faults(
         return (_at(manifest, (), "refers to itself without an end"),)
     except Exception as error:  # noqa: BLE001 - the checks of infinite numbers raise, and others
         return (_unchecked(error, validator, written, manifest, tell),)
+
+
+@functools.cache
+def _with_quick_unique(cls: Any) -> Any:
+    """The validator with a `uniqueItems` that does not compare each mapping with each other."""
+    from jsonschema import validators
+
+    extend: Any = validators.extend  # without types
+    return extend(cls, {"uniqueItems": _unique_items})
+
+
+def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if not wanted or not validator.is_type(instance, "array"):
+        return
+    if len({_comparable(item) for item in instance}) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _comparable(value: Any) -> Any:
+    """The same for values that are equal to JSON, to which true is not 1."""
+    if isinstance(value, Mapping):
+        return "mapping", frozenset((key, _comparable(below)) for key, below in value.items())
+    if isinstance(value, list):
+        return "list", tuple(map(_comparable, value))
+    return isinstance(value, bool), value
 
 
 def _endless(schema: Any, written: Mapping[str, Any], manifest: Manifest, tell: Tell) -> Problem:
