@@ -56,8 +56,8 @@ def merged_settings(
 
     Mappings are merged key by key, other values replaced. own: the extension is the project's.
     guard: it has a guard, or nobody knows; then, or where the user requires it, the project sets
-    only what `project_may_set` opens. Where the project's part makes the settings of somebody else's extension wrong, that
-    part is left out; its own extension is refused.
+    only what `project_may_set` opens. Where the project's part makes the settings of somebody
+    else's extension wrong, that part is left out; its own extension is refused.
     """
     limited = not own and (guard or config.is_required(name))
     layers = _Layers.of(name, config, manifest, project, own=own, limited=limited)
