@@ -507,14 +507,13 @@ def test_what_still_stands_in_the_way_is_told(home, repo):
 # -- in a terminal --------------------------------------------------------------------------------
 
 
-# Makes the terminal the process's own, so that ctrl-c reaches it.
+# Makes the terminal the process's own, so that ctrl-c reaches it; where the tests run in the
+# background, a shell has had interrupts ignored.
 OWN_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0);"
+    "import fcntl, os, signal, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0);"
+    "signal.signal(signal.SIGINT, signal.SIG_DFL);"
     "os.execv(sys.executable, [sys.executable, '-m', 'hermes_ext.cli', *sys.argv[1:]])"
 )
-
-
-INTERRUPT = b"\x03"
 
 
 def in_terminal(*argv, answer=None, streams=None, **env):
@@ -531,28 +530,18 @@ def in_terminal(*argv, answer=None, streams=None, **env):
     )
     os.close(other)
     output = b""
-    asked = False
-    while data := read(terminal, again=INTERRUPT if asked and answer == INTERRUPT else None):
+    while data := read(terminal):
         output += data
-        if answer is not None and not asked and output.endswith(b"[y/N] "):
+        if answer is not None and output.endswith(b"[y/N] "):
             os.write(terminal, answer)
-            asked = True
+            answer = None
     os.close(terminal)
     return process.wait(), output.decode()
 
 
-def read(terminal, again=None):
-    """What comes next; nothing when the other side is closed, or does not go on.
-
-    again: typed once a second until something comes. An interrupt that arrives just before Python
-    waits for input is noticed only at the next one, as a person at a keyboard knows.
-    """
-    for _ in range(60):
-        if select.select([terminal], [], [], 1)[0]:
-            break
-        if again is not None:
-            os.write(terminal, again)
-    else:
+def read(terminal):
+    """What comes next; nothing when the other side is closed, or does not go on."""
+    if not select.select([terminal], [], [], 60)[0]:
         return b""
     try:
         return os.read(terminal, 65536)
