@@ -516,6 +516,9 @@ OWN_TERMINAL = (
 )
 
 
+INTERRUPT = b"\x03"
+
+
 def in_terminal(*argv, answer=None, streams=None, **env):
     """A command in a real terminal of 80 columns; `answer` is typed where it asks."""
     terminal, other = os.openpty()
@@ -530,18 +533,29 @@ def in_terminal(*argv, answer=None, streams=None, **env):
     )
     os.close(other)
     output = b""
-    while data := read(terminal):
+    presses = 0
+    while data := read(terminal, INTERRUPT if 0 < presses < 20 else b""):
         output += data
         if answer is not None and output.endswith(b"[y/N] "):
             os.write(terminal, answer)
-            answer = None
+            presses, answer = int(answer == INTERRUPT), None
+        elif presses:
+            presses += 1
     os.close(terminal)
     return process.wait(), output.decode()
 
 
-def read(terminal):
-    """What comes next; nothing when the other side is closed, or does not go on."""
-    if not select.select([terminal], [], [], 60)[0]:
+def read(terminal, again=b""):
+    """What comes next; nothing when the other side is closed, or does not go on.
+
+    again: pressed each second that nothing comes. An interrupt that arrives between the question
+    and the wait for its answer is noticed only at the next one.
+    """
+    for _ in range(60):
+        if select.select([terminal], [], [], 1)[0]:
+            break
+        os.write(terminal, again)
+    else:
         return b""
     try:
         return os.read(terminal, 65536)
