@@ -30,6 +30,7 @@ from hermes_ext._install.records import ExtensionRecord, Prog
 from hermes_ext._turns.approval import Approver
 from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
 from hermes_ext._turns.turn import Turn
+from hermes_ext.effects import Machine
 
 if TYPE_CHECKING:
     from hermes_ext._install.config import Problem
@@ -178,6 +179,20 @@ class Runtime:
     def schemas(self) -> SchemaChecks | None:
         """What rewritten tool arguments are checked against."""
         return self._shared.schemas
+
+    @property
+    def machine(self) -> Machine:
+        """Where the tools run, for `hermes_ext.effects`; the same in all directories."""
+        return self._shared.machine
+
+    @machine.setter
+    def machine(self, machine: Machine) -> None:
+        self._shared.machine = machine
+
+    def machine_for(self, tool_name: str, cwd: Path | None) -> Machine:
+        """Where a call of this tool runs."""
+        schema = None if self.schemas is None else self.schemas.schema_of(tool_name)
+        return self._shared.machine.at(cwd, schema)
 
     def for_directory(self, directory: str | Path | None) -> Self:
         """The runtime for work in a directory: with the extensions of the project that it is in.
@@ -329,6 +344,7 @@ class _Shared:
     store: SessionStore
     schemas: SchemaChecks | None
     command: str = ""
+    machine: Machine = Factory(Machine)
     told: set[str] = Factory(set)
 
     def tell(self, text: str) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
 
 from attrs import field, frozen
 
 from hermes_ext._hooks.isolation import Messages, identical, is_flat, own_copy, own_messages, raw
 from hermes_ext._hooks.results import HookName
 from hermes_ext._hooks.text import text_of
+
+if TYPE_CHECKING:
+    from hermes_ext.effects import Machine
 
 __all__ = [
     "ARGUMENTS",
@@ -214,6 +217,7 @@ class ToolCall:
         tool_name: the tool.
         tool_args: its arguments, after the host's own coercion of types.
         tool_call_id: unique in its turn.
+        machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
     """
 
     hook: ClassVar[HookName] = HookName.INTERCEPT_TOOL_CALL
@@ -222,6 +226,9 @@ class ToolCall:
     tool_name: str
     tool_args: dict[str, Any] = field(converter=_own_args)
     tool_call_id: str = ""
+    machine: Machine | None = field(default=None, eq=False, repr=False)
+    # What was found out about this call: shared by its copies, not by what it is rewritten to.
+    memo: dict[str, Any] = field(factory=dict, eq=False, repr=False)
     _flat: bool = field(init=False, eq=False, repr=False)
 
     @_flat.default
@@ -235,7 +242,9 @@ class ToolCall:
 
     def lend(self) -> Self:
         """The same event with arguments of its own."""
-        return type(self)(self.tool_name, self.tool_args, self.tool_call_id)
+        return type(self)(
+            self.tool_name, self.tool_args, self.tool_call_id, self.machine, self.memo
+        )
 
     def problem(self, value: Any) -> str | None:
         """Why `value` cannot be what the arguments are rewritten to, or None."""
@@ -252,7 +261,7 @@ class ToolCall:
 
     def rewritten(self, value: Any) -> Self:
         """This event with the arguments replaced."""
-        return type(self)(self.tool_name, value, self.tool_call_id)
+        return type(self)(self.tool_name, value, self.tool_call_id, self.machine)
 
 
 @frozen(slots=False)
@@ -266,6 +275,7 @@ class ToolResult:
         result: the result's text.
         status: how the call ended, in the host's words (`ok`, `error`, …). None: unknown.
         duration_ms: how long it ran, in milliseconds. None: unknown.
+        machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
     """
 
     hook: ClassVar[HookName] = HookName.TRANSFORM_TOOL_RESULT
@@ -277,6 +287,8 @@ class ToolResult:
     result: str = field(default="", converter=_plain_text)
     status: str | None = field(default=None, converter=_known)
     duration_ms: float | None = field(default=None, converter=_known)
+    machine: Machine | None = field(default=None, eq=False, repr=False)
+    memo: dict[str, Any] = field(factory=dict, eq=False, repr=False)
     _flat: bool = field(init=False, eq=False, repr=False)
 
     @_flat.default
@@ -299,7 +311,14 @@ class ToolResult:
     def rewritten(self, value: Any) -> Self:
         """This event with the result replaced."""
         return type(self)(
-            self.tool_name, self.tool_args, self.tool_call_id, value, self.status, self.duration_ms
+            self.tool_name,
+            self.tool_args,
+            self.tool_call_id,
+            value,
+            self.status,
+            self.duration_ms,
+            self.machine,
+            self.memo,
         )
 
 

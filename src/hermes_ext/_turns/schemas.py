@@ -22,7 +22,7 @@ class SchemaChecks:
 
     def error(self, tool_name: str, args: dict[str, Any]) -> str | None:
         """What is wrong with the arguments, or None."""
-        schema = self._schema(tool_name)
+        schema = self.schema_of(tool_name)
         if schema is None:
             return None
         from jsonschema.exceptions import best_match
@@ -33,7 +33,8 @@ class SchemaChecks:
             return f"the schema itself cannot be used ({type(error).__name__}: {error})"
         return None if problem is None else f"{problem.json_path}: {problem.message}"
 
-    def _schema(self, tool_name: str) -> Mapping[str, Any] | None:
+    def schema_of(self, tool_name: str) -> Mapping[str, Any] | None:
+        """The schema that the host gives for a tool, or None."""
         if callable(self._schemas):
             return self._schemas(tool_name)
         return self._schemas.get(tool_name)

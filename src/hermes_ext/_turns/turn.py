@@ -356,7 +356,7 @@ class Turn(state.TurnCore):
             tool_call_id: the host's id of the call.
             cwd: where the call's relative paths start, if that is not the session's directory.
         """
-        event = self._call(tool_name, tool_args, tool_call_id)
+        event = self._call(tool_name, tool_args, tool_call_id, cwd)
         refused = self._refused(event)
         if refused is not None:
             return refused
@@ -382,7 +382,13 @@ class Turn(state.TurnCore):
                 return self._resolved(outcome, answers[-1], request)
         return self._resolved(outcome, _yes(answers), None)
 
-    def _call(self, tool_name: str, tool_args: Any, tool_call_id: str | None) -> ToolCall:
+    def _call(
+        self,
+        tool_name: str,
+        tool_args: Any,
+        tool_call_id: str | None,
+        cwd: Path | None = None,
+    ) -> ToolCall:
         if self.closed:
             raise TurnEndedError(
                 f"{tool_name} was called after its turn had ended",
@@ -392,6 +398,7 @@ class Turn(state.TurnCore):
             tool_name=tool_name,
             tool_args=tool_args,
             tool_call_id=tool_call_id or self.new_call_id(),
+            machine=self.runtime.machine_for(tool_name, cwd or self._scope.cwd),
         )
 
     def _refused(self, call: ToolCall) -> ChainOutcome | None:
@@ -514,6 +521,7 @@ class Turn(state.TurnCore):
             result=result,
             status=status,
             duration_ms=or_unknown(duration_ms),
+            machine=self.runtime.machine_for(tool_name, self._scope.cwd),
         )
 
     # -- running a chain --------------------------------------------------------------------

@@ -1,0 +1,133 @@
+"""Where a call runs: its directory, what `~` stands for, and where paths lead."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from attrs import evolve, field, frozen
+
+if TYPE_CHECKING:
+    from hermes_ext.effects._commands import Knowledge
+
+__all__ = ["Machine", "two_places"]
+
+# Those that shells are started with, and that hardly anything sets to something else.
+_KNOWN_VARIABLES: Final = ("HERMES_HOME", "LOGNAME", "TMPDIR", "USER")
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@lru_cache(maxsize=8)
+def _homes(of_environment: str) -> tuple[str, ...]:
+    found = [of_environment] if of_environment else []
+    if sys.platform != "win32":
+        import pwd
+
+        with suppress(KeyError):
+            found.append(pwd.getpwuid(os.getuid()).pw_dir)
+    return tuple(dict.fromkeys(os.path.normpath(each) for each in found if os.path.isabs(each)))
+
+
+def _known_variables() -> Mapping[str, str]:
+    return {name: os.environ[name] for name in _KNOWN_VARIABLES if name in os.environ}
+
+
+@frozen
+class Machine:
+    """Where the tools of a session run.
+
+    Attributes:
+        cwd: where relative paths start; None where the host does not know it.
+        homes: what `~` and `$HOME` may stand for; by default the user's home, by the environment
+            and by the password database.
+        environ: variables whose values are known to commands.
+        local: whether the tools run on this machine; if not, paths are taken by their names.
+        commands: what is known of commands; None for what comes with the package.
+        schema: the JSON Schema of the tool's arguments, where the host has one.
+        read_only_tools: names, or patterns such as `mcp_docs_*`, of tools that the user says only
+            read.
+    """
+
+    cwd: Path | None = None
+    homes: tuple[str, ...] = field(factory=lambda: _homes(os.environ.get("HOME", "")))
+    environ: Mapping[str, str] = field(factory=_known_variables)
+    local: bool = True
+    commands: Knowledge | None = None
+    schema: Mapping[str, Any] | None = None
+    read_only_tools: tuple[str, ...] = ()
+
+    def at(self, cwd: Path | None, schema: Mapping[str, Any] | None = None) -> Self:
+        """The same machine with another directory and tool."""
+        return evolve(self, cwd=cwd, schema=schema)
+
+    def resolve(self, path: str | Path, base: Path | None = None) -> Path:
+        """A path as `Effects` names it: absolute, `~` replaced, links resolved.
+
+        Args:
+            path: as a person or a setting writes it.
+            base: where it starts if it is relative; `cwd` by default.
+        """
+        text = os.fspath(path)
+        if text == "~" or text.startswith("~/"):
+            text = (self.homes[0] if self.homes else "/") + text[1:]
+        start = base or self.cwd or Path("/")
+        return Path(two_places(os.path.join(start, text), local=self.local)[1])
+
+
+def two_places(path: str, *, local: bool = True) -> tuple[str, str]:
+    """Where an absolute path's own name stands, and where it leads to.
+
+    They differ for a link: removing takes the link away, writing changes what it leads to.
+    """
+    if not local:
+        plain = os.path.normpath(path)
+        return plain, plain
+    try:
+        leads_to = os.path.realpath(path)
+        stripped = path.rstrip("/")
+        name = os.path.basename(stripped)
+        if name in ("", ".", ".."):
+            own = leads_to
+        else:
+            own = os.path.join(os.path.realpath(os.path.dirname(stripped)), name)
+    except ValueError:  # a NUL: no file has such a name
+        plain = os.path.normpath(path.replace("\0", "\ufffd"))
+        return plain, plain
+    if _folds_names():
+        return _as_on_disk(own), _as_on_disk(leads_to)
+    return own, leads_to
+
+
+@lru_cache(maxsize=1)
+def _folds_names() -> bool:
+    """Whether the usual file systems here take other spellings for the same name."""
+    return sys.platform in ("darwin", "win32")
+
+
+def _as_on_disk(path: str) -> str:
+    """A path with those names that are there spelt as the disk has them."""
+    head, tail = os.path.split(path)
+    if not tail or head == path:
+        return path
+    above = _as_on_disk(head)
+    if os.path.lexists(os.path.join(above, tail)):
+        try:
+            names = os.listdir(above)
+        except OSError:
+            return os.path.join(above, tail)
+        if tail not in names:
+            wanted = same_name(tail)
+            tail = next((name for name in names if same_name(name) == wanted), tail)
+    return os.path.join(above, tail)
+
+
+def same_name(name: str) -> str:
+    """A name as file systems compare it that do not regard case and composition."""
+    return unicodedata.normalize("NFC", name).casefold()

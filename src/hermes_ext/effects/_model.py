@@ -1,0 +1,115 @@
+"""What a tool call touches."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from attrs import field, frozen
+
+__all__ = ["NOTHING", "Change", "ChangeKind", "Command", "Effects"]
+
+
+class ChangeKind(StrEnum):
+    """What happens to a path that is not only read."""
+
+    CREATE = "create"
+    WRITE = "write"
+    DELETE = "delete"
+
+
+@frozen
+class Change:
+    """One path that is created, changed or deleted.
+
+    Attributes:
+        path: absolute. Of a path that is a link there are two changes: the link's own place, and
+            what it leads to.
+        kind: `create` where nothing is there yet; moving deletes one path and creates another.
+        tree: whether it is a directory whose contents change as well: with `delete` all of it goes,
+            with `write` anything below it may be created or changed.
+        by: what does it, for messages: `write_file`, `sed -i`.
+    """
+
+    path: Path
+    kind: ChangeKind
+    tree: bool = False
+    by: str = ""
+
+    def touches(self, path: Path) -> bool:
+        """Whether this changes `path` (absolute, links resolved)."""
+        if self.path == path:
+            return True
+        return self.tree and path.is_relative_to(self.path)
+
+
+@frozen
+class Command:
+    """A program that a shell would start.
+
+    Attributes:
+        name: its base name; "" where it is not known before it runs.
+        args: its arguments; None for one that is not known, or for several such.
+        cwd: where it starts; None where that is not known.
+        text: the command as it is written, shortened.
+    """
+
+    name: str
+    args: tuple[str | None, ...] = ()
+    cwd: Path | None = None
+    text: str = ""
+
+
+_NO_PATHS: Final[frozenset[Path]] = frozenset()
+
+
+@frozen
+class Effects:
+    """What a tool call touches, as far as it can be told before it runs.
+
+    All paths are absolute, with links resolved; where the tools run on another machine they are
+    what the names say.
+
+    Attributes:
+        reads: files and directories that are read.
+        writes: the paths of `changes`: created, changed, deleted or moved.
+        may_write: False only if the call surely changes no file.
+        exact: False if more may be touched than is listed.
+        changes: what is written, told apart.
+        searches: directories that are read with all that lies below them.
+        commands: the programs that a shell would start, nested ones too, in the order in which they
+            are written.
+        mentions: paths that the parts which are not understood name: words of a program that
+            nobody knows, texts in code.
+        unknown: why it is not exact, in words for a message.
+    """
+
+    reads: frozenset[Path] = _NO_PATHS
+    changes: tuple[Change, ...] = ()
+    searches: frozenset[Path] = _NO_PATHS
+    commands: tuple[Command, ...] = ()
+    mentions: frozenset[Path] = _NO_PATHS
+    unknown: tuple[str, ...] = ()
+    writes: frozenset[Path] = field(init=False)
+
+    @writes.default
+    def _paths_of_changes(self) -> frozenset[Path]:
+        return frozenset(change.path for change in self.changes) if self.changes else _NO_PATHS
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing else is touched."""
+        return not self.unknown
+
+    @property
+    def may_write(self) -> bool:
+        """Whether any file may be created, changed or deleted."""
+        return bool(self.changes or self.unknown)
+
+    def change_of(self, path: Path) -> Change | None:
+        """The first change that touches `path` (absolute, links resolved); None if none does."""
+        return next((change for change in self.changes if change.touches(path)), None)
+
+
+NOTHING: Final = Effects()

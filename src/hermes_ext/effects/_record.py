@@ -1,0 +1,346 @@
+"""Collects what a reading announces, and finds out which places it means."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from hermes_ext.effects._machine import Machine, two_places
+from hermes_ext.effects._model import Change, ChangeKind, Command, Effects
+from hermes_ext.effects._words import Hole, Word
+
+__all__ = ["RULES", "Recorder", "TooMuch"]
+
+RULES: Final = {
+    "alternative": "what either branch of an if, case, && or || does counts",
+    "assignment": "a variable has the value that was assigned to it",
+    "background": "a command in the background counts",
+    "brace": "braces give several words",
+    "cd": "relative paths start where cd leads to",
+    "eval": "the words of eval are shell text",
+    "function": "calling a function runs its body",
+    "glob": "a pattern stands for the names that match it",
+    "group": "commands in { } count",
+    "hard-link": "a file with several names changes under all of them",
+    "here-document": "substitutions in a here-document run",
+    "here-string": "substitutions in a here-string run",
+    "home": "~ and $HOME stand for the home directory",
+    "link": "a link that the text itself makes leads to its target",
+    "loop": "the body of a loop counts, for each value of its variable",
+    "pattern": "${x#a}, ${x/a/b} and the like change a variable's value",
+    "pipeline": "each part of a pipeline counts",
+    "process-substitution": "commands in <( ) and >( ) count",
+    "redirect": "a redirection to a file writes it",
+    "resolve": "a link that is there leads to its target",
+    "sequence": "commands behind ; && || & and newlines count",
+    "source": "a file that is sourced may do anything",
+    "subshell": "commands in ( ) count",
+    "substitution": "commands in $( ) and backticks count",
+    "unknown": "a program that nobody knows may do anything",
+}
+"""The rules of the reading of shell text, each in a sentence.
+
+Announcements are made under them; `Recorder(skip=…)` reads as if one were not there, which is how
+the tests find out that each of them is needed and tested.
+"""
+
+_MOST: Final = 5_000  # announcements; beyond it, everything may be touched
+_PIECES: Final = re.compile(r"[=:,]")
+_LONGEST_PATH: Final = 4_096
+_SHOWN: Final = 200  # characters of a command
+
+
+class TooMuch(Exception):  # noqa: N818 - an answer, not a failure
+    """There is more to read than is looked at."""
+
+
+class Recorder:
+    """What a call touches, as it is found out.
+
+    Attributes:
+        machine: where the call runs.
+        cwd: the directories that relative paths may start in; none if that is not known.
+        skip: rules that are not applied; for tests.
+        by: what is at work, for messages.
+    """
+
+    def __init__(self, machine: Machine, skip: Iterable[str] = ()) -> None:
+        self.machine = machine
+        self.cwd: tuple[str, ...] = () if machine.cwd is None else (os.fspath(machine.cwd),)
+        self.skip = frozenset(skip)
+        self._dropped = 0
+        self._count = 0
+        self._changes: dict[Change, None] = {}
+        self._reads: set[str] = set()
+        self._searches: set[str] = set()
+        self._mentions: set[str] = set()
+        self._unknown: dict[str, None] = {}
+        self._commands: list[Command] = []
+        self._links: dict[str, str] = {}
+        self._made: dict[str, bool] = {}
+        self._tainted: set[str] = set()
+
+    # -- rules ------------------------------------------------------------------------------------
+
+    def on(self, rule: str) -> bool:
+        """Whether a rule is applied."""
+        return rule not in self.skip
+
+    @contextmanager
+    def under(self, rule: str) -> Iterator[None]:
+        """What is announced inside is announced by this rule."""
+        off = rule in self.skip
+        self._dropped += off
+        try:
+            yield
+        finally:
+            self._dropped -= off
+
+    # -- announcing -------------------------------------------------------------------------------
+
+    def read(self, word: Word) -> None:
+        """A file or directory is read. A word that is not known reads something, which no one
+        is told.
+        """
+        if isinstance(word, str):
+            for _, leads_to in self.places(word):
+                self._reads.add(leads_to)
+                self._counted()
+
+    def search(self, word: Word) -> None:
+        """A directory is read with all that is below it."""
+        known = word.prefix.rpartition("/")[0] or "." if isinstance(word, Hole) else word
+        for _, leads_to in self.places(known):
+            self._reads.add(leads_to)
+            self._searches.add(leads_to)
+            self._counted()
+
+    def create(self, word: Word, by: str) -> None:
+        """As `write`, of what is certainly new or fails."""
+        self.write(word, by)
+
+    def write(self, word: Word, by: str, *, tree: bool = False) -> None:
+        """A file is created or changed; with `tree`, anything below a directory may be."""
+        for own, leads_to in self._written(word, by):
+            self._change(own, ChangeKind.WRITE, tree, by)
+            if leads_to != own and self.on("resolve"):
+                self._change(leads_to, ChangeKind.WRITE, tree, by)
+            self._other_names(leads_to)
+
+    def delete(self, word: Word, by: str, *, tree: bool = False) -> None:
+        """A name goes away: deleted, or moved from here."""
+        trailing = isinstance(word, str) and word.endswith("/")
+        for own, leads_to in self._written(word, by):
+            self._change(own, ChangeKind.DELETE, tree, by)
+            # With a slash behind it, some programs go through a link.
+            if trailing and leads_to != own:
+                self._change(leads_to, ChangeKind.DELETE, tree, by)
+
+    def link(self, name: Word, target: Word, by: str) -> None:
+        """`name` becomes a symbolic link: what is later done to it is done to `target` too."""
+        for own, _ in self._written(name, by):
+            self._change(own, ChangeKind.WRITE, False, by)
+            if not self.on("link"):
+                continue
+            if isinstance(target, Hole):
+                self._tainted.add(own)
+            else:
+                self._links[own] = os.path.join(os.path.dirname(own), target)
+
+    def taint(self, word: Word, source: Word | None = None) -> None:
+        """What lies below a path may be links from now on: it was unpacked, copied or moved there.
+
+        source: where it comes from, if that is known: without a link in it nothing happens.
+        """
+        if source is not None and not self._has_links(source):
+            return
+        if isinstance(word, str):
+            self._tainted.update(leads_to for _, leads_to in self.places(word))
+
+    def unknown(self, why: str, *mentions: Word) -> None:
+        """More may be touched than is listed, and this is why; `mentions` are words in it."""
+        if self._dropped:
+            return
+        self._unknown[why] = None
+        for word in mentions:
+            self.mention(word)
+
+    def mention(self, word: Word) -> None:
+        """A path that may be meant by a word of something that is not understood."""
+        text = word.prefix if isinstance(word, Hole) else word
+        for piece in dict.fromkeys((text, *_PIECES.split(text))):
+            if piece.strip("/.") and len(piece) <= _LONGEST_PATH:
+                for own, leads_to in self.places(piece):
+                    self._mentions |= {own, leads_to}
+                    self._counted()
+
+    def command(self, words: Sequence[Word], text: str = "") -> None:
+        """A program that would be started."""
+        if self._dropped:
+            return
+        first = words[0] if words else ""
+        known = len(self.cwd) == 1
+        self._commands.append(
+            Command(
+                name="" if isinstance(first, Hole) else os.path.basename(first),
+                args=tuple(None if isinstance(each, Hole) else each for each in words[1:]),
+                cwd=Path(self.cwd[0]) if known else None,
+                text=text[:_SHOWN] if text else _as_text(words)[:_SHOWN],
+            )
+        )
+        self._counted()
+
+    # -- places -----------------------------------------------------------------------------------
+
+    def places(self, path: str) -> list[tuple[str, str]]:
+        """Where the name of a path stands, and where it leads; for each directory it may start in.
+
+        Empty if it is relative and no directory is known.
+        """
+        bases = ("",) if path.startswith("/") else self.cwd
+        found = [self._places_of(os.path.join(base, path)) for base in bases]
+        if self._links:
+            found += [other for each in found for other in self._through_links(*each)]
+        return found
+
+    def _places_of(self, path: str) -> tuple[str, str]:
+        return two_places(path, local=self.machine.local)
+
+    def _through_links(self, own: str, leads_to: str) -> list[tuple[str, str]]:
+        """The same through links that were made on the way."""
+        found: dict[tuple[str, str], None] = {}
+        ahead = [(own, leads_to)]
+        while ahead and len(found) < 20:
+            for place, target in self._links.items():
+                for path in ahead[0]:
+                    if path == place or path.startswith(f"{place}/"):
+                        through = self._places_of(target + path[len(place) :])
+                        # Of the link itself, what is written is its target, under its own name.
+                        other = (ahead[0][0], through[1]) if path == place else through
+                        if other not in found:
+                            found[other] = None
+                            ahead.append(other)
+            del ahead[0]
+        return list(found)
+
+    def exists(self, path: str) -> bool | None:
+        """Whether something has this name (a link itself counts); None if that cannot be told."""
+        if not self.machine.local:
+            return None
+        made = self._made.get(path)
+        return os.path.lexists(path) if made is None else None
+
+    def made_below(self, directory: str) -> list[str]:
+        """Names right below a directory that were made on the way."""
+        start = directory.rstrip("/") + "/"
+        names = (path[len(start) :].split("/")[0] for path in self._made if path.startswith(start))
+        links = (path[len(start) :].split("/")[0] for path in self._links if path.startswith(start))
+        return list(dict.fromkeys((*names, *links)))
+
+    def is_directory(self, word: Word) -> bool | None:
+        """Whether a path leads to a directory; None if that cannot be told."""
+        if isinstance(word, Hole) or not self.machine.local:
+            return None
+        found = {self._is_directory(leads_to) for _, leads_to in self.places(word)}
+        return found.pop() if len(found) == 1 else None
+
+    def _is_directory(self, path: str) -> bool | None:
+        made = self._made.get(path)
+        if made is not None or self._is_tainted(path):
+            return True if made else None
+        return os.path.isdir(path)
+
+    def made_directory(self, word: Word) -> None:
+        """A directory that is there from now on."""
+        if isinstance(word, str) and not self._dropped:
+            for _, leads_to in self.places(word):
+                self._made[leads_to] = True
+
+    def _written(self, word: Word, by: str) -> list[tuple[str, str]]:
+        if isinstance(word, Hole):
+            self.unknown(f"what {by} writes is not known before it runs", word)
+            return []
+        if not word or self._dropped:
+            return []
+        found = self.places(word)
+        if not found:
+            self.unknown(f"where {by} writes {word!r} is not known", word)
+        for own, leads_to in found:
+            if self._is_tainted(own) or self._is_tainted(leads_to):
+                self.unknown(f"{by} writes where the same call puts files, or links", word)
+        return found
+
+    def _is_tainted(self, path: str) -> bool:
+        return any(path == each or path.startswith(f"{each}/") for each in self._tainted)
+
+    def _change(self, path: str, kind: ChangeKind, tree: bool, by: str) -> None:
+        self._counted()
+        there = self.exists(path)
+        if kind is ChangeKind.WRITE and not tree:
+            if there is False:
+                kind = ChangeKind.CREATE
+            elif there is None:
+                self._changes[Change(Path(path), ChangeKind.CREATE, tree, by)] = None
+        self._changes[Change(Path(path), kind, tree, by)] = None
+        if kind is not ChangeKind.WRITE:
+            self._made.setdefault(path, False)
+
+    def _other_names(self, path: str) -> None:
+        if not (self.machine.local and self.on("hard-link")):
+            return
+        try:
+            found = os.lstat(path)
+        except (OSError, ValueError):
+            return
+        if found.st_nlink > 1 and not os.path.isdir(path):
+            self.unknown(f"{path!r} has several names (hard links)")
+
+    def _has_links(self, source: Word) -> bool:
+        if isinstance(source, Hole) or not self.machine.local:
+            return True
+        left = 2_000
+        for own, leads_to in self.places(source):
+            if own != leads_to or any(each.startswith(own) for each in self._links):
+                return True
+            for folder, folders, files in os.walk(own):
+                left -= len(files) + len(folders)
+                if left < 0:
+                    return True
+                for name in (*folders, *files):
+                    if os.path.islink(os.path.join(folder, name)):
+                        return True
+        return False
+
+    def _counted(self) -> None:
+        self._count += 1
+        if self._count > _MOST:
+            raise TooMuch
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def anything(self, why: str) -> None:
+        """Everything may be touched, and nobody can say more."""
+        self._unknown[why] = None
+        self._changes[Change(Path("/"), ChangeKind.WRITE, True, "something unknown")] = None
+        self._changes[Change(Path("/"), ChangeKind.DELETE, True, "something unknown")] = None
+
+    def effects(self) -> Effects:
+        """What was announced."""
+        return Effects(
+            reads=frozenset(map(Path, self._reads)),
+            changes=tuple(self._changes),
+            searches=frozenset(map(Path, self._searches)),
+            commands=tuple(self._commands),
+            mentions=frozenset(map(Path, self._mentions)),
+            unknown=tuple(self._unknown),
+        )
+
+
+def _as_text(words: Sequence[Word]) -> str:
+    import shlex
+
+    return " ".join("…" if isinstance(each, Hole) else shlex.quote(each) for each in words)

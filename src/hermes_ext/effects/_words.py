@@ -1,0 +1,31 @@
+"""A word of a command: known to the letter, or not."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+__all__ = ["ANYTHING", "Hole", "Word"]
+
+
+@frozen
+class Hole:
+    """A word that nobody can know before it runs.
+
+    prefix: what it surely begins with. many: it may be no word, or several (an expansion that
+    stands in no quotes).
+    """
+
+    prefix: str = ""
+    many: bool = False
+
+    def may_begin_with(self, text: str) -> bool:
+        """Whether the word, or one of the words, may begin with `text`."""
+        return self.many or self.prefix.startswith(text) or text.startswith(self.prefix)
+
+
+Word: TypeAlias = str | Hole
+
+ANYTHING: Final = Hole(many=True)
+"""Any words at all."""
