@@ -1,0 +1,1 @@
+"""Generated commands are really run, and compared with what `effects_of` said before."""

@@ -1,0 +1,54 @@
+"""Commands of each construct, from a seed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from tests.effects.oracle.constructs import CONSTRUCTS, READERS, WRITERS, Construct
+from tests.effects.oracle.dice import Dice
+
+__all__ = ["SEED", "commands"]
+
+SEED: Final = os.environ.get("HERMES_EXT_ORACLE_SEED", "1")
+"""What the commands are made from; `HERMES_EXT_ORACLE_SEED=random` takes another each time."""
+_DEPTH: Final = 3
+
+
+def seed() -> str:
+    """The seed of this run."""
+    return secrets.token_hex(4) if SEED == "random" else SEED
+
+
+def commands(construct: Construct, of_seed: str) -> Iterator[str]:
+    """Commands of a construct, each another one, as many as its templates give."""
+    dice = Dice(f"{of_seed}/{construct.name}", _simple, _any)
+    seen: set[str] = set()
+    tried = 0
+    order: list[str] = []
+    while tried < 200:  # so often without a new one
+        if not order:
+            order = list(construct.templates)
+            dice.random.shuffle(order)
+        made = dice.fill(order.pop(), _DEPTH if construct.nests else 0)
+        tried = 0 if made not in seen else tried + 1
+        if not tried:
+            seen.add(made)
+            yield made
+
+
+def _simple(dice: Dice, kind: str) -> str:
+    return dice.fill(dice.pick(WRITERS if kind == "w" else READERS))
+
+
+def _any(dice: Dice, depth: int) -> str:
+    construct = CONSTRUCTS[dice.pick(_nestable())]
+    return dice.fill(dice.pick(construct.templates), depth)
+
+
+@lru_cache(maxsize=1)
+def _nestable() -> tuple[str, ...]:
+    return tuple(name for name, construct in CONSTRUCTS.items() if not construct.git)

@@ -1,0 +1,140 @@
+"""The trees of one test process, and what is asked of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from attrs import field, frozen
+from tests.effects.oracle import tree
+from tests.effects.oracle.runner import environ
+
+from hermes_ext import ToolCall
+from hermes_ext.effects import ChangeKind, Effects, Machine, effects_of
+from hermes_ext.effects._record import Recorder
+
+__all__ = ["Run", "Scratch", "missed"]
+
+_REPOSITORY = Path(__file__).parents[3]
+
+
+@frozen
+class Run:
+    """A command and what it did."""
+
+    command: str
+    git: bool
+    changed: dict[str, str] = field(factory=dict)  # path below the root -> how
+    status: int | None = 0
+
+
+class Scratch:
+    """Two scratch trees and the process that runs commands in them."""
+
+    def __init__(self) -> None:
+        memory = "/dev/shm"
+        where = memory if os.access(memory, os.W_OK) else None
+        self._root = os.path.realpath(tempfile.mkdtemp(prefix="hermes-ext-oracle-", dir=where))
+        self._runner = subprocess.Popen(
+            [sys.executable, "-m", "tests.effects.oracle.runner", self._root],
+            cwd=_REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._runner.stdout is not None
+        if self._runner.stdout.readline() != "ready\n":
+            self.close()
+            raise OSError("the runner of the oracle did not start, see its error above")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and remove the trees."""
+        assert self._runner.stdin is not None
+        assert self._runner.stdout is not None
+        self._runner.stdin.close()
+        self._runner.wait()
+        self._runner.stdout.close()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def root(self, *, git: bool) -> Path:
+        """Where the tree stands."""
+        return Path(self._root, "git" if git else "plain")
+
+    def _placed(self, command: str, git: bool) -> str:
+        return command.replace("@ROOT@", str(self.root(git=git)))
+
+    @cached_property
+    def _machines(self) -> dict[bool, Machine]:
+        return {git: self._machine(self.root(git=git)) for git in (False, True)}
+
+    @staticmethod
+    def _machine(root: Path) -> Machine:
+        known = environ(str(root))
+        return Machine(
+            cwd=root / tree.WORK,
+            homes=(known["HOME"],),
+            environ={name: known[name] for name in ("TMPDIR", "USER", "LOGNAME")},
+        )
+
+    def judge(self, command: str, *, git: bool = False, skip: str = "") -> Effects:
+        """What is said of a command before it runs; `skip`: with that rule left out."""
+        machine = self._machines[git]
+        command = self._placed(command, git)
+        if not skip:
+            return effects_of(ToolCall("terminal", {"command": command}), machine=machine)
+        from hermes_ext.effects._tools import announce
+
+        recorder = Recorder(machine, {skip})
+        announce("terminal", {"command": command}, recorder)
+        return recorder.effects()
+
+    def run(self, command: str, *, git: bool = False) -> Run:
+        """Really run it."""
+        assert self._runner.stdin is not None
+        assert self._runner.stdout is not None
+        asked = {"command": self._placed(command, git), "git": git}
+        self._runner.stdin.write(json.dumps(asked) + "\n")
+        self._runner.stdin.flush()
+        line = self._runner.stdout.readline()
+        if not line:
+            raise OSError(f"the runner of the oracle ended at {command!r}")
+        answer = json.loads(line)
+        return Run(command, git, answer["changed"], answer["status"])
+
+
+def missed(run: Run, effects: Effects, root: Path) -> dict[str, str]:
+    """What the command changed and nobody announced."""
+    if not effects.exact:
+        return {}
+    return {
+        path: how for path, how in run.changed.items() if not _announced(effects, root / path, how)
+    }
+
+
+_FITS = {
+    "created": {ChangeKind.CREATE},
+    "changed": {ChangeKind.WRITE, ChangeKind.CREATE},
+    "deleted": {ChangeKind.DELETE},
+}
+
+
+def _announced(effects: Effects, path: Path, how: str) -> bool:
+    """Whether a change is among those announced, and as what it is."""
+    fitting = _FITS[how]
+    return any(
+        change.touches(path) and (change.kind in fitting or (change.tree and how != "deleted"))
+        for change in effects.changes
+    )
