@@ -109,7 +109,7 @@ class Recorder:
         if isinstance(word, str):
             for _, leads_to in self.places(word):
                 self._reads.add(leads_to)
-                self._counted()
+                self.step()
 
     def search(self, word: Word) -> None:
         """A directory is read with all that is below it."""
@@ -117,7 +117,7 @@ class Recorder:
         for _, leads_to in self.places(known):
             self._reads.add(leads_to)
             self._searches.add(leads_to)
-            self._counted()
+            self.step()
 
     def create(self, word: Word, by: str) -> None:
         """As `write`, of what is certainly new or fails."""
@@ -176,7 +176,7 @@ class Recorder:
             if piece.strip("/.") and len(piece) <= _LONGEST_PATH:
                 for own, leads_to in self.places(piece):
                     self._mentions |= {own, leads_to}
-                    self._counted()
+                    self.step()
 
     def command(self, words: Sequence[Word], text: str = "") -> None:
         """A program that would be started."""
@@ -192,7 +192,7 @@ class Recorder:
                 text=text[:_SHOWN] if text else _as_text(words)[:_SHOWN],
             )
         )
-        self._counted()
+        self.step()
 
     # -- places -----------------------------------------------------------------------------------
 
@@ -278,7 +278,7 @@ class Recorder:
         return any(path == each or path.startswith(f"{each}/") for each in self._tainted)
 
     def _change(self, path: str, kind: ChangeKind, tree: bool, by: str) -> None:
-        self._counted()
+        self.step()
         there = self.exists(path)
         if kind is ChangeKind.WRITE and not tree:
             if there is False:
@@ -315,7 +315,12 @@ class Recorder:
                         return True
         return False
 
-    def _counted(self) -> None:
+    def step(self) -> None:
+        """Count something that was looked at.
+
+        Raises:
+            TooMuch: there is no end to it.
+        """
         self._count += 1
         if self._count > _MOST:
             raise TooMuch

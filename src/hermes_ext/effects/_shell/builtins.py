@@ -1,0 +1,289 @@
+"""Commands of the shell itself that change where it stands or what its names mean."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from hermes_ext.effects._shell.compound import NAME
+from hermes_ext.effects._shell.marks import HOLE
+from hermes_ext.effects._shell.output import printed
+from hermes_ext.effects._shell.state import Ends, State, forget
+from hermes_ext.effects._words import Hole, Word
+
+if TYPE_CHECKING:
+    from hermes_ext.effects._shell.reading import Reading
+
+__all__ = ["BUILTINS"]
+
+_SET_HARMLESS: Final = re.compile(r"[-+][euxv]+\Z")
+_SET_NAMES: Final = frozenset({"errexit", "nounset", "pipefail", "xtrace", "verbose", "noclobber"})
+
+
+def _cd(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    if not shell.rec.on("cd"):
+        return state, state
+    operands = [each for each in words[1:] if each not in ("-P", "-L", "-e", "-@", "--")]
+    target: Word = operands[0] if operands else _home(shell)
+    if len(operands) > 1 or target == "":
+        return state, state
+    if target == "-":
+        found: tuple[str, ...] | None = state.old or None
+    else:
+        found = _directory(shell, target, state)
+    if "-P" in words and found:
+        found = tuple(os.path.realpath(each) for each in found)
+    return _moved(shell, found, state, target)
+
+
+def _home(shell: Reading) -> Word:
+    homes = shell.rec.machine.homes
+    return homes[0] if len(homes) == 1 else Hole()
+
+
+def _directory(shell: Reading, target: Word, state: State) -> tuple[str, ...] | None:
+    relative = isinstance(target, str) and not re.match(r"\.{0,2}(?:/|\Z)", target)
+    if relative and "CDPATH" in state.variables:
+        return None
+    return shell.below(state.cwd, target)
+
+
+def _moved(shell: Reading, found: tuple[str, ...] | None, state: State, target: Word) -> Ends:
+    moved = state.copy()
+    moved.cwd, moved.old = found or (), state.cwd
+    shell.rec.read(target)
+    there = shell.rec.is_directory(found[0]) if found and len(found) == 1 else None
+    return moved, None if there else state
+
+
+def _pushd(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    operands = [each for each in words[1:] if each != "-n"]
+    if len(operands) != 1 or (isinstance(operands[0], str) and operands[0][:1] in "+-"):
+        state.stack, state.cwd, state.old = [()], (), ()
+        return state, state
+    ok, failed = _moved(shell, _directory(shell, operands[0], state), state, operands[0])
+    if ok is not None:
+        ok.stack.append(state.cwd)
+    return ok, failed
+
+
+def _popd(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    if not shell.rec.on("cd"):
+        return state, state
+    moved = state.copy()
+    moved.old = state.cwd
+    moved.cwd = moved.stack.pop() if len(words) == 1 and moved.stack else ()
+    if len(words) > 1:
+        moved.stack = [()]
+    return moved, state
+
+
+def _eval(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 1
+    if any(isinstance(each, Hole) for each in words):
+        shell.rec.unknown("what eval runs is not known before it runs", *words[1:])
+        return state, state
+    if not shell.rec.on("eval"):
+        return state, state
+    with shell.deeper():
+        return shell.read(" ".join(str(each) for each in words[1:]), state)
+
+
+def _source(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    with shell.rec.under("source"):
+        for each in words[1:2]:
+            shell.rec.read(each)
+        shell.rec.unknown("a file of commands is run, which is not looked into", *words[1:])
+    forget(state, State(()))
+    return state, state
+
+
+def _exec(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    if len(words) == 1:
+        return state, state
+    rest = words[1:]
+    while rest and rest[0] in ("-c", "-l"):
+        rest = rest[1:]
+    if rest[:1] == ["-a"]:
+        rest = rest[2:]
+    if rest:
+        shell.program(rest)
+    return state, state
+
+
+def _wrapped(shell: Reading, words: list[Word], state: State) -> Ends:
+    """`command`, `builtin` and `time`, which run what is behind them in this shell."""
+    rest = words[1:]
+    while rest and rest[0] in ("-p", "--"):
+        rest = rest[1:]
+    if not rest:
+        return state, state
+    if isinstance(rest[0], str) and rest[0].startswith("-"):
+        shell.ran += 2
+        if words[0] == "command" and rest[0] in ("-v", "-V"):
+            return state, state
+        shell.rec.unknown(f"{words[0]} {rest[0]} is not known", *rest)
+        return state, state
+    if words[0] == "time":
+        return shell.command(rest, [], state)
+    return shell.not_a_function(rest, [], state)
+
+
+def _trap(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    if len(words) > 2 and words[1] not in ("-", "-p", "-l"):
+        if isinstance(words[1], Hole):
+            shell.rec.unknown("what trap runs is not known before it runs")
+        else:
+            with shell.deeper():
+                shell.read(words[1], state.copy())
+            shell.enter(state)
+    return state, state
+
+
+def _sets_names(shell: Reading, words: list[Word], state: State) -> Ends:
+    """`read`, `mapfile`, `getopts`: what the names mean afterwards is not known."""
+    shell.ran += 2
+    for word in words[1:]:
+        if isinstance(word, Hole) or "[" in word:
+            shell.rec.unknown(f"which variable {words[0]} sets is not known", word)
+        elif word in ("-C", "-c") and words[0] in ("mapfile", "readarray"):
+            shell.rec.unknown(f"{words[0]} {word} runs something for each line", *words)
+        elif NAME.match(word):
+            shell.set(word, (HOLE,), state)
+            state.arrays[word] = None
+            del state.variables[word]
+    for name in ("REPLY", "MAPFILE"):
+        state.variables.pop(name, None)
+    return state, state
+
+
+def _printf(shell: Reading, words: list[Word], state: State) -> Ends:
+    if words[1:2] == ["-v"]:
+        return _sets_names(shell, words[:1] + words[2:3], state)
+    shell.ran += 1
+    if len(words) > 1 and isinstance(words[1], Hole) and words[1].may_begin_with("-v"):
+        shell.rec.unknown("printf may set a variable here", *words)
+    shell.program(words)
+    shell.output = printed(words, shell.stdin, state)
+    return state, state
+
+
+def _let(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    for word in words[1:]:
+        text = "" if isinstance(word, Hole) else word
+        if isinstance(word, Hole) or "[" in text or "$" in text or "`" in text:
+            shell.rec.unknown("let evaluates what is not known before it runs", word)
+        for name in re.findall(r"[A-Za-z_]\w*", text):
+            assigned = re.search(rf"\b{name}\s*[-+*/%&|^<>]*=(?!=)|\+\+|--", text)
+            if not re.match(rf"\s*{name}\s*=(?!=)", text):
+                shell.reader.check_number(name, state)
+            if assigned:
+                state.variables[name] = (HOLE,)
+                state.numbers.add(name)
+    return state, state
+
+
+def _set_options(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    rest = words[1:]
+    while rest:
+        word = rest[0]
+        if word in ("--", "-") or (isinstance(word, str) and word[:1] not in ("-", "+")):
+            state.arguments = tuple(rest[1:] if word in ("--", "-") else rest)
+            return state, state
+        if word in ("-o", "+o") and len(rest) > 1 and rest[1] in _SET_NAMES:
+            rest = rest[1:]
+        elif isinstance(word, str) and re.fullmatch(r"[-+][euxvC]*o", word) and len(rest) > 1:
+            if rest[1] not in _SET_NAMES:
+                shell.rec.unknown("an option of the shell is set", *rest[:2])
+            rest = rest[1:]
+        elif not (isinstance(word, str) and _SET_HARMLESS.match(word)):
+            shell.rec.unknown("an option of the shell is set", word)
+        rest = rest[1:]
+    return state, state
+
+
+def _shift(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    count = words[1] if len(words) > 1 else "1"
+    known = state.arguments
+    several = any(isinstance(each, Hole) and each.many for each in known or ())
+    if known is None or several or isinstance(count, Hole) or not count.isdigit():
+        state.arguments = None
+    else:
+        state.arguments = known[int(count) :]
+    return state, state
+
+
+def _exit(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    # Where functions may be called so too, it may come back.
+    return None, None
+
+
+def _no_change(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    return state, state
+
+
+def _changes_the_shell(shell: Reading, words: list[Word], state: State) -> Ends:
+    """What gives names or patterns another meaning from now on."""
+    shell.ran += 2
+    if any(each not in ("-p", "-l", "-r", "-t", "-q", "-u", "-c") for each in words[1:]):
+        shell.rec.unknown(f"`{words[0]}` changes what later commands mean", *words[1:])
+    return state, state
+
+
+def _runs_apart(shell: Reading, words: list[Word], state: State) -> Ends:
+    shell.ran += 2
+    shell.rec.unknown("`coproc` is not followed", *words[1:])
+    return state, state
+
+
+_Builtin: TypeAlias = Callable[["Reading", list[Word], State], Ends]
+
+BUILTINS: Final[dict[str, _Builtin]] = {
+    ".": _source,
+    "alias": _changes_the_shell,
+    "bind": _changes_the_shell,
+    "break": _no_change,
+    "builtin": _wrapped,
+    "cd": _cd,
+    "command": _wrapped,
+    "compgen": _changes_the_shell,
+    "complete": _changes_the_shell,
+    "continue": _no_change,
+    "coproc": _runs_apart,
+    "dirs": _no_change,
+    "enable": _changes_the_shell,
+    "eval": _eval,
+    "exec": _exec,
+    "exit": _exit,
+    "getopts": _sets_names,
+    "hash": _changes_the_shell,
+    "let": _let,
+    "logout": _exit,
+    "mapfile": _sets_names,
+    "popd": _popd,
+    "printf": _printf,
+    "pushd": _pushd,
+    "read": _sets_names,
+    "readarray": _sets_names,
+    "return": _no_change,
+    "set": _set_options,
+    "shift": _shift,
+    "shopt": _changes_the_shell,
+    "source": _source,
+    "time": _wrapped,
+    "trap": _trap,
+    "unalias": _no_change,
+}

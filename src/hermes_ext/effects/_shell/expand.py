@@ -1,0 +1,252 @@
+"""From a word of shell text to the words that a program gets: braces, `~`, splitting, globs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from hermes_ext.effects._shell.marks import (
+    BRACKET,
+    CLOSE,
+    COMMA,
+    EMPTY,
+    FIELD,
+    GLOBS,
+    HOLES,
+    MANY,
+    OPEN,
+    QUESTION,
+    SPLIT,
+    STAR,
+    TILDE,
+    plain,
+)
+from hermes_ext.effects._record import Recorder
+from hermes_ext.effects._words import ANYTHING, Hole, Word
+
+__all__ = ["as_word", "fields", "glob_matches"]
+
+_MOST_WORDS: Final = 1_000
+_SEQUENCE: Final = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?\Z")
+_SPLITS: Final = re.compile(f"[{SPLIT}]+")
+
+
+def fields(marked: str, recorder: Recorder) -> list[Word]:
+    """The words that one word of a command becomes."""
+    found: list[Word] = []
+    pieces = _braces(marked) if recorder.on("brace") else iter([marked])
+    for each in pieces:
+        for field in each.split(FIELD) if FIELD in each else (each,):
+            found += _split(field, recorder)
+        if len(found) > _MOST_WORDS:
+            return [ANYTHING]
+    return found
+
+
+def as_word(marked: str, recorder: Recorder) -> Word:
+    """A word that stays one: the value of an assignment, the text of a here-string."""
+    return _known(_with_home(marked, recorder))
+
+
+def _split(text: str, recorder: Recorder) -> Iterator[Word]:
+    quoted = EMPTY in text
+    parts = _SPLITS.split(text) if SPLIT in text else [text]
+    for part in parts:
+        if not part and not (quoted and len(parts) == 1):
+            continue
+        bare = _with_home(part.replace(EMPTY, ""), recorder)
+        if GLOBS.search(bare) and recorder.on("glob"):
+            yield from _glob(bare, recorder)
+        elif bare or EMPTY in part:
+            yield _known(bare)
+
+
+def _known(text: str) -> Word:
+    hole = HOLES.search(text)
+    if hole is None:
+        return plain(text)
+    return Hole(plain(text[: hole.start()]), many=MANY in text)
+
+
+def _with_home(text: str, recorder: Recorder) -> str:
+    if not text.startswith(TILDE):
+        return text
+    homes = recorder.machine.homes
+    if not recorder.on("home") or len(homes) != 1:
+        return (MANY if recorder.on("home") else "") + text[1:]
+    return homes[0] + text[1:]
+
+
+# -- braces -------------------------------------------------------------------------------------
+
+
+def _braces(text: str) -> Iterator[str]:
+    """Each word that braces give, in order; braces that give none stay as they are."""
+    begin = text.find(OPEN)
+    while begin >= 0:
+        end, commas = _closing(text, begin)
+        if end is not None:
+            choices = _choices(text, begin, end, commas)
+            if choices is not None:
+                for choice in choices:
+                    for inner in _braces(choice):
+                        for rest in _braces(text[end + 1 :]):
+                            yield text[:begin] + inner + rest
+                return
+        begin = text.find(OPEN, begin + 1)
+    yield text
+
+
+def _closing(text: str, begin: int) -> tuple[int | None, list[int]]:
+    depth, commas = 0, []
+    for place in range(begin, len(text)):
+        each = text[place]
+        if each == OPEN:
+            depth += 1
+        elif each == COMMA and depth == 1:
+            commas.append(place)
+        elif each == CLOSE:
+            depth -= 1
+            if depth == 0:
+                return place, commas
+    return None, commas
+
+
+def _choices(text: str, begin: int, end: int, commas: list[int]) -> list[str] | None:
+    if commas:
+        edges = [begin, *commas, end]
+        return [text[one + 1 : other] for one, other in pairwise(edges)]
+    return _sequence(plain(text[begin + 1 : end]))
+
+
+def _sequence(inner: str) -> list[str] | None:
+    found = _SEQUENCE.match(inner)
+    if found is None or found[1].isalpha() != found[2].isalpha():
+        return None
+    step = abs(int(found[3] or 1)) or 1
+    if found[1].isalpha():
+        one, other = ord(found[1]), ord(found[2])
+        return [chr(each) for each in _steps(one, other, step)]
+    one, other = int(found[1]), int(found[2])
+    width = max(len(found[1]), len(found[2])) if _is_padded(found[1], found[2]) else 0
+    return [f"{each:0{width}d}" for each in _steps(one, other, step)]
+
+
+def _is_padded(*numbers: str) -> bool:
+    return any(len(each.lstrip("-")) > 1 and each.lstrip("-").startswith("0") for each in numbers)
+
+
+def _steps(one: int, other: int, step: int) -> range:
+    found = range(one, other + 1, step) if one <= other else range(one, other - 1, -step)
+    return found[: _MOST_WORDS + 1]
+
+
+# -- globs --------------------------------------------------------------------------------------
+
+
+def _glob(pattern: str, recorder: Recorder) -> Iterator[Word]:
+    """The names that a pattern matches now; the pattern itself if there are none."""
+    first = GLOBS.search(pattern)
+    assert first is not None
+    hole = HOLES.search(pattern)
+    if hole is not None or not recorder.machine.local:
+        known = pattern[: min(first.start(), hole.start() if hole else len(pattern))]
+        yield Hole(plain(known), many=True)
+        return
+    bases = ("/",) if pattern.startswith("/") else recorder.cwd
+    matches = {name: None for base in bases for name in glob_matches(pattern, base, recorder)}
+    if len(matches) > _MOST_WORDS or not bases:
+        yield Hole(plain(pattern[: first.start()]), many=True)
+    elif matches:
+        yield from matches
+    else:
+        yield plain(pattern)
+
+
+def glob_matches(pattern: str, base: str, recorder: Recorder) -> list[str]:
+    """The paths below `base` that a pattern (with marks) matches, as they are written in it."""
+    found = [""]
+    parts = re.split(r"(/+)", pattern)
+    for place in range(0, len(parts), 2):
+        part = parts[place]
+        slash = parts[place - 1] if place else ""
+        found = [
+            f"{before}{slash}{name}"
+            for before in found
+            for name in _names(part, f"{before}{slash}", base, recorder)
+        ]
+        if len(found) > _MOST_WORDS:
+            break
+    return found
+
+
+def _names(part: str, before: str, base: str, recorder: Recorder) -> list[str]:
+    if not GLOBS.search(part):
+        name = plain(part)
+        places = recorder.places(os.path.join(base, before, name))
+        return [name] if not name or any(_is_there(each, recorder) for each in places) else []
+    matches = _pattern(part).match
+    hidden = part.startswith(".")
+    return sorted(
+        name
+        for name in _listed(os.path.join(base, before), recorder)
+        if (hidden or not name.startswith(".")) and matches(name)
+    )
+
+
+def _is_there(places: tuple[str, str], recorder: Recorder) -> bool:
+    return any(os.path.lexists(each) or recorder.made_below(each) for each in places) or any(
+        os.path.basename(each) in recorder.made_below(os.path.dirname(each)) for each in places
+    )
+
+
+def _listed(directory: str, recorder: Recorder) -> set[str]:
+    names: set[str] = set()
+    for _, leads_to in recorder.places(directory):
+        names.update(recorder.made_below(leads_to))
+        try:
+            names.update(os.listdir(leads_to))
+        except (OSError, ValueError):
+            continue
+    return names
+
+
+@lru_cache(maxsize=256)
+def _pattern(part: str) -> re.Pattern[str]:
+    """As a shell matches one name; where it depends on the locale, rather more than less."""
+    written, place, ranges = "", 0, False
+    while place < len(part):
+        each = part[place]
+        if each == STAR:
+            written += ".*"
+        elif each == QUESTION:
+            written += "."
+        elif each == BRACKET:
+            end = part.find("]", place + 2)
+            inner = plain(part[place + 1 : end]) if end > 0 else ""
+            if end > 0:
+                ranges |= "-" in inner
+                written += _bracket(inner)
+                place = end
+            else:
+                written += r"\["
+        else:
+            written += re.escape(plain(each))
+        place += 1
+    return re.compile(rf"{written}\Z", re.DOTALL | (re.IGNORECASE if ranges else 0))
+
+
+def _bracket(inner: str) -> str:
+    if "[" in inner or "\\" in inner:  # a class such as [:alpha:]
+        return "."
+    negated = inner[:1] in ("!", "^")
+    body = re.escape(inner[negated:]).replace(r"\-", "-")
+    try:
+        re.compile(f"[{body}]")
+    except re.error:
+        return "."
+    return f"[{'^' if negated else ''}{body}]"

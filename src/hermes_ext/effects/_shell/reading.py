@@ -1,0 +1,577 @@
+"""Shell text, read as bash runs it: which programs it starts, with which words, and where.
+
+Every command counts, whether or not it would be reached; where it matters what happened before
+(`cd`, variables), both ways are followed. What cannot be followed may write.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from typing import Final
+
+from hermes_ext.effects._commands import Knowledge, risky_variable, run_command
+from hermes_ext.effects._record import Recorder, TooMuch
+from hermes_ext.effects._shell import marks
+from hermes_ext.effects._shell.builtins import BUILTINS
+from hermes_ext.effects._shell.compound import STATEMENTS, Function
+from hermes_ext.effects._shell.expand import as_word, fields
+from hermes_ext.effects._shell.marks import HOLE
+from hermes_ext.effects._shell.output import printed
+from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, merged
+from hermes_ext.effects._shell.tree import HereDocument, Item, Line, Node, Source, pipelines_of
+from hermes_ext.effects._shell.words import WordReader
+from hermes_ext.effects._words import ANYTHING, Hole, Word
+
+__all__ = ["Reading"]
+
+_NESTED: Final = 12  # shells in shells, functions in functions
+
+# Where writing changes no file.
+_SINKS: Final = re.compile(
+    r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+|(?:tcp|udp)/.*)\Z"
+)
+# What words and paths mean depends on these.
+_USED_BY_SHELLS: Final = frozenset({"CDPATH", "GLOBIGNORE", "HOME", "IFS", "OLDPWD", "PWD"})
+
+
+class Reading:
+    """One shell, and those that it starts.
+
+    Attributes:
+        rec: told what happens.
+        stdin: what the command at hand reads: a text, a `Hole`, or None where nothing is given.
+    """
+
+    def __init__(self, recorder: Recorder, stdin: str | Hole | None = None) -> None:
+        self.rec = recorder
+        self.stdin = stdin
+        self._state = State(recorder.cwd)
+        self._depth = 0
+        self.output: str | None = None
+        self.ran = 0
+
+    # -- what commands start ----------------------------------------------------------------------
+
+    def run(
+        self,
+        words: Sequence[Word],
+        *,
+        cwd: Word | None = None,
+        stdin: str | Hole | None = None,
+        assignments: Sequence[tuple[str, Word]] = (),
+    ) -> None:
+        """A program that another one starts, in `cwd` if that is given."""
+        with self.deeper(), self._in(cwd), self._reading(stdin):
+            self.program(words, assignments)
+
+    def text(
+        self, code: str, args: Sequence[Word] = (), *, stdin: str | Hole | None = None
+    ) -> None:
+        """The text of a shell of its own: `sh -c CODE NAME ARGS…`."""
+        state = State(self.rec.cwd)
+        # What is not exported is not there; whether a name was exported before is not known.
+        for name, values in self._state.variables.items():
+            gone: Values = () if name in self._state.exported else ("",)
+            state.variables[name] = tuple(dict.fromkeys((*values, *gone)))
+        state.arguments = tuple(args[1:])
+        outer, self._state = self._state, state
+        try:
+            with self.deeper(), self._reading(stdin):
+                self.read(code, state)
+        finally:
+            self._state = outer
+            self.rec.cwd = outer.cwd
+
+    def python(self, code: str) -> None:
+        """Python code, run where the shell stands."""
+        from hermes_ext.effects._python import read_code
+
+        read_code(code, self.rec)
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        if self._depth >= _NESTED:
+            raise TooMuch
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    @contextmanager
+    def _in(self, cwd: Word | None) -> Iterator[None]:
+        before = self.rec.cwd
+        if cwd is not None:
+            self.rec.cwd = self.below(before, cwd) or ()
+        try:
+            yield
+        finally:
+            self.rec.cwd = before
+
+    @contextmanager
+    def _reading(self, stdin: str | Hole | None) -> Iterator[None]:
+        before = self.stdin
+        if stdin is not None:
+            self.stdin = stdin
+        try:
+            yield
+        finally:
+            self.stdin = before
+
+    def below(self, bases: tuple[str, ...], word: Word) -> tuple[str, ...] | None:
+        if isinstance(word, Hole):
+            return None
+        if word.startswith("/"):
+            return (os.path.normpath(word),)
+        return tuple(os.path.normpath(os.path.join(base, word)) for base in bases) or None
+
+    # -- texts and statements ---------------------------------------------------------------------
+
+    def read(self, text: str, state: State) -> Ends:
+        """Run a text in a shell's own state."""
+        source = Source(text)
+        if source.too_long:
+            raise TooMuch
+        if "\r" in text or "\0" in text or marks.OURS.search(text):
+            self.rec.unknown("there are characters in the command that shells take in several ways")
+            text = marks.OURS.sub("\ufffd", text)
+            source = Source(text)
+        if source.root.has_error:
+            self.rec.unknown("the command is not understood as shell text", *_words_in(text))
+        reader = WordReader(source, self.rec, self._substitute, self._substitute_text)
+        return self.body(source.root, state, reader)
+
+    def _substitute(self, node: Node, state: State, rule: str) -> str | None:
+        reader = self.reader
+        return self._captured(lambda inner: self.body(node, inner, reader), state)
+
+    def _substitute_text(self, text: str, state: State) -> str | None:
+        with self.deeper():
+            return self._captured(lambda inner: self.read(text, inner), state)
+
+    def _captured(self, run: Callable[[State], Ends], state: State) -> str | None:
+        """Run in a subshell; gives what it prints, if that is known."""
+        kept = (self.output, self.ran, self.reader)
+        self.output, self.ran = None, 0
+        try:
+            run(state.copy())
+            return self.output if self.ran == 1 else None
+        finally:
+            self.output, self.ran, self.reader = kept
+            self.enter(state)
+
+    reader: WordReader
+
+    def enter(self, state: State) -> None:
+        self._state = state
+        self.rec.cwd = state.cwd
+
+    def body(self, node: Node, state: State, reader: WordReader) -> Ends:
+        """The statements that stand in a node, one after the other."""
+        outer = getattr(self, "_reader", None)
+        self.reader = reader
+        try:
+            for gap in reader.source.gaps(node):
+                reader.strange(node, gap)
+            return self.statements(node.children, state)
+        finally:
+            if outer is not None:
+                self.reader = outer
+
+    def statements(self, children: Sequence[Node], state: State) -> Ends:
+        ok: State | None = state
+        failed: State | None = None
+        first = True
+        for place, child in enumerate(children):
+            if not child.is_named or child.type == "comment":
+                continue
+            if not first and not self.rec.on("sequence"):
+                break
+            before = merged(ok, failed)
+            if before is None:
+                break
+            behind = children[place + 1] if place + 1 < len(children) else None
+            if behind is not None and behind.type == "&":
+                with self.rec.under("background"):
+                    self.line(child, before.copy())
+                ok, failed = before, None
+            else:
+                ok, failed = self.line(child, before)
+            first = False
+        return ok, failed
+
+    def line(self, node: Node, state: State) -> Ends:
+        """Pipelines with `&&` and `||` between them."""
+        ok: State | None = state
+        failed: State | None = None
+        for line in pipelines_of(node):
+            for strange in line.strange:
+                self.reader.strange(strange)
+            if line.operator == "":
+                ok, failed = self._pipeline(line, state)
+            elif not self.rec.on("alternative"):
+                break
+            elif line.operator == "&&":
+                after, missed = self._behind(line, ok, failed)
+                ok, failed = after, merged(failed, missed)
+            else:
+                after, missed = self._behind(line, failed, ok)
+                ok, failed = merged(ok, after), missed
+        return ok, failed
+
+    def _behind(self, line: Line, here: State | None, other: State | None) -> Ends:
+        """Run a pipeline that is reached from `here` only; what it does counts in any case."""
+        if here is not None:
+            return self._pipeline(line, here.copy() if here is other else here)
+        if other is not None:
+            self._pipeline(line, other.copy())
+        return None, None
+
+    def _pipeline(self, line: Line, state: State) -> Ends:
+        if len(line.items) == 1:
+            ok, failed = self._item(line.items[0], state)
+        else:
+            stdin, self_stdin = self.stdin, self.stdin
+            for number, item in enumerate(line.items):
+                if number and not self.rec.on("pipeline"):
+                    break
+                self.stdin = stdin
+                stdin = self._stage(item, state)
+            self.stdin = self_stdin
+            self.enter(state)
+            ok, failed = state, state
+        return (failed, ok) if line.negated else (ok, failed)
+
+    def _stage(self, item: Item, state: State) -> str | Hole:
+        kept = (self.output, self.ran)
+        self.output, self.ran = None, 0
+        try:
+            self._item(item, state.copy())
+            return self.output if self.output is not None and self.ran == 1 else Hole()
+        finally:
+            # A pipeline prints what its last command does, which is not followed.
+            self.output, self.ran = None, kept[1] + 2
+
+    def _item(self, item: Item, state: State) -> Ends:
+        self.enter(state)
+        self.rec.step()
+        node = item.node
+        if node is not None and node.type in ("command", "variable_assignment"):
+            return self._simple(node, state, item)
+        with self._redirected(item.redirects, state):
+            if item.words:
+                self.reader.strange(item.words[0])
+            if node is None:
+                return state, state
+            reader = STATEMENTS.get(node.type)
+            if reader is None:
+                self.reader.strange(node)
+                return self.statements(node.children, state)
+            return reader(self, node, state)
+
+    # -- redirections -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _redirected(self, redirects: Sequence[Node], state: State) -> Iterator[None]:
+        before = self.stdin
+        for redirect in redirects:
+            self.redirect(redirect, state)
+        try:
+            yield
+        finally:
+            self.stdin = before
+
+    def redirect(self, node: Node, state: State) -> None:
+        kind = node.type
+        if kind == "herestring_redirect":
+            with self.rec.under("here-string"):
+                words = [
+                    word
+                    for each in node.named_children
+                    if each.type != "file_descriptor"
+                    for word in self.reader.words(each, state)
+                ]
+                self.stdin = _only(words)
+        elif kind == "heredoc_redirect":
+            self._here_document(node, state)
+        elif kind == "file_redirect":
+            self._file_redirect(node, state)
+        else:
+            self.reader.strange(node)
+
+    def _here_document(self, node: Node, state: State) -> None:
+        found = HereDocument(self.reader.source, node)
+        if found.text is None:
+            self.reader.strange(node)
+            self.stdin = Hole()
+        elif found.quoted:
+            self.stdin = found.text
+        else:
+            with self.rec.under("here-document"):
+                self.stdin = self.reader.here_document(found.begin, found.text, found.body, state)
+
+    def _file_redirect(self, node: Node, state: State) -> None:
+        operator = next((each.type for each in node.children if not each.is_named), "")
+        destinations = node.children_by_field_name("destination")[:1]
+        if operator in (">&-", "<&-"):
+            return
+        if not destinations or operator not in _REDIRECTIONS:
+            self.reader.strange(node)
+            return
+        for value in self.reader.values(destinations[0], state):
+            words = fields(value, self.rec)
+            # Several words are an error to the shell, which then runs nothing.
+            for word in words:
+                self._to_file(operator, word)
+
+    def _to_file(self, operator: str, word: Word) -> None:
+        if operator in (">&", "<&") and isinstance(word, str) and re.fullmatch(r"\d+-?|-", word):
+            return
+        with self.rec.under("redirect"):
+            if operator.startswith("<") and operator != "<>":
+                self.rec.read(word)
+                if operator == "<":
+                    self.stdin = Hole()
+            elif not (isinstance(word, str) and _SINKS.match(word)):
+                self.rec.write(word, operator)
+
+    # -- simple commands --------------------------------------------------------------------------
+
+    def _simple(self, node: Node, state: State, item: Item) -> Ends:
+        for gap in self.reader.source.gaps(node):
+            self.reader.strange(node, gap)
+        assignments: list[tuple[str, Node]] = []
+        arguments: list[Node] = []
+        redirects = list(item.redirects)
+        children = [node] if node.type == "variable_assignment" else node.children
+        for child in children:
+            if child.type == "variable_assignment":
+                assignments.append(("", child))
+            elif child.type.endswith("_redirect"):
+                redirects.append(child)
+                if child.type == "file_redirect":
+                    item.words += child.children_by_field_name("destination")[1:]
+            elif child.is_named:
+                arguments.append(child)
+            elif child.type not in _TOKENS:
+                self.reader.strange(child)
+        arguments += item.words
+        if not arguments:
+            with self._redirected(redirects, state):
+                for _, each in assignments:
+                    self.assign(each, state)
+            return state, state
+        alternatives = [self.alternatives(each, state) for each in arguments]
+        # In a copy: `A=1 cmd` sets A for the command alone.
+        given = self._assigned(assignments, state)
+        with self._redirected(redirects, state):
+            return self._each(_combined(alternatives), given, state)
+
+    def alternatives(self, node: Node, state: State) -> list[list[Word]]:
+        return [fields(value, self.rec) for value in self.reader.values(node, state)]
+
+    def _assigned(
+        self, assignments: Sequence[tuple[str, Node]], state: State
+    ) -> list[tuple[str, Word]]:
+        if not assignments:
+            return []
+        inner = state.copy()
+        for _, each in assignments:
+            self.assign(each, inner, told=False)
+        self.enter(state)
+        names = [self.name_of(each) for _, each in assignments]
+        return [
+            (name, _only([as_word(each, self.rec) for each in inner.variables.get(name, (HOLE,))]))
+            for name in names
+        ]
+
+    def _each(
+        self, words: Sequence[list[Word]], assignments: list[tuple[str, Word]], state: State
+    ) -> Ends:
+        """Run a command in each way in which its words may be."""
+        if len(words) == 1:
+            return self.command(words[0], assignments, state)
+        ok: State | None = None
+        failed: State | None = None
+        for each in words:
+            ends = self.command(each, assignments, state.copy())
+            ok, failed = merged(ok, ends[0]), merged(failed, ends[1])
+        return ok, failed
+
+    def command(self, words: list[Word], assignments: list[tuple[str, Word]], state: State) -> Ends:
+        self.enter(state)
+        self.output = None
+        if not words:
+            self.ran += 1
+            return state, state
+        name = words[0]
+        if isinstance(name, str) and name in state.functions:
+            return self._call(name, words, assignments, state)
+        return self.not_a_function(words, assignments, state)
+
+    def not_a_function(
+        self, words: list[Word], assignments: list[tuple[str, Word]], state: State
+    ) -> Ends:
+        name = words[0]
+        builtin = BUILTINS.get(name) if isinstance(name, str) else None
+        if builtin is None:
+            self.ran += 1
+            self.program(words, assignments)
+            self.output = printed(words, self.stdin, state)
+            return state, state
+        for variable, value in assignments:
+            if variable != "IFS" or name not in ("read", "mapfile", "readarray"):
+                self.check_variable(variable, value)
+        return builtin(self, words, state)
+
+    def program(self, words: Sequence[Word], assignments: Sequence[tuple[str, Word]] = ()) -> None:
+        self.rec.command(words)
+        if isinstance(words[0], Hole):
+            with self.rec.under("unknown"):
+                self.rec.unknown("which program runs is not known before it runs", *words)
+            return
+        run_command(words, self, assignments)
+
+    def _call(
+        self,
+        name: str,
+        words: list[Word],
+        assignments: list[tuple[str, Word]],
+        state: State,
+    ) -> Ends:
+        for variable, value in assignments:
+            self.check_variable(variable, value)
+        self.ran += 2
+        ok: State | None = None
+        failed: State | None = None
+        bodies = state.functions[name] if self.rec.on("function") else ()
+        for function in bodies:
+            inner = state.copy()
+            if function is None:
+                ends = self.not_a_function(words, assignments, inner)
+            else:
+                ends = self._called(function, words, inner)
+            ok, failed = merged(ok, ends[0]), merged(failed, ends[1])
+        return (ok, failed) if bodies else (state, state)
+
+    def _called(self, function: Function, words: list[Word], state: State) -> Ends:
+        outer, state.arguments = state.arguments, tuple(words[1:])
+        with self.deeper():
+            kept, self.reader = self.reader, function.reader
+            try:
+                ends = self.line(function.body, state)
+            finally:
+                self.reader = kept
+        for each in ends:
+            if each is not None:
+                each.arguments = outer
+        return ends
+
+    def knows(self, name: str) -> bool:
+        """Whether a name has a meaning that later commands count on."""
+        knowledge = self.rec.machine.commands or Knowledge.bundled()
+        return name in BUILTINS or knowledge.knows(name)
+
+    # -- variables --------------------------------------------------------------------------------
+
+    def name_of(self, node: Node) -> str:
+        name = node.child_by_field_name("name")
+        return "" if name is None else self.reader.source.text(name).partition("[")[0]
+
+    def assign(self, node: Node, state: State, *, told: bool = True) -> None:
+        name = self.name_of(node)
+        value = node.child_by_field_name("value")
+        target = node.child_by_field_name("name")
+        if value is not None and value.type == "array":
+            self._assign_array(name, node, value, state)
+            return
+        values: Values = ("",)
+        if value is not None:
+            read = self.reader.values(value, state)
+            values = tuple(_as_value(as_word(each, self.rec), each) for each in read)
+        if target is not None and target.type == "subscript":
+            self.reader.check_subscript(target, state)
+            state.arrays[name] = None
+            state.variables.pop(name, None)
+            return
+        if self._is_appended(node):
+            before = self.reader.variable(name, state)
+            pairs = product(before, values)
+            values = tuple(dict.fromkeys(f"{one}{other}" for one, other in pairs))
+        self.set(name, values, state, told=told)
+        if value is not None and value.type == "arithmetic_expansion":
+            state.numbers.add(name)
+
+    def _assign_array(self, name: str, node: Node, value: Node, state: State) -> None:
+        words: list[Word] = []
+        for child in value.named_children:
+            if child.type == "variable_assignment" or len(self.alternatives(child, state)) != 1:
+                words = [ANYTHING]
+                break
+            words += self.alternatives(child, state)[0]
+        state.variables.pop(name, None)
+        if self._is_appended(node):
+            known = state.arrays.get(name, ())
+            state.arrays[name] = None if known is None else (*known, *words)
+        else:
+            state.arrays[name] = tuple(words)
+
+    def _is_appended(self, node: Node) -> bool:
+        return any(each.type == "+=" for each in node.children)
+
+    def set(self, name: str, values: Values, state: State, *, told: bool = True) -> None:
+        state.numbers.discard(name)
+        state.arrays.pop(name, None)
+        if len(values) > MOST_VALUES:
+            values = (HOLE,)
+        if not self.rec.on("assignment"):
+            values = ("",)
+        state.variables[name] = values
+        if told:
+            for each in values:
+                self.check_variable(name, Hole() if HOLE in each else each)
+
+    def check_variable(self, name: str, value: Word) -> None:
+        if name in _USED_BY_SHELLS or risky_variable(name, value):
+            self.rec.unknown(f"what runs later depends on ${name}, which is set here", value)
+
+    # -- builtins ---------------------------------------------------------------------------------
+
+
+_REDIRECTIONS: Final = frozenset({">", ">>", ">|", "&>", "&>>", ">&", "<", "<>", "<&"})
+_TOKENS: Final = frozenset({"\n", ";", "&"})
+
+
+def _only(words: Sequence[Word]) -> Word:
+    """The one value of these, or a hole."""
+    distinct = list(dict.fromkeys(words))
+    return distinct[0] if len(distinct) == 1 else Hole(many=any(map(_is_many, distinct)))
+
+
+def _is_many(word: Word) -> bool:
+    return isinstance(word, Hole) and word.many
+
+
+def _as_value(word: Word, marked: str) -> str:
+    """What a variable holds: with holes where it is not known."""
+    return word if isinstance(word, str) else marks.plain(marked)
+
+
+def _combined(alternatives: Sequence[Sequence[list[Word]]]) -> list[list[Word]]:
+    """The words of a command, in each way in which they may be."""
+    count = 1
+    for each in alternatives:
+        count *= len(each)
+    if count > MOST_VALUES:
+        return [
+            [word for each in alternatives for word in (each[0] if len(each) == 1 else [ANYTHING])]
+        ]
+    return [[word for words in chosen for word in words] for chosen in product(*alternatives)]
+
+
+def _words_in(text: str) -> list[str]:
+    return re.findall(r"[^\s'\"`;&|()<>$]+", text)[:500]

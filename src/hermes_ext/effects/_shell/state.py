@@ -1,0 +1,101 @@
+"""What a shell has in mind, and what it may have in mind after either of two ways."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from attrs import define, field
+
+from hermes_ext.effects._shell.marks import HOLE
+from hermes_ext.effects._words import Word
+
+if TYPE_CHECKING:
+    from hermes_ext.effects._shell.compound import Function
+
+__all__ = ["MOST_VALUES", "UNKNOWN", "Ends", "State", "Values", "forget", "merged"]
+
+Values: TypeAlias = tuple[str, ...]
+"""What a word or a variable may be, with holes in it; never empty."""
+
+Ends: TypeAlias = "tuple[State | None, State | None]"
+"""The state after success and after failure; None where it does not end so."""
+
+MOST_VALUES: Final = 16
+UNKNOWN: Final[Values] = (HOLE,)
+
+
+@define
+class State:
+    """What a shell has in mind: where it stands, and what its names mean.
+
+    cwd: the directories that it may be in; none if that is not known. arrays: the words of each, or
+    None. functions: what a name may run; None among them: no function. numbers: variables that
+    arithmetic gave their value. arguments: `$1` and so on.
+    """
+
+    cwd: tuple[str, ...]
+    old: tuple[str, ...] = ()
+    stack: list[tuple[str, ...]] = field(factory=list)
+    variables: dict[str, Values] = field(factory=dict)
+    exported: set[str] = field(factory=set)
+    numbers: set[str] = field(factory=set)
+    arrays: dict[str, tuple[Word, ...] | None] = field(factory=dict)
+    functions: dict[str, tuple[Function | None, ...]] = field(factory=dict)
+    arguments: tuple[Word, ...] | None = ()
+
+    def copy(self) -> State:
+        """One that can change by itself."""
+        return State(
+            self.cwd,
+            self.old,
+            list(self.stack),
+            dict(self.variables),
+            set(self.exported),
+            set(self.numbers),
+            dict(self.arrays),
+            dict(self.functions),
+            self.arguments,
+        )
+
+
+def merged(one: State | None, other: State | None) -> State | None:
+    """What is so after either of two."""
+    if one is None or other is None or one is other:
+        return one or other
+    both = one.copy()
+    both.cwd = _united(one.cwd, other.cwd) if one.cwd and other.cwd else ()
+    both.old = _united(one.old, other.old) if one.old and other.old else ()
+    if one.stack != other.stack:
+        both.stack = [()]
+    both.exported |= other.exported
+    both.numbers &= other.numbers
+    if one.arguments != other.arguments:
+        both.arguments = None
+    for name in one.variables.keys() | other.variables.keys():
+        values = _united(one.variables.get(name, UNKNOWN), other.variables.get(name, UNKNOWN))
+        both.variables[name] = values if len(values) <= MOST_VALUES else UNKNOWN
+    for name in one.arrays.keys() | other.arrays.keys():
+        same = one.arrays.get(name) == other.arrays.get(name)
+        both.arrays[name] = one.arrays.get(name) if same else None
+    for name in one.functions.keys() | other.functions.keys():
+        mine, theirs = one.functions.get(name, (None,)), other.functions.get(name, (None,))
+        both.functions[name] = (*mine, *(each for each in theirs if each not in mine))
+    return both
+
+
+def _united(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
+
+
+def forget(state: State, before: State) -> None:
+    """What changed since `before` is not known any more."""
+    for name, values in state.variables.items():
+        if before.variables.get(name) != values:
+            state.variables[name] = (HOLE,)
+    for name, words in state.arrays.items():
+        if before.arrays.get(name, ()) != words:
+            state.arrays[name] = None
+    if state.cwd != before.cwd:
+        state.cwd, state.old = (), ()
+    if state.arguments != before.arguments:
+        state.arguments = None

@@ -1,0 +1,526 @@
+"""The words of shell text: quotes, variables and substitutions.
+
+A word has one value, or one of several (behind an `if`, say), as text with marks in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import translate
+from itertools import product
+from typing import Final, TypeAlias
+
+from hermes_ext.effects._record import Recorder
+from hermes_ext.effects._shell import marks
+from hermes_ext.effects._shell.expand import as_word
+from hermes_ext.effects._shell.marks import EMPTY, FIELD, HOLE, MANY, TILDE
+from hermes_ext.effects._shell.state import MOST_VALUES, UNKNOWN, State, Values
+from hermes_ext.effects._shell.tree import Node, Source
+from hermes_ext.effects._words import Hole, Word
+
+__all__ = ["WordReader"]
+
+# Unquoted, these mean something that the grammar has to have seen.
+_UNSEEN: Final = re.compile(r"[`;&|()<>'\"\s]|\$(?=[\w{(@*#?$!'\"-])")
+_NOT_ESCAPED: Final = re.compile(r"\\(.)|([^\\]+)|\\\Z", re.DOTALL)
+_IN_STRINGS: Final = re.compile(r"`|\$(?=[\w{(@*#?$!-])")
+_LITERAL: Final = frozenset({"ERROR", "extglob_pattern", "regex", "word"})
+_RUNS: Final = re.compile(r"(?<!\\)(?:`|\$[({])")
+_ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*\+?=")
+_NUMBER: Final = re.compile(r"\s*-?\d*\s*\Z")
+_NAMES: Final = re.compile(r"[A-Za-z_]\w*")
+_COUNTED_BY_BASH: Final = frozenset(
+    {"BASHPID", "COLUMNS", "EPOCHSECONDS", "EUID", "LINENO", "LINES", "OPTIND", "PPID", "RANDOM",
+     "SECONDS", "SHLVL", "SRANDOM", "UID"}
+)  # fmt: skip
+_ESCAPES: Final = {
+    "a": "\a", "b": "\b", "e": "\033", "E": "\033", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+    "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?",
+}  # fmt: skip
+_ANSI_C: Final = re.compile(
+    r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})"
+    r"|U([0-9a-fA-F]{1,8})|c(.))",
+    re.DOTALL,
+)
+
+
+class WordReader:
+    """Reads the words of one text.
+
+    Args:
+        source: the text.
+        recorder: told of what is not understood.
+        run: runs the commands of a substitution: gets the node, the state and a name of the rule,
+            gives the output if it is known.
+        run_text: the same of a text.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        recorder: Recorder,
+        run: Callable[[Node, State, str], str | None],
+        run_text: Callable[[str, State], str | None],
+    ) -> None:
+        self.source = source
+        self.rec = recorder
+        self._run = run
+        self._run_text = run_text
+
+    def values(self, node: Node, state: State) -> Values:
+        """What a word may be, with marks."""
+        return self._word(node, state, first=True)
+
+    def words(self, node: Node, state: State) -> list[Word]:
+        """A word that stays one, in each of its values."""
+        return [as_word(each, self.rec) for each in self.values(node, state)]
+
+    def strange(self, node: Node, what: str | None = None) -> None:
+        """Something was not understood."""
+        text = self.source.text(node)
+        self.rec.unknown(f"this part of the command is not understood: {(what or text)[:80]!r}")
+
+    # -- words ------------------------------------------------------------------------------------
+
+    def _word(self, node: Node, state: State, *, first: bool = False) -> Values:
+        kind = node.type
+        reader = _READERS.get(kind)
+        if reader is not None:
+            return reader(self, node, state)
+        if kind == "concatenation":
+            return self._concatenation(node, state, first=first)
+        if node.is_missing or kind == "ERROR":
+            self.strange(node)
+            return UNKNOWN
+        return self._literal(node, state, first=first)
+
+    def _literal(self, node: Node, state: State, *, first: bool) -> Values:
+        text = self.source.text(node)
+        assigned = _ASSIGNED.match(text) if first else None
+        head = assigned.end() if assigned else 0
+        found = "".join(self._unquoted(node, text, state, first, head))
+        return (found,)
+
+    def _unquoted(
+        self, node: Node, text: str, state: State, first: bool, head: int
+    ) -> Iterable[str]:
+        place = 0
+        for part in _NOT_ESCAPED.finditer(text):
+            escaped, bare = part[1], part[2]
+            if bare is None:
+                # A backslash before a line's end takes both away.
+                yield "" if escaped == "\n" else EMPTY + (escaped or "\\")
+            else:
+                if _UNSEEN.search(bare):
+                    self.strange(node)
+                shown = marks.active(bare)
+                starts = [0] if (first and place == 0) or not place else []
+                if head:
+                    starts = [head - place, *(i + 1 for i, c in enumerate(bare) if c == ":")]
+                yield self._with_tildes(bare, shown, starts, state)
+            place = part.end()
+
+    def _with_tildes(self, bare: str, shown: str, starts: Sequence[int], state: State) -> str:
+        if "~" not in bare:
+            return shown
+        chars = list(shown)
+        for place, each in enumerate(bare):
+            if each != "~" or not (place in starts or (place and bare[place - 1] in "{,")):
+                continue
+            user = re.match(r"[^/:]*", bare[place + 1 :])
+            name = user[0] if user else ""
+            if not name and place in starts and place:
+                chars[place] = self._home()
+            elif not name:
+                chars[place] = TILDE
+            else:
+                chars[place] = self._of_user(name, state)
+                chars[place + 1 : place + 1 + len(name)] = [""] * len(name)
+        return "".join(chars)
+
+    def _home(self) -> str:
+        homes = self.rec.machine.homes
+        return homes[0] if len(homes) == 1 and self.rec.on("home") else HOLE
+
+    def _of_user(self, name: str, state: State) -> str:
+        if name in ("+", "-"):
+            found = state.cwd if name == "+" else state.old
+            return found[0] if len(found) == 1 else HOLE
+        home = os.path.expanduser(f"~{name}")
+        return home if home.startswith("/") and self.rec.machine.local else HOLE
+
+    def _concatenation(self, node: Node, state: State, *, first: bool) -> Values:
+        parts: list[Values] = []
+        children = node.children
+        place = node.start_byte
+        for number, child in enumerate(children):
+            if child.start_byte != place:
+                self.strange(node)
+            place = child.end_byte
+            following = children[number + 1].type if number + 1 < len(children) else ""
+            if child.type == "$" and following == "string":
+                continue
+            parts.append(self._word(child, state, first=first and number == 0))
+        return _joined(parts)
+
+    def _raw(self, node: Node, _: State) -> Values:
+        return (EMPTY + self.source.text(node)[1:-1],)
+
+    def _ansi_c(self, node: Node, _: State) -> Values:
+        try:
+            text = _ANSI_C.sub(_unescaped, self.source.text(node)[2:-1])
+        except (ValueError, OverflowError):
+            self.strange(node)
+            return UNKNOWN
+        return (EMPTY + text.split("\0")[0],)
+
+    def _string(self, node: Node, state: State) -> Values:
+        parts: list[Values] = [(EMPTY,)]
+        place = node.start_byte + 1
+        for child in node.children:
+            if child.type in ('"', "string_content") or child.start_byte < place:
+                continue
+            parts.append((self._quoted(node, place, child.start_byte),))
+            parts.append(self._in_quotes(child, state))
+            place = child.end_byte
+        end = node.end_byte - 1
+        if self.source.bytes[end : end + 1] != b'"':
+            self.strange(node)
+        parts.append((self._quoted(node, place, end),))
+        return _joined(parts)
+
+    def _quoted(self, node: Node, begin: int, end: int) -> str:
+        """Text in double quotes, between the expansions in it."""
+        written = self.source.between(begin, end)
+        if "\\" not in written and "$" not in written and "`" not in written:
+            return written
+        found = ""
+        for part in _NOT_ESCAPED.finditer(written):
+            escaped, bare = part[1], part[2]
+            if bare is not None:
+                if _IN_STRINGS.search(bare):
+                    self.strange(node)
+                found += bare
+            elif escaped is None:
+                found += "\\"
+            elif escaped != "\n":
+                found += escaped if escaped in '"$`\\' else f"\\{escaped}"
+        return found
+
+    def _in_quotes(self, node: Node, state: State) -> Values:
+        if node.type in ("simple_expansion", "expansion"):
+            return tuple(self._expansion(node, state, quoted=True))
+        if node.type == "command_substitution":
+            return (self._substituted(node, state),)
+        if node.type == "arithmetic_expansion":
+            return self._arithmetic(node, state)
+        if node.type == "$":
+            return ("$",)
+        self.strange(node)
+        return UNKNOWN
+
+    def here_document(self, begin: int, text: str, body: Node | None, state: State) -> Word:
+        """The text of a here-document in which things are expanded."""
+        whole = True
+        for child in () if body is None else body.children:
+            if child.type not in ("heredoc_content", "string_content"):
+                whole = False
+                self._in_quotes(child, state)
+        for part in self._without(begin, text, body):
+            whole = self._backticks(part, state) and whole
+        return re.sub(r"\\([$`\\])", r"\1", text.replace("\\\n", "")) if whole else Hole()
+
+    def _without(self, begin: int, text: str, body: Node | None) -> Iterable[str]:
+        place, end = begin, begin + len(text.encode("utf-8", "replace"))
+        for child in () if body is None else body.children:
+            if child.type not in ("heredoc_content", "string_content") and child.start_byte < end:
+                yield self.source.between(place, child.start_byte)
+                place = child.end_byte
+        yield self.source.between(place, max(end, place))
+
+    def _backticks(self, text: str, state: State) -> bool:
+        """Run what stands in backticks, which the grammar does not see here."""
+        parts = re.split(r"(?<!\\)`", re.sub(r"\\\\", "", text))
+        for inner in parts[1::2]:
+            with self.rec.under("here-document"):
+                self._run_text(re.sub(r"\\([`$\\])", r"\1", inner), state)
+        bare = re.sub(r"\\.", "", "".join(parts[::2]))
+        if _IN_STRINGS.search(bare):
+            self.rec.unknown("a here-document is not understood")
+        return len(parts) == 1
+
+    # -- expansions -------------------------------------------------------------------------------
+
+    def _unquoted_expansion(self, node: Node, state: State) -> Values:
+        return tuple(marks.expanded(each) for each in self._expansion(node, state, quoted=False))
+
+    def _expansion(self, node: Node, state: State, *, quoted: bool) -> Iterable[str]:
+        if node.type == "simple_expansion":
+            return self.variable(self.source.text(node)[1:], state, quoted=quoted)
+        self._nested(node, state)
+        return self._parameter(node, state, quoted=quoted)
+
+    def variable(self, name: str, state: State, *, quoted: bool = True) -> Values:
+        """What `$NAME` may be."""
+        if name in ("@", "*"):
+            return (_fields_of(state.arguments, quoted),)
+        if name.isdigit():
+            return self._argument(int(name), state)
+        known = state.variables.get(name)
+        if known is not None:
+            return known
+        if name in state.arrays:
+            words = state.arrays[name]
+            return UNKNOWN if not words else (_marked(words[0]),)
+        if name == "HOME":
+            return self.rec.machine.homes if self.rec.on("home") else ("",)
+        if name in ("PWD", "OLDPWD"):
+            return (state.cwd if name == "PWD" else state.old) or UNKNOWN
+        given = self.rec.machine.environ.get(name)
+        return UNKNOWN if given is None else (given,)
+
+    def _argument(self, number: int, state: State) -> Values:
+        if number == 0 or state.arguments is None:
+            return UNKNOWN
+        words = state.arguments[:number]
+        if any(isinstance(each, Hole) and each.many for each in words[:-1]):
+            return UNKNOWN
+        return (_marked(words[number - 1]),) if len(words) == number else ("",)
+
+    def _nested(self, node: Node, state: State) -> None:
+        """Run the substitutions inside an expansion, whatever comes of it."""
+        for child in node.children:
+            if child.type in ("command_substitution", "process_substitution"):
+                self._word(child, state)
+            elif child.type == "arithmetic_expansion":
+                self.check_arithmetic(child, state)
+            elif child.type == "subscript":
+                self.check_subscript(child, state)
+            elif child.type == "string":
+                self._string(child, state)
+            elif child.child_count:
+                self._nested(child, state)
+            elif child.type in _LITERAL and _RUNS.search(self.source.text(child)):
+                self.strange(node)
+
+    def _parameter(self, node: Node, state: State, *, quoted: bool) -> Values:
+        """`${…}`, whose nested substitutions have been run."""
+        found = _PARAMETER.match(self.source.text(node)[2:-1])
+        if found is None:
+            return UNKNOWN if quoted else (MANY,)
+        name, subscript, rest = found["name"], found["subscript"], found["rest"]
+        several = name in ("@", "*") or subscript in ("@", "*")
+        if found["bang"] or (rest and several):
+            return (MANY,)
+        if found["sharp"]:
+            return UNKNOWN
+        values = self.variable(name, state, quoted=quoted)
+        if subscript:
+            values = (self._element(name, subscript, state, quoted),)
+        return self._modified(name, rest, values, node.named_children, state) if rest else values
+
+    def _element(self, name: str, subscript: str, state: State, quoted: bool) -> str:
+        words = state.arrays.get(name)
+        if words is None:
+            return HOLE
+        if subscript in ("@", "*"):
+            return _fields_of(words, quoted)
+        if not subscript.isdigit() or any(isinstance(each, Hole) for each in words):
+            return HOLE
+        place = int(subscript)
+        return _marked(words[place]) if place < len(words) else ""
+
+    def _modified(
+        self, name: str, rest: str, values: Values, operands: Sequence[Node], state: State
+    ) -> Values:
+        found = _DEFAULT.match(rest)
+        if found is not None:
+            return self._or_default(name, found, values, operands, state)
+        if not self.rec.on("pattern"):
+            return values
+        if any(HOLE in each or FIELD in each or MANY in each for each in values):
+            return UNKNOWN
+        changed = [_changed(each, rest) for each in values]
+        known = tuple(each for each in changed if each is not None)
+        return known if known and len(known) == len(changed) else UNKNOWN
+
+    def _or_default(
+        self,
+        name: str,
+        found: re.Match[str],
+        values: Values,
+        operands: Sequence[Node],
+        state: State,
+    ) -> Values:
+        operator, written = found[1], found[2]
+        other: Values = ("",)
+        if written:
+            other = self.values(operands[-1], state) if len(operands) > 1 else UNKNOWN
+            if len(operands) != 2 or self.source.text(operands[-1]) != written:
+                other = (HOLE,)
+        other = tuple(marks.plain(each) for each in other)
+        if operator.endswith("?"):
+            return values
+        if operator.endswith("+"):
+            return (*other, "")
+        set_here = name in state.variables and not any(
+            not each or HOLE in each for each in state.variables[name]
+        )
+        both = values if set_here else tuple(dict.fromkeys((*values, *other)))
+        if operator.endswith("="):
+            state.variables[name] = both
+        return both
+
+    # -- substitutions ----------------------------------------------------------------------------
+
+    def _substituted(self, node: Node, state: State) -> str:
+        with self.rec.under("substitution"):
+            if self.source.text(node).startswith("`"):
+                inner = re.sub(r"\\([`$\\])", r"\1", self.source.text(node)[1:-1])
+                output = self._run_text(inner, state)
+            else:
+                output = self._run(node, state, "substitution")
+        return HOLE if output is None else output.rstrip("\n")
+
+    def _substitution(self, node: Node, state: State) -> Values:
+        return (marks.expanded(self._substituted(node, state)),)
+
+    def _process(self, node: Node, state: State) -> Values:
+        with self.rec.under("process-substitution"):
+            self._run(node, state, "process-substitution")
+        return ("/dev/fd/63",)
+
+    def _arithmetic(self, node: Node, state: State) -> Values:
+        self.check_arithmetic(node, state)
+        return UNKNOWN
+
+    def check_arithmetic(self, node: Node, state: State) -> None:
+        """An arithmetic expression: its substitutions run, and names in it may be assigned to."""
+        self._nested(node, state)
+        self._check_arithmetic(node, state)
+
+    def check_subscript(self, node: Node, state: State) -> None:
+        """The index in `a[index]` is an arithmetic expression."""
+        index = node.child_by_field_name("index")
+        if index is None:
+            self.strange(node)
+        elif self.source.text(index) not in ("@", "*"):
+            self.check_arithmetic(index, state)
+
+    def _check_arithmetic(self, node: Node, state: State) -> None:
+        text = self.source.text(node)
+        if _has(node, "command_substitution") or "`" in text:
+            self.rec.unknown("what a command prints is used as an expression, which may run more")
+        for name in dict.fromkeys(_NAMES.findall(text)):
+            self.check_number(name, state)
+            if re.search(rf"\b{name}\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--", text):
+                state.variables[name] = UNKNOWN
+                state.numbers.add(name)
+
+    def check_number(self, name: str, state: State) -> None:
+        """A variable that is used as a number: its value is an expression, which may run code."""
+        if name not in _COUNTED_BY_BASH and not _is_number(name, state):
+            self.rec.unknown(f"${name} is used as an expression, which may run more")
+
+
+def _has(node: Node, kind: str) -> bool:
+    return node.type == kind or any(_has(child, kind) for child in node.children)
+
+
+def _is_number(name: str, state: State) -> bool:
+    values = state.variables.get(name)
+    return name in state.numbers or (
+        values is not None and all(_NUMBER.match(each) for each in values)
+    )
+
+
+_PARAMETER: Final = re.compile(
+    r"(?P<bang>!)?(?P<sharp>#(?=[\w@*]))?(?P<name>\w+|[@*#?$!-])"
+    r"(?:\[(?P<subscript>[^]]*)\])?(?P<rest>.*)\Z",
+    re.DOTALL,
+)
+_DEFAULT: Final = re.compile(r"(:?[-=?+])(.*)\Z", re.DOTALL)
+_CUT: Final = re.compile(r"(##?|%%?)(.*)\Z", re.DOTALL)
+_REPLACED: Final = re.compile(r"(//?)([^/\\$'\"`]+)/?([^/\\$'\"`]*)\Z", re.DOTALL)
+_SLICED: Final = re.compile(r":\s*(\d+)(?::\s*(\d+))?\Z")
+
+
+def _changed(value: str, rest: str) -> str | None:
+    """A variable's value with an operator applied; None where that is not followed here."""
+    sliced = _SLICED.match(rest)
+    if sliced:
+        begin = int(sliced[1])
+        return value[begin : begin + int(sliced[2])] if sliced[2] else value[begin:]
+    cut = _CUT.match(rest)
+    if cut and not re.search(r"[\\$'\"`\[]", cut[2]):
+        return _cut(value, cut[1], cut[2])
+    replaced = _REPLACED.match(rest)
+    if replaced and not re.search(r"[*?\[#%]", replaced[2]):
+        return value.replace(replaced[2], replaced[3], -1 if len(replaced[1]) == 2 else 1)
+    return {"^^": value.upper(), ",,": value.lower()}.get(rest)
+
+
+def _cut(value: str, operator: str, pattern: str) -> str:
+    matches = re.compile(translate(pattern)).match
+    lengths = range(len(value) + 1)
+    if operator[0] == "#":
+        ends = lengths if operator == "#" else reversed(lengths)
+        return next((value[end:] for end in ends if matches(value[:end])), value)
+    begins = reversed(lengths) if operator == "%" else lengths
+    return next((value[:begin] for begin in begins if matches(value[begin:])), value)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    simple, octal, *numbers, control = found.groups()
+    if simple is not None:
+        return _ESCAPES[simple]
+    if control is not None:
+        return chr(ord(control) & 0x1F)
+    if octal is not None:
+        return chr(int(octal, 8) & 0xFF)
+    return chr(int(next(each for each in numbers if each is not None), 16))
+
+
+def _marked(word: Word) -> str:
+    if isinstance(word, Hole):
+        return word.prefix + (MANY if word.many else HOLE)
+    return word
+
+
+def _fields_of(words: Sequence[Word] | None, quoted: bool) -> str:
+    if words is None:
+        return MANY
+    if not words:
+        return FIELD  # no word at all
+    return FIELD.join((EMPTY if quoted else "") + _marked(each) for each in words)
+
+
+def _joined(parts: Sequence[Values]) -> Values:
+    if all(len(each) == 1 for each in parts):
+        return ("".join(each[0] for each in parts),)
+    count = 1
+    for each in parts:
+        count *= len(each)
+    if count > MOST_VALUES:
+        return ("".join(each[0] if len(each) == 1 else HOLE for each in parts),)
+    return tuple("".join(each) for each in product(*parts))
+
+
+_Reader: TypeAlias = Callable[[WordReader, Node, State], Values]
+_READERS: Final[dict[str, _Reader]] = {
+    "raw_string": WordReader._raw,
+    "ansi_c_string": WordReader._ansi_c,
+    "string": WordReader._string,
+    "translated_string": WordReader._string,
+    "simple_expansion": WordReader._unquoted_expansion,
+    "expansion": WordReader._unquoted_expansion,
+    "command_substitution": WordReader._substitution,
+    "process_substitution": WordReader._process,
+    "arithmetic_expansion": WordReader._arithmetic,
+    "command_name": lambda reader, node, state: _joined(
+        [reader._word(each, state, first=True) for each in node.children]
+        or [reader._literal(node, state, first=True)]
+    ),
+}
