@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 from attrs import frozen
+from tests.effects.oracle import flow, programs, words
 
 __all__ = ["CONSTRUCTS", "READERS", "WRITERS", "Construct"]
 
@@ -446,5 +448,27 @@ _ALL = (
         exact=0.5,
         rules=("cd",),
     ),
+    Construct("variables", words.VARIABLES, exact=0.45, rules=("assignment",)),
+    Construct("changed-variables", words.CHANGED_VARIABLES, exact=0.45, rules=("pattern",)),
+    Construct("arrays", words.ARRAYS, exact=0.2),
+    Construct("quoting", words.QUOTING, exact=0.8),
+    Construct("braces", words.BRACES, exact=0.6, rules=("brace",)),
+    Construct("globs", words.GLOBS, exact=0.5, rules=("glob",)),
+    Construct("home", words.HOME, exact=0.5, rules=("home",)),
+    Construct("links", words.LINKS, exact=0.4, rules=("link", "resolve", "hard-link")),
+    Construct("arithmetic", words.ARITHMETIC, exact=0.3),
+    Construct("if", flow.IF, exact=0.7, rules=("alternative",)),
+    Construct("case", flow.CASES, exact=0.7, rules=("alternative",)),
+    Construct("for", flow.FOR, exact=0.5, rules=("loop",)),
+    Construct("while", flow.WHILE, exact=0.3, rules=("loop",)),
+    Construct("functions", flow.FUNCTIONS, exact=0.4, rules=("function",)),
+    Construct("eval", flow.EVAL, exact=0.4, rules=("eval",)),
+    Construct("source", flow.SOURCE, rules=("source", "unknown"), exact=0.0),
+    Construct("shells", flow.SHELLS, exact=0.5),
+    Construct("other", flow.OTHER, exact=0.5, rules=("background",)),
+    Construct("finding", programs.FINDING, exact=0.3),
+    Construct("git", programs.GIT, exact=0.3, git=True),
+    Construct("programs", tuple(chain.from_iterable(programs.PROGRAMS.values())), exact=0.5),
+    Construct("mixed", flow.MIXED, exact=0.2, nests=True),
 )
 CONSTRUCTS: Final = {construct.name: construct for construct in _ALL}
