@@ -33,7 +33,7 @@ from hermes_ext._turns.turn import Turn
 from hermes_ext.effects import Machine
 
 if TYPE_CHECKING:
-    from hermes_ext._install.config import Problem
+    from hermes_ext._install.config import ExtensionsConfig, Problem
     from hermes_ext._install.directories import Projects
     from hermes_ext._install.loader import Loaded
     from hermes_ext._turns.decisions import DecisionLog
@@ -119,6 +119,7 @@ class Runtime:
             store,
             SchemaChecks(tool_schemas) if tool_schemas is not None else None,
             command,
+            _machine_of(base.config),
         )
         projects: Projects[Self] = Projects(base, lambda loaded: cls._loaded(loaded, shared))
         projects.without._projects, projects.without._directory = projects, directory
@@ -364,6 +365,16 @@ def own_guards(loaded: Loaded) -> tuple[Handler, ...]:
 
     places = [record.path for record in in_force if record.path is not None]
     return (own_guard(Protected.of(loaded.base.home, loaded.config.global_dir, places)),)
+
+
+def _machine_of(config: ExtensionsConfig) -> Machine:
+    """What the user's settings say of commands and tools."""
+    if not config.commands:
+        return Machine(read_only_tools=config.read_only_tools)
+    from hermes_ext.effects._commands import Knowledge
+
+    commands = Knowledge.bundled().extended(config.commands)
+    return Machine(commands=commands, read_only_tools=config.read_only_tools)
 
 
 def _working_directory() -> Path | None:

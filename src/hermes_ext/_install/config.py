@@ -20,6 +20,7 @@ from typing import Any, Literal, Protocol
 from attrs import Factory, field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from hermes_ext._install.effects_settings import read_effects
 from hermes_ext._install.records import (
     HOOKS,
     RESERVED_KEYS,
@@ -82,10 +83,12 @@ class ExtensionsConfig:
     Names stand as they are written; compare them with the methods, which know that
     `Ping_Island` and `ping-island` are one. `disabled_hooks` and `priorities` have canonical names.
 
-    global_dir_given: whether the file names a directory itself. disabled_hooks: hooks turned off,
-    by extension. priorities: by `name` or `name:hook`. state_days: days that a conversation's
-    state is kept. settings: one extension's settings each, of any shape: `settings` checks them.
-    readable: False where the file exists and could not be read or parsed.
+    global_dir_given: whether the file names a directory itself. disabled_hooks: hooks turned
+    off, by extension. priorities: by `name` or `name:hook`. commands: what the user says of
+    commands, and read_only_tools: of tools, for `hermes_ext.effects`. state_days: days that a
+    conversation's state is kept. settings: one extension's settings each, of any shape:
+    `settings` checks them. readable: False where the file exists and could not be read or
+    parsed.
     """
 
     file: Path
@@ -105,6 +108,8 @@ class ExtensionsConfig:
     reload: bool = True
     state_days: float = 30
     priorities: Mapping[str, int] = Factory(_empty)
+    commands: Mapping[str, Any] = Factory(_empty)
+    read_only_tools: tuple[str, ...] = ()
     settings: Mapping[str, Any] = Factory(_empty)
     problems: tuple[Problem, ...] = ()
     readable: bool = True
@@ -315,6 +320,8 @@ class _Reading:
             self._state_days(node)
         elif key == "priorities":
             self._priorities(node)
+        elif key == "effects":
+            self.values |= read_effects(node, self.problem)
 
     def _bool(self, key: str, node: Node) -> None:
         value = value_of(node, "bool")

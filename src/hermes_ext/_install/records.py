@@ -39,6 +39,7 @@ RESERVED_KEYS = (
     "reload",
     "state_days",
     "priorities",
+    "effects",
 )
 
 

@@ -17,7 +17,7 @@ from hermes_ext._install.records import BROKEN
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver, is_interactive
-from hermes_ext.hosts.hermes.places import project_of, session_directory
+from hermes_ext.hosts.hermes.places import machine_now, project_of, session_directory
 from hermes_ext.runtime import Runtime
 
 logger = logging.getLogger("hermes_ext")
@@ -96,6 +96,7 @@ class Host:
                 if runtime is None:
                     runtime = self._load(home)
                     self._runtimes[home] = runtime
+        runtime.machine = machine_now(runtime.machine)
         return runtime
 
     def loaded(self) -> Runtime | None:

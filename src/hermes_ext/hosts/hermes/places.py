@@ -14,9 +14,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hermes_ext._trust.place import project_of
+from attrs import evolve
 
-__all__ = ["project_of", "session_directory", "tool_directory"]
+from hermes_ext._trust.place import project_of
+from hermes_ext.effects import Machine
+
+__all__ = ["machine_now", "project_of", "session_directory", "tool_directory"]
 
 logger = logging.getLogger("hermes_ext")
 
@@ -50,6 +53,28 @@ def tool_directory(task_id: str | None, session: Path) -> Path:
     except Exception:
         logger.warning("cannot tell where the tools of %s work", task_id, exc_info=True)
         return session
+
+
+def machine_now(machine: Machine) -> Machine:
+    """The machine that the tools run on, as Hermes has it set up now."""
+    kind = os.environ.get("TERMINAL_ENV", "").strip().lower()
+    home = _home_of_tools()
+    local = kind in ("", "local")
+    homes = (home,) if home and local else machine.homes
+    if (local, homes) == (machine.local, machine.homes):
+        return machine
+    return evolve(machine, local=local, homes=homes)
+
+
+def _home_of_tools() -> str | None:
+    constants = sys.modules.get("hermes_constants")
+    override = getattr(constants, "get_subprocess_home", None)
+    try:
+        found = override(dict(os.environ)) if callable(override) else None
+    except Exception:
+        logger.warning("cannot tell the home directory of the tools", exc_info=True)
+        found = None
+    return str(found or os.environ.get("HOME") or "") or None
 
 
 def _registered(key: str) -> Path | None:
