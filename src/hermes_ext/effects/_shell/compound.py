@@ -218,9 +218,9 @@ def _function(shell: Reading, node: Node, state: State) -> Ends:
 
 
 def _test(shell: Reading, node: Node, state: State) -> Ends:
-    if node.children and node.children[0].type == "[":
-        if any(each in (">", "<", ">>") for each in _tokens(node)):
-            shell.rec.unknown("`[` with a redirection in it")
+    single = bool(node.children) and node.children[0].type == "["
+    if single and any(each in (">", "<", ">>") for each in _tokens(node)):
+        shell.rec.unknown("`[` with a redirection in it")
     for part in _leaves_of_words(node):
         shell.reader.values(part, state)
     _check_numbers(shell, node, state)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._shell.marks import (
     BRACKET,
     CLOSE,
@@ -25,7 +26,6 @@ from hermes_ext.effects._shell.marks import (
     TILDE,
     plain,
 )
-from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
 __all__ = ["as_word", "fields", "glob_matches"]

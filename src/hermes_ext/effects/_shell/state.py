@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from attrs import define, field
@@ -22,6 +23,7 @@ Ends: TypeAlias = "tuple[State | None, State | None]"
 
 MOST_VALUES: Final = 16
 UNKNOWN: Final[Values] = (HOLE,)
+_NUMBER: Final = re.compile(r"\s*-?\d*\s*\Z")
 
 
 @define
@@ -42,6 +44,13 @@ class State:
     arrays: dict[str, tuple[Word, ...] | None] = field(factory=dict)
     functions: dict[str, tuple[Function | None, ...]] = field(factory=dict)
     arguments: tuple[Word, ...] | None = ()
+
+    def is_number(self, name: str) -> bool:
+        """Whether a variable surely holds a whole number, or nothing."""
+        values = self.variables.get(name)
+        return name in self.numbers or (
+            values is not None and all(_NUMBER.match(each) for each in values)
+        )
 
     def copy(self) -> State:
         """One that can change by itself."""
@@ -68,7 +77,11 @@ def merged(one: State | None, other: State | None) -> State | None:
     if one.stack != other.stack:
         both.stack = [()]
     both.exported |= other.exported
-    both.numbers &= other.numbers
+    both.numbers = {
+        name
+        for name in one.numbers | other.numbers
+        if one.is_number(name) and other.is_number(name)
+    }
     if one.arguments != other.arguments:
         both.arguments = None
     for name in one.variables.keys() | other.variables.keys():

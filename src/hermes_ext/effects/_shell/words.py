@@ -29,7 +29,6 @@ _IN_STRINGS: Final = re.compile(r"`|\$(?=[\w{(@*#?$!-])")
 _LITERAL: Final = frozenset({"ERROR", "extglob_pattern", "regex", "word"})
 _RUNS: Final = re.compile(r"(?<!\\)(?:`|\$[({])")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*\+?=")
-_NUMBER: Final = re.compile(r"\s*-?\d*\s*\Z")
 _NAMES: Final = re.compile(r"[A-Za-z_]\w*")
 _COUNTED_BY_BASH: Final = frozenset(
     {"BASHPID", "COLUMNS", "EPOCHSECONDS", "EUID", "LINENO", "LINES", "OPTIND", "PPID", "RANDOM",
@@ -268,12 +267,15 @@ class WordReader:
             return (_fields_of(state.arguments, quoted),)
         if name.isdigit():
             return self._argument(int(name), state)
-        known = state.variables.get(name)
-        if known is not None:
-            return known
+        if name in state.variables:
+            return state.variables[name]
         if name in state.arrays:
             words = state.arrays[name]
             return UNKNOWN if not words else (_marked(words[0]),)
+        return self._given(name, state)
+
+    def _given(self, name: str, state: State) -> Values:
+        """A variable that the text has not set."""
         if name == "HOME":
             return self.rec.machine.homes if self.rec.on("home") else ("",)
         if name in ("PWD", "OLDPWD"):
@@ -421,19 +423,12 @@ class WordReader:
 
     def check_number(self, name: str, state: State) -> None:
         """A variable that is used as a number: its value is an expression, which may run code."""
-        if name not in _COUNTED_BY_BASH and not _is_number(name, state):
+        if name not in _COUNTED_BY_BASH and not state.is_number(name):
             self.rec.unknown(f"${name} is used as an expression, which may run more")
 
 
 def _has(node: Node, kind: str) -> bool:
     return node.type == kind or any(_has(child, kind) for child in node.children)
-
-
-def _is_number(name: str, state: State) -> bool:
-    values = state.variables.get(name)
-    return name in state.numbers or (
-        values is not None and all(_NUMBER.match(each) for each in values)
-    )
 
 
 _PARAMETER: Final = re.compile(
