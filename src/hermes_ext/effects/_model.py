@@ -53,12 +53,14 @@ class Command:
         args: its arguments; None for one that is not known, or for several such.
         cwd: where it starts; None where that is not known.
         text: the command as it is written, shortened.
+        variables: the names of variables that are set for it alone.
     """
 
     name: str
     args: tuple[str | None, ...] = ()
     cwd: Path | None = None
     text: str = ""
+    variables: tuple[str, ...] = ()
 
 
 _NO_PATHS: Final[frozenset[Path]] = frozenset()
@@ -82,6 +84,9 @@ class Effects:
             are written.
         mentions: paths that the parts which are not understood name: words of a program that
             nobody knows, texts in code.
+        texts: the words and texts that the parts which are not understood are given, as they are
+            written; `\ufffd` stands for what is not known of one.
+        variables: the names of variables that are set for programs that run later.
         unknown: why it is not exact, in words for a message.
     """
 
@@ -90,6 +95,8 @@ class Effects:
     searches: frozenset[Path] = _NO_PATHS
     commands: tuple[Command, ...] = ()
     mentions: frozenset[Path] = _NO_PATHS
+    texts: tuple[str, ...] = ()
+    variables: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
     writes: frozenset[Path] = field(init=False)
 

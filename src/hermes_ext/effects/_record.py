@@ -49,7 +49,13 @@ the tests find out that each of them is needed and tested.
 """
 
 _MOST: Final = 5_000  # announcements; beyond it, everything may be touched
-_PIECES: Final = re.compile(r"[=:,]")
+_MOST_LOOKED_UP: Final = 1_000  # paths in texts that are not understood
+_BREAKS: Final = re.compile(r"[\s=:,;'\"`()<>|&{}\[\]!\\]+")
+_PLAIN: Final = re.compile(r"(?!-)[\w./-]*\Z", re.ASCII)
+# An option's letters, or a command of sed, and then a path: `-o./x`, `-Ca`, `w.x`.
+_GLUED: Final = re.compile(r"(?:-\w{1,6}|\d*w)(?=[.~/])|-\w(?=\w)", re.ASCII)
+_USER_HOME: Final = re.compile(r"~(?=/|\Z)|\$\{?HOME\}?(?!\w)|%USERPROFILE%")
+_VARIABLE: Final = re.compile(r"\$\{?(\w+)\}?")
 _LONGEST_PATH: Final = 4_096
 _SHOWN: Final = 200  # characters of a command
 
@@ -78,6 +84,9 @@ class Recorder:
         self._reads: set[str] = set()
         self._searches: set[str] = set()
         self._mentions: set[str] = set()
+        self._texts: dict[str, None] = {}
+        self._variables: set[str] = set()
+        self._looked_up = 0
         self._unknown: dict[str, None] = {}
         self._commands: list[Command] = []
         self._links: dict[str, str] = {}
@@ -170,16 +179,34 @@ class Recorder:
             self.mention(word)
 
     def mention(self, word: Word) -> None:
-        """A path that may be meant by a word of something that is not understood."""
-        text = word.prefix if isinstance(word, Hole) else word
-        for piece in dict.fromkeys((text, *_PIECES.split(text))):
+        """A word, or a text, of something that is not understood: paths in it may be meant."""
+        if isinstance(word, Hole):
+            self._texts[f"{word.prefix}\ufffd{word.suffix}"] = None
+            pieces = {word.prefix: None, word.suffix.lstrip("/"): None}
+        else:
+            self._texts[word] = None
+            pieces = {word: None} if len(word) <= _LONGEST_PATH else {}
+            if not _PLAIN.match(word):
+                pieces |= dict.fromkeys(_pieces(word, self.machine))
+        for piece in pieces:
             if piece.strip("/.") and len(piece) <= _LONGEST_PATH:
-                for own, leads_to in self.places(piece):
-                    self._mentions |= {own, leads_to}
-                    self.step()
+                self._mention_path(piece)
 
-    def command(self, words: Sequence[Word], text: str = "") -> None:
-        """A program that would be started."""
+    def _mention_path(self, piece: str) -> None:
+        self._looked_up += 1
+        if self._looked_up <= _MOST_LOOKED_UP:
+            for own, leads_to in self.places(piece):
+                self._mentions |= {own, leads_to}
+            return
+        bases = ("",) if piece.startswith("/") else self.cwd
+        self._mentions.update(os.path.normpath(os.path.join(base, piece)) for base in bases)
+
+    def variable(self, name: str) -> None:
+        """A variable that programs see from now on."""
+        self._variables.add(name)
+
+    def command(self, words: Sequence[Word], text: str = "", variables: Iterable[str] = ()) -> None:
+        """A program that would be started; `variables`: the names of those set for it."""
         if self._dropped:
             return
         first = words[0] if words else ""
@@ -190,6 +217,7 @@ class Recorder:
                 args=tuple(None if isinstance(each, Hole) else each for each in words[1:]),
                 cwd=Path(self.cwd[0]) if known else None,
                 text=text[:_SHOWN] if text else _as_text(words)[:_SHOWN],
+                variables=tuple(variables),
             )
         )
         self.step()
@@ -341,6 +369,8 @@ class Recorder:
             searches=frozenset(map(Path, self._searches)),
             commands=tuple(self._commands),
             mentions=frozenset(map(Path, self._mentions)),
+            texts=tuple(self._texts),
+            variables=frozenset(self._variables),
             unknown=tuple(self._unknown),
         )
 
@@ -349,3 +379,25 @@ def _as_text(words: Sequence[Word]) -> str:
     import shlex
 
     return " ".join("…" if isinstance(each, Hole) else shlex.quote(each) for each in words)
+
+
+def _pieces(text: str, machine: Machine) -> Iterator[str]:
+    """What in a text may be a path: what stands between its punctuation."""
+    if "~" in text or "$" in text or "%" in text:
+        text = _with_variables(text, machine)
+    for piece in _BREAKS.split(text):
+        yield piece
+        glued = _GLUED.match(piece)
+        if glued:
+            yield piece[glued.end() :]
+        if piece.startswith("//"):  # file://, after its colon
+            yield piece[1:]
+
+
+def _with_variables(text: str, machine: Machine) -> str:
+    from urllib.parse import unquote
+
+    home = machine.homes[0] if machine.homes else "~"
+    shown = _USER_HOME.sub(lambda _: home, text)
+    shown = _VARIABLE.sub(lambda found: machine.environ.get(found[1], found[0]), shown)
+    return f"{shown} {unquote(shown)}" if "%" in shown else shown

@@ -14,11 +14,12 @@ class Hole:
     """A word that nobody can know before it runs.
 
     prefix: what it surely begins with. many: it may be no word, or several (an expansion that
-    stands in no quotes).
+    stands in no quotes). suffix: what it surely ends with.
     """
 
     prefix: str = ""
     many: bool = False
+    suffix: str = ""
 
     def may_begin_with(self, text: str) -> bool:
         """Whether the word, or one of the words, may begin with `text`."""

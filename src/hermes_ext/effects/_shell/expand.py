@@ -17,6 +17,7 @@ from hermes_ext.effects._shell.marks import (
     EMPTY,
     FIELD,
     GLOBS,
+    HOLE,
     HOLES,
     MANY,
     OPEN,
@@ -66,10 +67,11 @@ def _split(text: str, recorder: Recorder) -> Iterator[Word]:
 
 
 def _known(text: str) -> Word:
-    hole = HOLES.search(text)
-    if hole is None:
+    first = HOLES.search(text)
+    if first is None:
         return plain(text)
-    return Hole(plain(text[: hole.start()]), many=MANY in text)
+    last = max(text.rfind(HOLE), text.rfind(MANY))
+    return Hole(plain(text[: first.start()]), MANY in text, plain(text[last + 1 :]))
 
 
 def _with_home(text: str, recorder: Recorder) -> str:

@@ -429,7 +429,7 @@ class Reading:
         return builtin(self, words, state)
 
     def program(self, words: Sequence[Word], assignments: Sequence[tuple[str, Word]] = ()) -> None:
-        self.rec.command(words)
+        self.rec.command(words, variables=[name for name, _ in assignments])
         if isinstance(words[0], Hole):
             with self.rec.under("unknown"):
                 self.rec.unknown("which program runs is not known before it runs", *words)
@@ -532,6 +532,7 @@ class Reading:
             values = ("",)
         state.variables[name] = values
         if told:
+            self.rec.variable(name)
             for each in values:
                 self.check_variable(name, Hole() if HOLE in each else each)
 

@@ -480,7 +480,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 def _marked(word: Word) -> str:
     if isinstance(word, Hole):
-        return word.prefix + (MANY if word.many else HOLE)
+        return word.prefix + (MANY if word.many else HOLE) + word.suffix
     return word
 
 
