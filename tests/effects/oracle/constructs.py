@@ -7,8 +7,9 @@ from typing import Final
 
 from attrs import frozen
 from tests.effects.oracle import flow, programs, words
+from tests.effects.oracle.programs import PROGRAMS
 
-__all__ = ["CONSTRUCTS", "READERS", "WRITERS", "Construct"]
+__all__ = ["CONSTRUCTS", "READERS", "WRITERS", "Construct", "of_program"]
 
 
 @frozen
@@ -23,6 +24,7 @@ class Construct:
         rules: the rules of `RULES` that its commands are there to show the need of.
         git: whether its commands run in a repository.
         nests: whether commands of all constructs may stand in its places.
+        count: how many of its commands the tests run.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Construct:
     rules: tuple[str, ...] = ()
     git: bool = False
     nests: bool = False
+    count: int = 90
 
 
 WRITERS: Final = (
@@ -467,8 +470,19 @@ _ALL = (
     Construct("shells", flow.SHELLS, exact=0.5),
     Construct("other", flow.OTHER, exact=0.5, rules=("background",)),
     Construct("finding", programs.FINDING, exact=0.3),
-    Construct("git", programs.GIT, exact=0.3, git=True),
-    Construct("programs", tuple(chain.from_iterable(programs.PROGRAMS.values())), exact=0.5),
-    Construct("mixed", flow.MIXED, exact=0.2, nests=True),
+    Construct("git", programs.GIT, exact=0.3, git=True, count=240),
+    Construct("programs", tuple(chain.from_iterable(PROGRAMS.values())), exact=0.5, count=750),
+    Construct("mixed", flow.MIXED, exact=0.2, nests=True, count=1_500),
 )
 CONSTRUCTS: Final = {construct.name: construct for construct in _ALL}
+
+
+def of_program(name: str) -> list[Construct]:
+    """Commands that run a program which writes; none if there are no templates for it."""
+    if name in PROGRAMS:
+        return [Construct(f"program {name}", PROGRAMS[name])]
+    if name == "git":
+        return [CONSTRUCTS["git"]]
+    if name in ("find", "xargs"):
+        return [Construct(name, tuple(each for each in programs.FINDING if name in each))]
+    return []

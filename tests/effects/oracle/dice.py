@@ -27,7 +27,8 @@ FILES: Final = (
     "list.txt",
     "my notes.txt",
     "été.txt",
-    "-dash.txt",
+    "odd/-dash.txt",
+    "odd/new\nline.txt",
     "data.json",
     ".hidden",
     "src/app.py",
@@ -189,6 +190,8 @@ class Dice:
         ]
         if safe and self.random.random() < 0.6:
             return text
+        if "\n" in text:  # a backslash before it would take it away
+            return self.random.choice((_single, _double, _ansi))(text)
         return self.random.choice(ways)(text)
 
     def _mixed(self, text: str) -> str:

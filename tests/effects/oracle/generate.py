@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
@@ -11,16 +10,14 @@ from typing import Final
 from tests.effects.oracle.constructs import CONSTRUCTS, READERS, WRITERS, Construct
 from tests.effects.oracle.dice import Dice
 
-__all__ = ["SEED", "commands"]
+__all__ = ["commands", "seed"]
 
-SEED: Final = os.environ.get("HERMES_EXT_ORACLE_SEED", "1")
-"""What the commands are made from; `HERMES_EXT_ORACLE_SEED=random` takes another each time."""
 _DEPTH: Final = 3
 
 
 def seed() -> str:
-    """The seed of this run."""
-    return secrets.token_hex(4) if SEED == "random" else SEED
+    """What the commands of this run are made from."""
+    return os.environ.get("HERMES_EXT_ORACLE_SEED", "1")
 
 
 def commands(construct: Construct, of_seed: str) -> Iterator[str]:

@@ -649,8 +649,8 @@ PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
     "shuf": ("shuf -o «fresh» list.txt", "shuf list.txt > «new»", "shuf --output=«fresh» -e a b"),
     "nohup": ("nohup touch «new»", "nohup cat list.txt > «new»"),
     "wget": (
-        "wget -q -O «new» http://127.0.0.1:9/x; «w»",
-        "wget -q http://127.0.0.1:9/x -o «new»; «w»",
+        "wget -qt1 -O «new» http://127.0.0.1:9/x; «w»",
+        "wget -qt1 http://127.0.0.1:9/x -o «new»; «w»",
     ),
     "iconv": ("iconv -f utf8 -t latin1 readme.md -o «fresh»", "iconv -f utf8 readme.md > «new»"),
     "diff": ("diff readme.md list.txt > «new»",),

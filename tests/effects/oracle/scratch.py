@@ -39,6 +39,7 @@ class Scratch:
     """Two scratch trees and the process that runs commands in them."""
 
     def __init__(self) -> None:
+        self._known: dict[tuple[str, bool], Run] = {}
         memory = "/dev/shm"
         where = memory if os.access(memory, os.W_OK) else None
         self._root = os.path.realpath(tempfile.mkdtemp(prefix="hermes-ext-oracle-", dir=where))
@@ -102,7 +103,13 @@ class Scratch:
         return recorder.effects()
 
     def run(self, command: str, *, git: bool = False) -> Run:
-        """Really run it."""
+        """Really run it, once: what it does is remembered."""
+        known = self._known.get((command, git))
+        if known is None:
+            known = self._known[command, git] = self._run(command, git)
+        return known
+
+    def _run(self, command: str, git: bool) -> Run:
         assert self._runner.stdin is not None
         assert self._runner.stdout is not None
         asked = {"command": self._placed(command, git), "git": git}
