@@ -142,8 +142,14 @@ def _trap(shell: Reading, words: list[Word], state: State) -> Ends:
         if isinstance(words[1], Hole):
             shell.rec.unknown("what trap runs is not known before it runs")
         else:
+            # It runs later: what variables are then, and where the shell stands, is not known.
+            later = State(())
+            later.functions = dict(state.functions)
+            later.arguments = None
+            for name in state.variables:
+                later.variables[name] = (HOLE,)
             with shell.deeper():
-                shell.read(words[1], state.copy())
+                shell.read(words[1], later)
             shell.enter(state)
     return state, state
 

@@ -26,9 +26,10 @@ NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
 
 @frozen
 class Function:
-    """What a function runs, and the text that it stands in."""
+    """What a function runs, with which redirections, and the text that it stands in."""
 
     body: Node
+    redirects: tuple[Node, ...]
     reader: WordReader
 
 
@@ -211,9 +212,8 @@ def _function(shell: Reading, node: Node, state: State) -> Ends:
     called = shell.reader.source.text(name)
     if shell.knows(called):
         shell.rec.unknown(f"`{called}` is given another meaning")
-    for redirect in node.children_by_field_name("redirect"):
-        shell.redirect(redirect, state)
-    state.functions[called] = (Function(body, shell.reader),)
+    redirects = tuple(node.children_by_field_name("redirect"))
+    state.functions[called] = (Function(body, redirects, shell.reader),)
     return state, state
 
 
@@ -252,15 +252,22 @@ def _assignments(shell: Reading, node: Node, state: State) -> Ends:
 def _declaration(shell: Reading, node: Node, state: State) -> Ends:
     kind = node.children[0].type if node.children else ""
     exports = kind == "export"
+    inner = kind in ("local", "declare", "typeset")
     for child in node.children[1:]:
         text = shell.reader.source.text(child)
+        if inner:
+            state.make_local(text.partition("=")[0].partition("[")[0].rstrip("+"))
         if child.type == "variable_assignment":
             shell.assign(child, state)
+            if kind == "readonly":
+                state.fixed.add(shell.name_of(child))
             if exports:
                 state.exported.add(shell.name_of(child))
         elif text.startswith(("-", "+")) and re.fullmatch(r"[-+][a-zA-Z]+", text):
-            exports = _declared(shell, text, exports)
+            exports = _declared(shell, node, text, exports)
         elif NAME.match(text):
+            if kind == "readonly":
+                state.fixed.add(text)
             if exports:
                 state.exported.add(text)
         else:
@@ -269,9 +276,12 @@ def _declaration(shell: Reading, node: Node, state: State) -> Ends:
     return state, state
 
 
-def _declared(shell: Reading, option: str, exports: bool) -> bool:
-    if set(option[1:]) - set("gprxaAlu"):
-        # -n makes another name of a variable, -i evaluates what is assigned, -f exports code.
+def _declared(shell: Reading, node: Node, option: str, exports: bool) -> bool:
+    values = (child.child_by_field_name("value") for child in node.named_children)
+    only_arrays = all(value is None or value.type == "array" for value in values)
+    if set(option[1:]) - set("pxaA" if only_arrays else "px"):
+        # -n makes another name of a variable, -i evaluates what is assigned, -l and -u change it,
+        # -f exports code, -r keeps what is assigned later away, -g reaches out of the function.
         shell.rec.unknown(f"a variable is declared with {option}")
     return exports or ("x" in option and option[0] == "-")
 

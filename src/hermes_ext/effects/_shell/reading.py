@@ -35,7 +35,10 @@ _SINKS: Final = re.compile(
     r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+|(?:tcp|udp)/.*)\Z"
 )
 # What words and paths mean depends on these.
-_USED_BY_SHELLS: Final = frozenset({"CDPATH", "GLOBIGNORE", "HOME", "IFS", "OLDPWD", "PWD"})
+_USED_BY_SHELLS: Final = frozenset(
+    {"BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "HOME", "IFS", "OLDPWD", "PROMPT_COMMAND", "PS4",
+     "PWD"}
+)  # fmt: skip
 
 
 class Reading:
@@ -459,16 +462,19 @@ class Reading:
         return (ok, failed) if bodies else (state, state)
 
     def _called(self, function: Function, words: list[Word], state: State) -> Ends:
-        outer, state.arguments = state.arguments, tuple(words[1:])
+        arguments, state.arguments = state.arguments, tuple(words[1:])
+        local, state.local = state.local, {}
         with self.deeper():
             kept, self.reader = self.reader, function.reader
             try:
-                ends = self.line(function.body, state)
+                with self._redirected(function.redirects, state):
+                    ends = self.line(function.body, state)
             finally:
                 self.reader = kept
-        for each in ends:
-            if each is not None:
-                each.arguments = outer
+        for ended in {id(each): each for each in ends}.values():
+            if ended is not None:
+                ended.arguments = arguments
+                ended.leave(local)
         return ends
 
     def knows(self, name: str) -> bool:
@@ -530,6 +536,8 @@ class Reading:
             values = (HOLE,)
         if not self.rec.on("assignment"):
             values = ("",)
+        if name in state.fixed:
+            values = tuple(dict.fromkeys((*state.variables.get(name, (HOLE,)), *values)))
         state.variables[name] = values
         if told:
             self.rec.variable(name)
@@ -537,7 +545,9 @@ class Reading:
                 self.check_variable(name, Hole() if HOLE in each else each)
 
     def check_variable(self, name: str, value: Word) -> None:
-        if name in _USED_BY_SHELLS or risky_variable(name, value):
+        # What this shell exports is still there in the next call.
+        kept = name in self.rec.machine.environ
+        if kept or name in _USED_BY_SHELLS or risky_variable(name, value):
             self.rec.unknown(f"what runs later depends on ${name}, which is set here", value)
 
     # -- builtins ---------------------------------------------------------------------------------

@@ -32,7 +32,8 @@ class State:
 
     cwd: the directories that it may be in; none if that is not known. arrays: the words of each, or
     None. functions: what a name may run; None among them: no function. numbers: variables that
-    arithmetic gave their value. arguments: `$1` and so on.
+    arithmetic gave their value. fixed: read-only variables. local: in a function, what the names
+    that it declares stand for outside. arguments: `$1` and so on.
     """
 
     cwd: tuple[str, ...]
@@ -41,6 +42,8 @@ class State:
     variables: dict[str, Values] = field(factory=dict)
     exported: set[str] = field(factory=set)
     numbers: set[str] = field(factory=set)
+    fixed: set[str] = field(factory=set)
+    local: dict[str, Values | None] | None = None
     arrays: dict[str, tuple[Word, ...] | None] = field(factory=dict)
     functions: dict[str, tuple[Function | None, ...]] = field(factory=dict)
     arguments: tuple[Word, ...] | None = ()
@@ -52,6 +55,22 @@ class State:
             values is not None and all(_NUMBER.match(each) for each in values)
         )
 
+    def make_local(self, name: str) -> None:
+        """In a function, a name that stands for something else outside."""
+        if self.local is not None and name and name not in self.local:
+            self.local[name] = self.variables.get(name)
+
+    def leave(self, outer: dict[str, Values | None] | None) -> None:
+        """At a function's end, its local names stand for what they stood for before."""
+        for name, values in (self.local or {}).items():
+            self.arrays.pop(name, None)
+            self.numbers.discard(name)
+            if values is None:
+                self.variables.pop(name, None)
+            else:
+                self.variables[name] = values
+        self.local = outer
+
     def copy(self) -> State:
         """One that can change by itself."""
         return State(
@@ -61,6 +80,8 @@ class State:
             dict(self.variables),
             set(self.exported),
             set(self.numbers),
+            set(self.fixed),
+            None if self.local is None else dict(self.local),
             dict(self.arrays),
             dict(self.functions),
             self.arguments,
@@ -77,6 +98,9 @@ def merged(one: State | None, other: State | None) -> State | None:
     if one.stack != other.stack:
         both.stack = [()]
     both.exported |= other.exported
+    both.fixed |= other.fixed
+    if both.local is not None:
+        both.local = {**(other.local or {}), **both.local}
     both.numbers = {
         name
         for name in one.numbers | other.numbers

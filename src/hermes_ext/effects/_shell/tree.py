@@ -22,7 +22,8 @@ __all__ = ["HereDocument", "Item", "Line", "Node", "Source", "pipelines_of"]
 
 Node: TypeAlias = "_Node"
 
-_BLANK: Final = re.compile(rb"(?:[ \t\n]|\\\n)*\Z")
+# A line's end behind a backslash joins what it stands between, unless there are blanks too.
+_BLANK: Final = re.compile(rb"(?:[ \t\n]|\\\n[ \t]|[ \t]\\\n)(?:[ \t\n]|\\\n)*\Z|\Z")
 _LONGEST: Final = 2_000_000  # bytes
 
 

@@ -318,6 +318,8 @@ class WordReader:
             return (MANY,)
         if found["sharp"]:
             return UNKNOWN
+        if rest and _EVALUATED.match(rest):
+            self.rec.unknown("a part of ${…} is evaluated, which may run more")
         values = self.variable(name, state, quoted=quoted)
         if subscript:
             values = (self._element(name, subscript, state, quoted),)
@@ -436,6 +438,8 @@ _PARAMETER: Final = re.compile(
     r"(?:\[(?P<subscript>[^]]*)\])?(?P<rest>.*)\Z",
     re.DOTALL,
 )
+# An offset that is more than a number is an expression, and `@P` is expanded as a prompt is.
+_EVALUATED: Final = re.compile(r":(?![-=?+])(?!\s*\d+(?::\s*\d+)?\Z)|@[^QULuEKkaA]")
 _DEFAULT: Final = re.compile(r"(:?[-=?+])(.*)\Z", re.DOTALL)
 _CUT: Final = re.compile(r"(##?|%%?)(.*)\Z", re.DOTALL)
 _REPLACED: Final = re.compile(r"(//?)([^/\\$'\"`]+)/?([^/\\$'\"`]*)\Z", re.DOTALL)
