@@ -48,9 +48,9 @@ def main() -> int:
             late += run.status is None
             if asked.show_inexact and not effects.exact:
                 print(f"INEXACT {construct.name}: {command!r} {effects.unknown}")
-            for path, how in missed(run, effects, scratch.root(git=construct.git)).items():
+            if lost := missed(run, effects, scratch.root(git=construct.git)):
                 misses[construct.name] += 1
-                print(f"MISS {construct.name}: {command!r}\n    {how} and not announced: {path}")
+                print(f"MISS {construct.name}: {command!r}", *(lost.items()), sep="\n    ")
             if number % 500 == 0:
                 rate = number / (time.monotonic() - begun)
                 print(f"{number} commands, {misses.total()} misses, {rate:.0f}/s", flush=True)

@@ -8,6 +8,7 @@ from typing import Final
 from attrs import frozen
 from tests.effects.oracle import flow, programs, words
 from tests.effects.oracle.programs import PROGRAMS
+from tests.effects.oracle.tricks import TRICKS
 
 __all__ = ["CONSTRUCTS", "READERS", "WRITERS", "Construct", "of_program"]
 
@@ -472,6 +473,7 @@ _ALL = (
     Construct("finding", programs.FINDING, exact=0.3),
     Construct("git", programs.GIT, exact=0.3, git=True, count=240),
     Construct("programs", tuple(chain.from_iterable(PROGRAMS.values())), exact=0.5, count=750),
+    Construct("tricks", TRICKS, exact=0.1, count=350),
     Construct("mixed", flow.MIXED, exact=0.2, nests=True, count=1_500),
 )
 CONSTRUCTS: Final = {construct.name: construct for construct in _ALL}

@@ -315,7 +315,6 @@ SHELLS: Final = (
     "coproc { «w»; }; wait",
     "coproc touch «new»; wait",
     "bash -O extglob -c «q:w»",
-    "su -c «q:w» 2>/dev/null; «w»",
     "bash -c",
     "bash -n -c «q:w»",
     "bash --version; «w»",
