@@ -182,6 +182,16 @@ def _printf(shell: Reading, words: list[Word], state: State) -> Ends:
     return state, state
 
 
+def _test(shell: Reading, words: list[Word], state: State) -> Ends:
+    """`test -v NAME[INDEX]` evaluates the index."""
+    looked_up = any(each in ("-v", "-R") for each in words)
+    if looked_up and any(isinstance(each, Hole) or "[" in each for each in words[1:]):
+        shell.rec.unknown("a name with an expression in it is looked up", *words)
+    shell.ran += 1
+    shell.program(words)
+    return state, state
+
+
 def _let(shell: Reading, words: list[Word], state: State) -> Ends:
     shell.ran += 2
     for word in words[1:]:
@@ -289,6 +299,7 @@ BUILTINS: Final[dict[str, _Builtin]] = {
     "shift": _shift,
     "shopt": _changes_the_shell,
     "source": _source,
+    "test": _test,
     "time": _wrapped,
     "trap": _trap,
     "unalias": _no_change,

@@ -232,10 +232,10 @@ def _check_numbers(shell: Reading, node: Node, state: State) -> None:
     text = shell.reader.source.text(node)
     double = text.startswith("[[")
     if double and re.search(r"\s-(?:eq|ne|lt|le|gt|ge)\s", text):
-        for name in re.findall(r"\$\{?([A-Za-z_]\w*)", text):
+        for name in re.findall(r"(?<!-)\b[A-Za-z_]\w*", text):
             shell.reader.check_number(name, state)
-        if "$(" in text or "`" in text:
-            shell.rec.unknown("what a command prints is used as an expression")
+        if any(each in text[2:-2] for each in ("$(", "`", "[")):
+            shell.rec.unknown("what a test compares is evaluated, which may run more")
     if re.search(r"\s-v\s|\s-R\s", text) and "[" in text[2:-2]:
         shell.rec.unknown("a name with an expression in it is looked up")
 

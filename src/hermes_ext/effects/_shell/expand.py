@@ -22,6 +22,8 @@ from hermes_ext.effects._shell.marks import (
     MANY,
     OPEN,
     QUESTION,
+    RANGE,
+    SEQUENCE,
     SPLIT,
     STAR,
     TILDE,
@@ -32,7 +34,9 @@ from hermes_ext.effects._words import ANYTHING, Hole, Word
 __all__ = ["as_word", "fields", "glob_matches"]
 
 _MOST_WORDS: Final = 1_000
-_SEQUENCE: Final = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?\Z")
+_OPENS: Final = f"[{BRACKET}\\[]"
+# `[…]` with classes such as `[:alpha:]` in it.
+_BRACKETED: Final = re.compile(rf"{BRACKET}[!^]?\]?(?:{_OPENS}([:.=]).*?\1\]|[^\]])*\]", re.DOTALL)
 _SPLITS: Final = re.compile(f"[{SPLIT}]+")
 
 
@@ -122,11 +126,12 @@ def _choices(text: str, begin: int, end: int, commas: list[int]) -> list[str] | 
     if commas:
         edges = [begin, *commas, end]
         return [text[one + 1 : other] for one, other in pairwise(edges)]
-    return _sequence(plain(text[begin + 1 : end]))
+    inner = text[begin + 1 : end]
+    return _sequence(plain(inner)) if RANGE in inner else None
 
 
 def _sequence(inner: str) -> list[str] | None:
-    found = _SEQUENCE.match(inner)
+    found = SEQUENCE.fullmatch(inner)
     if found is None or found[1].isalpha() != found[2].isalpha():
         return None
     step = abs(int(found[3] or 1)) or 1
@@ -228,7 +233,7 @@ def _pattern(part: str) -> re.Pattern[str]:
         elif each == QUESTION:
             written += "."
         elif each == BRACKET:
-            end = part.find("]", place + 2)
+            end = _bracket_end(part, place)
             inner = plain(part[place + 1 : end]) if end > 0 else ""
             if end > 0:
                 ranges |= "-" in inner
@@ -240,6 +245,12 @@ def _pattern(part: str) -> re.Pattern[str]:
             written += re.escape(plain(each))
         place += 1
     return re.compile(rf"{written}\Z", re.DOTALL | (re.IGNORECASE if ranges else 0))
+
+
+def _bracket_end(part: str, begin: int) -> int:
+    """Where the `]` stands that belongs to a `[`; -1 if nowhere."""
+    found = _BRACKETED.match(part, begin)
+    return found.end() - 1 if found else -1
 
 
 def _bracket(inner: str) -> str:

@@ -26,8 +26,11 @@ FIELD: Final = "\ue00a"
 """Where the next word begins, in quotes too: between the words of `"$@"`."""
 EMPTY: Final = "\ue00b"
 """Quotes: a word that has them is one, even if there is nothing in them."""
+RANGE: Final = "\ue00c"
+"""The dots of `{1..3}`, where nothing in it is the value of a variable."""
 
-OURS: Final = re.compile("[\ue000-\ue00b]")
+SEQUENCE: Final = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
+OURS: Final = re.compile("[\ue000-\ue00c]")
 HOLES: Final = re.compile(f"[{HOLE}{MANY}]")
 GLOBS: Final = re.compile(f"[{STAR}{QUESTION}{BRACKET}]")
 
@@ -40,7 +43,7 @@ _OF_AN_EXPANSION: Final = str.maketrans(
 _PLAIN: Final = str.maketrans(
     {
         STAR: "*", QUESTION: "?", BRACKET: "[", OPEN: "{", COMMA: ",", CLOSE: "}", TILDE: "~",
-        SPLIT: " ", FIELD: " ", EMPTY: None, MANY: HOLE,
+        RANGE: "..", SPLIT: " ", FIELD: " ", EMPTY: None, MANY: HOLE,
     }
 )  # fmt: skip
 

@@ -175,7 +175,7 @@ class Reading:
 
     def body(self, node: Node, state: State, reader: WordReader) -> Ends:
         """The statements that stand in a node, one after the other."""
-        outer = getattr(self, "_reader", None)
+        outer = getattr(self, "reader", None)
         self.reader = reader
         try:
             for gap in reader.source.gaps(node):
@@ -345,10 +345,11 @@ class Reading:
     # -- simple commands --------------------------------------------------------------------------
 
     def _simple(self, node: Node, state: State, item: Item) -> Ends:
-        for gap in self.reader.source.gaps(node):
+        source = self.reader.source
+        for gap in source.gaps(node, words=True):
             self.reader.strange(node, gap)
         assignments: list[tuple[str, Node]] = []
-        arguments: list[Node] = []
+        arguments: list[list[Node]] = []
         redirects = list(item.redirects)
         children = [node] if node.type == "variable_assignment" else node.children
         for child in children:
@@ -359,20 +360,26 @@ class Reading:
                 if child.type == "file_redirect":
                     item.words += child.children_by_field_name("destination")[1:]
             elif child.is_named:
-                arguments.append(child)
+                if arguments and source.joint(arguments[-1][-1], child) is not None:
+                    arguments[-1].append(child)
+                else:
+                    arguments.append([child])
             elif child.type not in _TOKENS:
                 self.reader.strange(child)
-        arguments += item.words
+        arguments += [[each] for each in item.words]
         if not arguments:
             with self._redirected(redirects, state):
                 for _, each in assignments:
                     self.assign(each, state)
             return state, state
-        alternatives = [self.alternatives(each, state) for each in arguments]
+        alternatives = [self._of_nodes(each, state) for each in arguments]
         # In a copy: `A=1 cmd` sets A for the command alone.
         given = self._assigned(assignments, state)
         with self._redirected(redirects, state):
             return self._each(_combined(alternatives), given, state)
+
+    def _of_nodes(self, nodes: Sequence[Node], state: State) -> list[list[Word]]:
+        return [fields(value, self.rec) for value in self.reader.joined(nodes, state)]
 
     def alternatives(self, node: Node, state: State) -> list[list[Word]]:
         return [fields(value, self.rec) for value in self.reader.values(node, state)]
@@ -497,7 +504,7 @@ class Reading:
             return
         values: Values = ("",)
         if value is not None:
-            read = self.reader.values(value, state)
+            read = self.reader.values(value, state, assigned=True)
             values = tuple(_as_value(as_word(each, self.rec), each) for each in read)
         if target is not None and target.type == "subscript":
             self.reader.check_subscript(target, state)
@@ -515,7 +522,8 @@ class Reading:
     def _assign_array(self, name: str, node: Node, value: Node, state: State) -> None:
         words: list[Word] = []
         for child in value.named_children:
-            if child.type == "variable_assignment" or len(self.alternatives(child, state)) != 1:
+            with_place = self.reader.source.text(child).startswith("[")
+            if with_place or len(self.alternatives(child, state)) != 1:
                 words = [ANYTHING]
                 break
             words += self.alternatives(child, state)[0]

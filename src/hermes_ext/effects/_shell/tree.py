@@ -24,6 +24,7 @@ Node: TypeAlias = "_Node"
 
 # A line's end behind a backslash joins what it stands between, unless there are blanks too.
 _BLANK: Final = re.compile(rb"(?:[ \t\n]|\\\n[ \t]|[ \t]\\\n)(?:[ \t\n]|\\\n)*\Z|\Z")
+_JOINT: Final = re.compile(rb"(?:\\.)*\Z", re.DOTALL)
 _LONGEST: Final = 2_000_000  # bytes
 
 
@@ -51,13 +52,21 @@ class Source:
         """What stands between two places."""
         return self.bytes[begin:end].decode("utf-8", "replace")
 
-    def gaps(self, node: Node) -> Iterator[str]:
-        """What stands between the parts of a node and is neither blank nor a part."""
+    def joint(self, one: Node, other: Node) -> str | None:
+        """What stands between two neighbours that are parts of one word; None if they are not."""
+        between = self.bytes[one.end_byte : other.start_byte]
+        return between.decode("utf-8", "replace") if _JOINT.match(between) else None
+
+    def gaps(self, node: Node, *, words: bool = False) -> Iterator[str]:
+        """What stands between the parts of a node and is neither blank nor a part.
+
+        words: what joins two parts to one word (see `joint`) may stand there too.
+        """
         place = node.start_byte
         for child in node.children:
             if child.start_byte > place:
                 gap = self.bytes[place : child.start_byte]
-                if not _BLANK.match(gap):
+                if not (_BLANK.match(gap) or (words and _JOINT.match(gap))):
                     yield gap.decode("utf-8", "replace")
             place = max(place, child.end_byte)
         if not _BLANK.match(self.bytes[place : node.end_byte]):

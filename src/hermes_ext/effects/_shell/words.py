@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import translate
-from itertools import product
+from itertools import pairwise, product
 from typing import Final, TypeAlias
 
 from hermes_ext.effects._record import Recorder
@@ -26,6 +26,7 @@ __all__ = ["WordReader"]
 _UNSEEN: Final = re.compile(r"[`;&|()<>'\"\s]|\$(?=[\w{(@*#?$!'\"-])")
 _NOT_ESCAPED: Final = re.compile(r"\\(.)|([^\\]+)|\\\Z", re.DOTALL)
 _IN_STRINGS: Final = re.compile(r"`|\$(?=[\w{(@*#?$!-])")
+_NAMED: Final = re.compile(rb"[\w{(]")
 _LITERAL: Final = frozenset({"ERROR", "extglob_pattern", "regex", "word"})
 _RUNS: Final = re.compile(r"(?<!\\)(?:`|\$[({])")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*\+?=")
@@ -68,9 +69,22 @@ class WordReader:
         self._run = run
         self._run_text = run_text
 
-    def values(self, node: Node, state: State) -> Values:
-        """What a word may be, with marks."""
+    def values(self, node: Node, state: State, *, assigned: bool = False) -> Values:
+        """What a word may be, with marks; `assigned`: it is the value of an assignment."""
+        if assigned and node.type not in _READERS and node.type != "concatenation":
+            return ("".join(self._unquoted(node, self.source.text(node), state, True, 0, True)),)
         return self._word(node, state, first=True)
+
+    def joined(self, nodes: Sequence[Node], state: State) -> Values:
+        """What a word may be that the grammar took for several, with no blank between them."""
+        if len(nodes) == 1:
+            return self.values(nodes[0], state)
+        parts = [self.values(nodes[0], state)]
+        for before, node in pairwise(nodes):
+            between = (self.source.joint(before, node) or "").replace("\\\n", "")
+            parts.append((EMPTY + re.sub(r"\\(.)", r"\1", between),))
+            parts.append(self._word(node, state))
+        return _joined(parts)
 
     def words(self, node: Node, state: State) -> list[Word]:
         """A word that stays one, in each of its values."""
@@ -103,7 +117,13 @@ class WordReader:
         return (found,)
 
     def _unquoted(
-        self, node: Node, text: str, state: State, first: bool, head: int
+        self,
+        node: Node,
+        text: str,
+        state: State,
+        first: bool,
+        head: int,
+        assigned: bool = False,
     ) -> Iterable[str]:
         place = 0
         for part in _NOT_ESCAPED.finditer(text):
@@ -115,8 +135,12 @@ class WordReader:
                 if _UNSEEN.search(bare):
                     self.strange(node)
                 shown = marks.active(bare)
+                if marks.SEQUENCE.fullmatch(bare.strip("{}")):
+                    shown = shown.replace("..", marks.RANGE)
                 starts = [0] if (first and place == 0) or not place else []
-                if head:
+                if assigned:
+                    starts += [i + 1 for i, c in enumerate(bare) if c == ":"]
+                elif head:
                     starts = [head - place, *(i + 1 for i, c in enumerate(bare) if c == ":")]
                 yield self._with_tildes(bare, shown, starts, state)
             place = part.end()
@@ -159,8 +183,11 @@ class WordReader:
                 self.strange(node)
             place = child.end_byte
             following = children[number + 1].type if number + 1 < len(children) else ""
-            if child.type == "$" and following == "string":
-                continue
+            if child.type == "$":
+                if following == "string":
+                    continue
+                if _NAMED.match(self.source.bytes, place):
+                    self.strange(node)
             parts.append(self._word(child, state, first=first and number == 0))
         return _joined(parts)
 
