@@ -1,0 +1,302 @@
+"""What is known of commands: the data that comes with the package, and what users add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from attrs import frozen
+
+from hermes_ext.effects._options import READING, Option, Table
+
+__all__ = ["DEEDS", "Entry", "Knowledge", "problems", "schema"]
+
+DEEDS: Final = {
+    "text": "a word that is no path",
+    "read": "a file or directory that is read",
+    "search": "a directory that is read with all below it",
+    "write": "a file that is created or changed",
+    "output": "the same, but `-` is the standard output",
+    "write-tree": "a directory in which anything may be created or changed",
+    "directory": "a directory that is made",
+    "delete": "a name that is removed",
+    "delete-tree": "a name that is removed with all below it",
+    "shell": "shell text that is run",
+    "unknown": "nobody can say what is done with it",
+}
+"""What may be done with a word, each with its meaning; the strongest last."""
+
+_STRENGTH: Final = {deed: place for place, deed in enumerate(DEEDS)}
+_EXTENDED: Final = ("options", "subcommands")
+
+
+@frozen
+class Entry:
+    """What is known of a command or subcommand.
+
+    Attributes:
+        table: its options.
+        operands: what is done with each operand; the last counts for all further ones.
+        default: what stands for the operands where there are none; "" for nothing.
+        others: whether options that are not listed do no harm.
+        subcommands: by name; None where the first operand is none.
+        runs: how many operands stand before the command that it runs; None if it runs none.
+        unknown: why nobody can say what it does; "" if that is known.
+        program: the reading in `_programs` that announces what it does.
+        depends_on: files, looked for from the directory upwards, that change what it does.
+    """
+
+    table: Table = Table()
+    operands: tuple[str, ...] = ("text",)
+    default: str = ""
+    others: bool = True
+    subcommands: Mapping[str, Any] | None = None
+    runs: int | None = None
+    unknown: str = ""
+    program: str = ""
+    depends_on: tuple[str, ...] = ()
+    may_harm: bool = False
+
+    def subcommand(self, name: str) -> Entry | None:
+        """What is known of a subcommand; None for nothing."""
+        found = (self.subcommands or {}).get(name)
+        return None if found is None else _compiled(found)
+
+    def option_may_harm(self) -> bool:
+        """Whether a word that is not known could be an option that does more than to read."""
+        return not self.others or any(option.may_harm for option in self.table.options)
+
+
+class _Raw:
+    """An entry as it is written, read when it is first asked for."""
+
+    __slots__ = ("entry", "written")
+
+    def __init__(self, written: Mapping[str, Any]) -> None:
+        self.written = written
+        self.entry: Entry | None = None
+
+
+def _compiled(raw: _Raw) -> Entry:
+    if raw.entry is None:
+        raw.entry = _entry(raw.written)
+    return raw.entry
+
+
+def _entry(written: Mapping[str, Any]) -> Entry:
+    options = tuple(_option(key, value) for key, value in (written.get("options") or {}).items())
+    operands = tuple(str(written.get("operands", "text")).split())
+    below = written.get("subcommands")
+    runs = written.get("runs")
+    program = str(written.get("program", ""))
+    harm = any(deed not in READING for deed in operands) or any(each.may_harm for each in options)
+    others = written.get("others")
+    return Entry(
+        table=Table(
+            options, words=bool(written.get("words")), numbers=bool(written.get("numbers", True))
+        ),
+        operands=operands,
+        default=str(written.get("default", "")),
+        others=not (harm or program) if others is None else others == "flag",
+        subcommands=None if below is None else _by_name(below),
+        runs=None if runs is None else int(runs),
+        unknown=str(written.get("unknown", "")),
+        program=program,
+        depends_on=tuple(written.get("depends_on", ())),
+        may_harm=harm or bool(program) or bool(written.get("unknown")) or runs is not None,
+    )
+
+
+def _option(key: str, value: Any) -> Option:
+    names = tuple(key.split())
+    if isinstance(value, str):
+        return Option(names, () if value == "flag" else tuple(value.split()))
+    optional = "optional" in value
+    return Option(
+        names,
+        tuple(str(value.get("optional" if optional else "value", "")).split()),
+        optional=optional,
+        operands=str(value.get("operands", "")),
+        default=str(value.get("default", "")),
+        first=bool(value.get("first", False)),
+        unknown=str(value.get("unknown", "")),
+        harmless=bool(value.get("harmless", False)),
+    )
+
+
+def _by_name(written: Mapping[str, Any]) -> dict[str, _Raw]:
+    found = {}
+    for names, entry in written.items():
+        raw = _Raw(entry or {})
+        for name in str(names).split():
+            found[name] = raw
+    return found
+
+
+class Knowledge:
+    """What is known of commands, by their names."""
+
+    def __init__(self, entries: Mapping[str, _Raw]) -> None:
+        self._entries: Final = entries
+
+    @staticmethod
+    def bundled() -> Knowledge:
+        """What comes with the package; read when it is first asked for."""
+        return _bundled()
+
+    def extended(self, mapping: Mapping[str, Any]) -> Knowledge:
+        """The same with what users say, in the format of `commands.yaml`."""
+        entries = dict(self._entries)
+        for names, written in mapping.items():
+            for name in str(names).split():
+                known = entries.get(name)
+                entries[name] = _Raw(_merged({} if known is None else known.written, written or {}))
+        return Knowledge(entries)
+
+    def knows(self, name: str) -> bool:
+        """Whether a command has this name."""
+        return name in self._entries
+
+    def get(self, name: str) -> Entry | None:
+        """What is known of a command; None for nothing."""
+        found = self._entries.get(name)
+        return None if found is None else _compiled(found)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+
+def _merged(known: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with what is added to it."""
+    if added.get("replace"):
+        return dict(added)
+    merged = {key: value for key, value in known.items() if key != "unknown"}
+    for key, value in added.items():
+        if key == "options":
+            merged[key] = _with_options(merged.get(key) or {}, value or {})
+        elif key == "subcommands":
+            merged[key] = _with_subcommands(merged.get(key) or {}, value or {})
+        else:
+            merged[key] = value
+    return merged
+
+
+def _with_options(known: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """Those added come first: names that stand in both are theirs."""
+    taken = {name for names in added for name in str(names).split()}
+    kept = {}
+    for names, value in known.items():
+        left = [name for name in str(names).split() if name not in taken]
+        if left:
+            kept[" ".join(left)] = value
+    return {**kept, **added}
+
+
+def _with_subcommands(known: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {name: entry for names, entry in known.items() for name in str(names).split()}
+    for names, entry in added.items():
+        for name in str(names).split():
+            merged[name] = _merged(merged.get(name) or {}, entry or {})
+    return merged
+
+
+@cache
+def _bundled() -> Knowledge:
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = files("hermes_ext.effects").joinpath("commands.yaml").read_text(encoding="utf-8")
+    # The loader builds plain values only.
+    return Knowledge(_by_name(yaml.load(text, Loader=loader)))  # noqa: S506
+
+
+# -- the format ---------------------------------------------------------------------------------
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of `extensions.effects.commands`, and of `commands.yaml` but for `program`."""
+    one = {"enum": list(DEEDS)}
+    # One pattern, and no backtracking: the words are taken from a list.
+    several = {"type": "string", "pattern": "^({0})( ({0}))*$".format("|".join(DEEDS))}
+    option = {
+        "anyOf": [
+            {"const": "flag"},
+            several,
+            {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "value": several,
+                    "optional": one,
+                    "operands": one,
+                    "default": {"type": "string"},
+                    "first": {"type": "boolean"},
+                    "unknown": {"type": "string", "minLength": 1},
+                    "harmless": {"type": "boolean"},
+                },
+                "not": {"required": ["value", "optional"]},
+            },
+        ]
+    }
+    entry = {
+        "type": ["object", "null"],
+        "additionalProperties": False,
+        "properties": {
+            "options": {
+                "type": "object",
+                "propertyNames": {"pattern": "^-\\S+( -\\S+)*$"},
+                "additionalProperties": option,
+            },
+            "operands": several,
+            "default": {"type": "string"},
+            "others": {"enum": ["flag", "unknown"]},
+            "words": {"type": "boolean"},
+            "numbers": {"type": "boolean"},
+            "subcommands": {
+                "type": "object",
+                "propertyNames": {"pattern": "^[^\\s-]\\S*( [^\\s-]\\S*)*$"},
+                "additionalProperties": {"$ref": "#/$defs/entry"},
+            },
+            "runs": {"type": "integer", "minimum": 0},
+            "unknown": {"type": "string", "minLength": 1},
+            "depends_on": {"type": "array", "items": {"type": "string", "minLength": 1}},
+            "replace": {"type": "boolean"},
+        },
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {"entry": entry},
+        "type": "object",
+        "propertyNames": {"pattern": "^[^\\s/-][^\\s/]*( [^\\s/-][^\\s/]*)*$"},
+        "additionalProperties": {"$ref": "#/$defs/entry"},
+    }
+
+
+def problems(mapping: object) -> list[tuple[tuple[str, ...], str]]:
+    """What is wrong with what a user says of commands: key paths, and why."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    found = []
+    for error in Draft202012Validator(schema()).iter_errors(mapping):
+        inner = best_match(error.context) if error.context else None
+        told = error if inner is None else inner
+        found.append((tuple(map(str, told.absolute_path)), _in_words(told)))
+    return sorted(found)
+
+
+def _in_words(error: Any) -> str:
+    if error.validator == "additionalProperties":
+        known = error.schema.get("properties", {})
+        extra = [str(key) for key in error.instance if key not in known]
+        return f"{extra[0]!r} is not known here; there are {', '.join(sorted(known))}"
+    if error.validator in ("enum", "pattern", "const"):
+        return f"{error.instance!r} is not understood; see `commands` in the documentation"
+    return str(error.message)
+
+
+def stronger(one: str, other: str) -> str:
+    """Which of two deeds touches more."""
+    return one if _STRENGTH[one] >= _STRENGTH[other] else other

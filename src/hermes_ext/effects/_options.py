@@ -1,0 +1,214 @@
+"""Which words of a command are options, which are their values, and which are operands."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from attrs import field, frozen
+
+from hermes_ext.effects._words import Hole, Word
+
+__all__ = ["READING", "Given", "Option", "Read", "Table"]
+
+
+@frozen
+class Option:
+    """An option that a command is known to have.
+
+    Attributes:
+        names: as they are written: `-o`, `--output`.
+        values: what is done with each word that it takes; none for a flag.
+        optional: whether the value may be left out, and then has to stand in the same word.
+        operands: what becomes of the operands where it is given; "" for no change.
+        default: what stands for the operands where there are none.
+        first: whether its value takes the place of the first operand.
+        unknown: why nobody can say what the command does where it is given; "" if that is known.
+        harmless: whether nothing is written where it is given.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[str, ...] = ()
+    optional: bool = False
+    operands: str = ""
+    default: str = ""
+    first: bool = False
+    unknown: str = ""
+    harmless: bool = False
+
+    @property
+    def may_harm(self) -> bool:
+        """Whether more is written, or may be, because it is given."""
+        deeds = (*self.values, self.operands)
+        return bool(self.unknown) or any(deed not in READING for deed in deeds)
+
+
+READING: Final = frozenset({"", "text", "read", "search"})
+"""What is done with words by which nothing is written."""
+
+_UNCLEAR: Final = Option((), unknown="may be short for several options")
+
+
+@frozen
+class Given:
+    """An option that stands in a command; `option` is None where nobody knows it."""
+
+    option: Option | None
+    spelt: str
+    values: tuple[Word, ...] = ()
+
+
+@frozen
+class Read:
+    """The words of a command, told apart.
+
+    Attributes:
+        options: in the order in which they stand.
+        operands: the other words.
+        unclear: words that are not known and may be options, or several words.
+    """
+
+    options: list[Given] = field(factory=list)
+    operands: list[Word] = field(factory=list)
+    unclear: list[Hole] = field(factory=list)
+
+    def has(self, *names: str) -> bool:
+        """Whether one of the options is given."""
+        return any(
+            given.option is not None and any(name in given.option.names for name in names)
+            for given in self.options
+        )
+
+    def values(self, *names: str) -> list[Word]:
+        """All values of one of the options."""
+        return [
+            value
+            for given in self.options
+            if given.option is not None and any(name in given.option.names for name in names)
+            for value in given.values
+        ]
+
+    def strange(self) -> list[str]:
+        """The options that nobody knows."""
+        return [given.spelt for given in self.options if given.option is None]
+
+
+class Table:
+    """The options of a command.
+
+    Read as `getopt_long` does: clusters (`-xzf a`), values in the same word or the next one
+    (`-oa`, `-o a`, `--output=a`, `--output a`), abbreviations (`--out`), `--`.
+
+    words: whether one dash begins a long name, as in `find -name` and `openssl -in`.
+    numbers: whether `-20` is an option, as with `head`.
+    """
+
+    def __init__(
+        self, options: Iterable[Option] = (), *, words: bool = False, numbers: bool = False
+    ) -> None:
+        self.options: Final = tuple(options)
+        self._words = words
+        self._numbers = numbers
+        self._by_name: Final[Mapping[str, Option]] = {
+            name: option for option in self.options for name in option.names
+        }
+        self._long: Final = sorted(name for name in self._by_name if name.startswith("--"))
+
+    def get(self, name: str) -> Option | None:
+        """The option with exactly this name."""
+        return self._by_name.get(name)
+
+    def read(self, words: Sequence[Word], *, permute: bool = True) -> Read:
+        """Tell the words of a command, without its name, apart.
+
+        permute: whether options may stand behind operands.
+        """
+        found = Read()
+        place = 0
+        while place < len(words):
+            word = words[place]
+            place += 1
+            if word == "--":
+                found.operands.extend(words[place:])
+                break
+            text = word.prefix if isinstance(word, Hole) else word
+            if isinstance(word, Hole) and (not text or text == "-" or word.many):
+                found.unclear.append(word)
+            if len(text) > 1 and text[0] == "-":
+                place = self._option(text, word, words, place, found)
+                continue
+            found.operands.append(word)
+            if not permute:
+                found.operands.extend(words[place:])
+                break
+        return found
+
+    def _option(
+        self, text: str, word: Word, words: Sequence[Word], place: int, found: Read
+    ) -> int:
+        if self._numbers and text[1:].isdigit() and text[:2] not in self._by_name:
+            return place
+        if text[1] == "-" or self._words:
+            return self._long_option(text, word, words, place, found)
+        return self._cluster(text, word, words, place, found)
+
+    def _long_option(
+        self, text: str, word: Word, words: Sequence[Word], place: int, found: Read
+    ) -> int:
+        name, equals, attached = text.partition("=")
+        if isinstance(word, Hole) and not equals:
+            found.unclear.append(word)
+            return place
+        option = self._named(name)
+        if equals:
+            value = Hole(attached) if isinstance(word, Hole) else attached
+            found.options.append(Given(option, name, (value,)))
+            return place
+        return self._take(option, name, words, place, found)
+
+    def _named(self, name: str) -> Option | None:
+        """The option of this long name, which may be shortened."""
+        found = self._by_name.get(name)
+        if found is not None:
+            return found
+        if self._words:
+            other = name[1:] if name.startswith("--") else f"-{name}"
+            return self._by_name.get(other)
+        place = bisect_left(self._long, name)
+        options = []
+        while place < len(self._long) and self._long[place].startswith(name):
+            options.append(self._by_name[self._long[place]])
+            place += 1
+        if all(each is options[0] for each in options[1:]):
+            return options[0] if options else None
+        return _UNCLEAR if any(each.may_harm for each in options) else None
+
+    def _cluster(
+        self, text: str, word: Word, words: Sequence[Word], place: int, found: Read
+    ) -> int:
+        for at in range(1, len(text)):
+            name = f"-{text[at]}"
+            option = self._by_name.get(name)
+            rest = text[at + 1 :]
+            if option is None or not (option.values or option.optional):
+                found.options.append(Given(option, name))
+            elif rest or isinstance(word, Hole):
+                value = Hole(rest) if isinstance(word, Hole) else rest
+                found.options.append(Given(option, name, (value,)))
+                return place
+            else:
+                return self._take(option, name, words, place, found)
+        if isinstance(word, Hole):
+            found.unclear.append(word)
+        return place
+
+    def _take(
+        self, option: Option | None, name: str, words: Sequence[Word], place: int, found: Read
+    ) -> int:
+        """Give an option the words behind it."""
+        count = 0 if option is None or option.optional else len(option.values)
+        values = tuple(words[place : place + count])
+        found.unclear.extend(each for each in values if isinstance(each, Hole) and each.many)
+        found.options.append(Given(option, name, values))
+        return place + count

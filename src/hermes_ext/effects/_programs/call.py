@@ -1,0 +1,180 @@
+"""One command at hand: its words told apart, and the announcing of what is done with them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from hermes_ext.effects._options import Read, Table
+from hermes_ext.effects._record import Recorder
+from hermes_ext.effects._words import Hole, Word
+
+if TYPE_CHECKING:
+    from hermes_ext.effects._knowledge import Entry
+
+__all__ = ["Call", "Shell", "is_sink"]
+
+# Where writing changes no file.
+_SINK: Final = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)\Z")
+
+
+class Shell(Protocol):
+    """What started a command, and can start others."""
+
+    rec: Recorder
+    stdin: str | Hole | None
+
+    def run(
+        self,
+        words: Sequence[Word],
+        *,
+        cwd: Word | None = None,
+        stdin: str | Hole | None = None,
+        assignments: Sequence[tuple[str, Word]] = (),
+    ) -> None:
+        """Another command, in `cwd` if that is given."""
+
+    def text(
+        self, code: str, args: Sequence[Word] = (), *, stdin: str | Hole | None = None
+    ) -> None:
+        """The text of a shell of its own: `sh -c CODE NAME ARGS…`."""
+
+    def python(self, code: str) -> None:
+        """Python code."""
+
+
+def is_sink(word: Word) -> bool:
+    """Whether writing to it changes no file."""
+    return isinstance(word, str) and _SINK.match(word) is not None
+
+
+class Call:
+    """A command, by what is known of it.
+
+    Attributes:
+        name: its base name. by: what it is called in messages. words: those behind its name.
+        entry: what is known of it. found: its words, told apart.
+    """
+
+    def __init__(
+        self, name: str, by: str, words: Sequence[Word], entry: Entry, shell: Shell
+    ) -> None:
+        self.name = name
+        self.by = by
+        self.words = tuple(words)
+        self.entry = entry
+        self.shell = shell
+        self.rec = shell.rec
+        stops = entry.subcommands is not None or entry.runs is not None
+        self.found: Read = entry.table.read(self.words, permute=not stops)
+
+    # -- what stands in it ------------------------------------------------------------------------
+
+    @property
+    def operands(self) -> list[Word]:
+        """The words that are no options."""
+        return self.found.operands
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these options is given."""
+        return self.found.has(*names)
+
+    def values(self, *names: str) -> list[Word]:
+        """The values of one of these options."""
+        return self.found.values(*names)
+
+    def last(self, *names: str) -> Word | None:
+        """The last value of one of these options."""
+        found = self.found.values(*names)
+        return found[-1] if found else None
+
+    # -- what is announced ------------------------------------------------------------------------
+
+    def read(self, word: Word) -> None:
+        """A file or directory is read; `-` is the standard input."""
+        if word != "-":
+            self.rec.read(word)
+
+    def write(self, word: Word, *, tree: bool = False) -> None:
+        """A file is created or changed."""
+        if not is_sink(word):
+            self.rec.write(word, self.by, tree=tree)
+
+    def delete(self, word: Word, *, tree: bool = False) -> None:
+        """A name goes away."""
+        if not is_sink(word):
+            self.rec.delete(word, self.by, tree=tree)
+
+    def directory(self, word: Word) -> None:
+        """A directory is made."""
+        self.rec.create(word, self.by)
+        self.rec.made_directory(word)
+
+    def unknown(self, why: str, *words: Word) -> None:
+        """More may be touched; `why` follows the command's name."""
+        self.rec.unknown(f"`{self.by}` {why}", *(words or self.words))
+
+    def do(self, deed: str, word: Word) -> None:
+        """Announce a deed of `_knowledge.DEEDS`."""
+        _DEEDS[deed](self, word)
+
+    def do_shell(self, word: Word) -> None:
+        """Shell text is run."""
+        if isinstance(word, Hole):
+            self.unknown("runs what is not known before it runs", word)
+        else:
+            self.shell.text(word, stdin=Hole())
+
+    def check_options(self) -> None:
+        """What options do that do more than to change how the operands are taken."""
+        for given in self.found.options:
+            option = given.option
+            if option is None:
+                continue
+            if option.unknown:
+                self.unknown(f"{given.spelt} {option.unknown}")
+            if option.values:
+                for deed, value in zip(option.values, given.values, strict=False):
+                    _DEEDS[deed](self, value)
+        self.check_unclear()
+
+    def check_unclear(self) -> None:
+        """Options that nobody knows, and words that may be options."""
+        if not self.entry.others:
+            for name in self.found.strange():
+                self.unknown(f"{name} is not known")
+        if self.found.unclear and self.entry.option_may_harm():
+            self.unknown("may be given options that are not known before it runs")
+
+
+def _nothing(call: Call, word: Word) -> None:
+    return None
+
+
+def _search(call: Call, word: Word) -> None:
+    if isinstance(word, str) and word != "-" and call.rec.is_directory(word) is False:
+        call.rec.read(word)
+    elif word != "-":
+        call.rec.search(word)
+
+
+def _output(call: Call, word: Word) -> None:
+    if word != "-":
+        call.write(word)
+
+
+_DEEDS: Final[dict[str, Any]] = {
+    "text": _nothing,
+    "read": Call.read,
+    "search": _search,
+    "write": Call.write,
+    "output": _output,
+    "write-tree": lambda call, word: call.write(word, tree=True),
+    "directory": Call.directory,
+    "delete": Call.delete,
+    "delete-tree": lambda call, word: call.delete(word, tree=True),
+    "shell": Call.do_shell,
+    "unknown": lambda call, word: call.unknown("is not followed there", word),
+}
