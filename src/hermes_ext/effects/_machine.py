@@ -5,23 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from attrs import evolve, field, frozen
 
 if TYPE_CHECKING:
     from hermes_ext.effects._commands import Knowledge
 
-__all__ = ["Machine", "two_places"]
+__all__ = ["Machine", "Places", "places_of", "same_name"]
 
 # Those that shells are started with, and that hardly anything sets to something else.
 _KNOWN_VARIABLES: Final = ("HERMES_HOME", "LOGNAME", "TMPDIR", "USER")
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_MOST_LINKS: Final = 40
 
 
 @lru_cache(maxsize=8)
@@ -78,31 +77,77 @@ class Machine:
         if text == "~" or text.startswith("~/"):
             text = (self.homes[0] if self.homes else "/") + text[1:]
         start = base or self.cwd or Path("/")
-        return Path(two_places(os.path.join(start, text), local=self.local)[1])
+        return Path(places_of(os.path.join(start, text), local=self.local).leads_to)
 
 
-def two_places(path: str, *, local: bool = True) -> tuple[str, str]:
-    """Where an absolute path's own name stands, and where it leads to.
+class Places(NamedTuple):
+    """What a path means.
 
-    They differ for a link: removing takes the link away, writing changes what it leads to.
+    own: where its name stands. leads_to: where it leads. They differ for a link: removing takes the
+    link away, writing changes what it leads to. sure: False where that depends on the process that
+    asks (anything in /proc), or on links without end.
     """
+
+    own: str
+    leads_to: str
+    sure: bool = True
+
+
+def places_of(path: str, *, local: bool = True, links: Mapping[str, str] | None = None) -> Places:
+    """What an absolute path means, on the disk as it is now.
+
+    links: targets of links that are there besides.
+    """
+    made = links or {}
+    parts = path.replace("\0", "\ufffd").split("/")
+    while parts and parts[-1] in ("", "."):
+        del parts[-1]
     if not local:
-        plain = os.path.normpath(path)
-        return plain, plain
-    try:
-        leads_to = os.path.realpath(path)
-        stripped = path.rstrip("/")
-        name = os.path.basename(stripped)
-        if name in ("", ".", ".."):
-            own = leads_to
-        else:
-            own = os.path.join(os.path.realpath(os.path.dirname(stripped)), name)
-    except ValueError:  # a NUL: no file has such a name
-        plain = os.path.normpath(path.replace("\0", "\ufffd"))
-        return plain, plain
+        plain = os.path.normpath("/" + "/".join(parts))
+        return Places(plain, plain)
+    if not parts or parts[-1] == "..":
+        leads_to, sure = _followed("", parts, made)
+        own = leads_to
+    else:
+        above, sure = _followed("", parts[:-1], made)
+        own = f"{above}/{parts[-1]}"
+        leads_to, still = _followed(above, parts[-1:], made)
+        sure = sure and still
+    own, leads_to = own or "/", leads_to or "/"
     if _folds_names():
-        return _as_on_disk(own), _as_on_disk(leads_to)
-    return own, leads_to
+        return Places(_as_on_disk(own), _as_on_disk(leads_to), sure)
+    return Places(own, leads_to, sure)
+
+
+def _followed(start: str, parts: Sequence[str], made: Mapping[str, str]) -> tuple[str, bool]:
+    """Where the parts of a path lead from a place that is no link (the root is "")."""
+    at, sure, links = start, True, 0
+    ahead = list(reversed(parts))
+    while ahead:
+        part = ahead.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            at = at.rpartition("/")[0]
+            continue
+        at = f"{at}/{part}"
+        sure = sure and not at.startswith("/proc/")
+        target = made.get(at) or _target(at)
+        if target is None:
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            return at, False
+        at = "" if target.startswith("/") else at.rpartition("/")[0]
+        ahead += reversed(target.split("/"))
+    return at, sure
+
+
+def _target(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hermes_ext.effects._machine import Machine, two_places
+from hermes_ext.effects._machine import Machine, Places, places_of
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects
 from hermes_ext.effects._words import Hole, Word
 
@@ -116,14 +116,14 @@ class Recorder:
         is told.
         """
         if isinstance(word, str):
-            for _, leads_to in self.places(word):
+            for _, leads_to, _ in self.places(word):
                 self._reads.add(leads_to)
                 self.step()
 
     def search(self, word: Word) -> None:
         """A directory is read with all that is below it."""
         known = word.prefix.rpartition("/")[0] or "." if isinstance(word, Hole) else word
-        for _, leads_to in self.places(known):
+        for _, leads_to, _ in self.places(known):
             self._reads.add(leads_to)
             self._searches.add(leads_to)
             self.step()
@@ -134,7 +134,7 @@ class Recorder:
 
     def write(self, word: Word, by: str, *, tree: bool = False) -> None:
         """A file is created or changed; with `tree`, anything below a directory may be."""
-        for own, leads_to in self._written(word, by):
+        for own, leads_to, _ in self._written(word, by):
             self._change(own, ChangeKind.WRITE, tree, by)
             if leads_to != own and self.on("resolve"):
                 self._change(leads_to, ChangeKind.WRITE, tree, by)
@@ -143,7 +143,7 @@ class Recorder:
     def delete(self, word: Word, by: str, *, tree: bool = False) -> None:
         """A name goes away: deleted, or moved from here."""
         trailing = isinstance(word, str) and word.endswith("/")
-        for own, leads_to in self._written(word, by):
+        for own, leads_to, _ in self._written(word, by):
             self._change(own, ChangeKind.DELETE, tree, by)
             # With a slash behind it, some programs go through a link.
             if trailing and leads_to != own:
@@ -151,7 +151,7 @@ class Recorder:
 
     def link(self, name: Word, target: Word, by: str) -> None:
         """`name` becomes a symbolic link: what is later done to it is done to `target` too."""
-        for own, _ in self._written(name, by):
+        for own, _, _ in self._written(name, by):
             self._change(own, ChangeKind.WRITE, False, by)
             if not self.on("link"):
                 continue
@@ -168,7 +168,7 @@ class Recorder:
         if source is not None and not self._has_links(source):
             return
         if isinstance(word, str):
-            self._tainted.update(leads_to for _, leads_to in self.places(word))
+            self._tainted.update(leads_to for _, leads_to, _ in self.places(word))
 
     def unknown(self, why: str, *mentions: Word) -> None:
         """More may be touched than is listed, and this is why; `mentions` are words in it."""
@@ -195,7 +195,7 @@ class Recorder:
     def _mention_path(self, piece: str) -> None:
         self._looked_up += 1
         if self._looked_up <= _MOST_LOOKED_UP:
-            for own, leads_to in self.places(piece):
+            for own, leads_to, _ in self.places(piece):
                 self._mentions |= {own, leads_to}
             return
         bases = ("",) if piece.startswith("/") else self.cwd
@@ -224,36 +224,19 @@ class Recorder:
 
     # -- places -----------------------------------------------------------------------------------
 
-    def places(self, path: str) -> list[tuple[str, str]]:
+    def places(self, path: str) -> list[Places]:
         """Where the name of a path stands, and where it leads; for each directory it may start in.
 
         Empty if it is relative and no directory is known.
         """
         bases = ("",) if path.startswith("/") else self.cwd
-        found = [self._places_of(os.path.join(base, path)) for base in bases]
+        full = [os.path.join(base, path) for base in bases]
+        local = self.machine.local
+        found = [places_of(each, local=local) for each in full]
         if self._links:
-            found += [other for each in found for other in self._through_links(*each)]
-        return found
-
-    def _places_of(self, path: str) -> tuple[str, str]:
-        return two_places(path, local=self.machine.local)
-
-    def _through_links(self, own: str, leads_to: str) -> list[tuple[str, str]]:
-        """The same through links that were made on the way."""
-        found: dict[tuple[str, str], None] = {}
-        ahead = [(own, leads_to)]
-        while ahead and len(found) < 20:
-            for place, target in self._links.items():
-                for path in ahead[0]:
-                    if path == place or path.startswith(f"{place}/"):
-                        through = self._places_of(target + path[len(place) :])
-                        # Of the link itself, what is written is its target, under its own name.
-                        other = (ahead[0][0], through[1]) if path == place else through
-                        if other not in found:
-                            found[other] = None
-                            ahead.append(other)
-            del ahead[0]
-        return list(found)
+            # The link may not come about: what has its name already may stay.
+            found += [places_of(each, local=local, links=self._links) for each in full]
+        return list(dict.fromkeys(found))
 
     def exists(self, path: str) -> bool | None:
         """Whether something has this name (a link itself counts); None if that cannot be told."""
@@ -273,7 +256,7 @@ class Recorder:
         """Whether a path leads to a directory; None if that cannot be told."""
         if isinstance(word, Hole) or not self.machine.local:
             return None
-        found = {self._is_directory(leads_to) for _, leads_to in self.places(word)}
+        found = {self._is_directory(leads_to) for _, leads_to, _ in self.places(word)}
         return found.pop() if len(found) == 1 else None
 
     def _is_directory(self, path: str) -> bool | None:
@@ -285,10 +268,10 @@ class Recorder:
     def made_directory(self, word: Word) -> None:
         """A directory that is there from now on."""
         if isinstance(word, str) and not self._dropped:
-            for _, leads_to in self.places(word):
+            for _, leads_to, _ in self.places(word):
                 self._made[leads_to] = True
 
-    def _written(self, word: Word, by: str) -> list[tuple[str, str]]:
+    def _written(self, word: Word, by: str) -> list[Places]:
         if isinstance(word, Hole):
             self.unknown(f"what {by} writes is not known before it runs", word)
             return []
@@ -297,7 +280,9 @@ class Recorder:
         found = self.places(word)
         if not found:
             self.unknown(f"where {by} writes {word!r} is not known", word)
-        for own, leads_to in found:
+        for own, leads_to, sure in found:
+            if not sure:
+                self.unknown(f"where {by} writes depends on who asks: {word!r}", word)
             if self._is_tainted(own) or self._is_tainted(leads_to):
                 self.unknown(f"{by} writes where the same call puts files, or links", word)
         return found
@@ -331,7 +316,7 @@ class Recorder:
         if isinstance(source, Hole) or not self.machine.local:
             return True
         left = 2_000
-        for own, leads_to in self.places(source):
+        for own, leads_to, _ in self.places(source):
             if own != leads_to or any(each.startswith(own) for each in self._links):
                 return True
             for folder, folders, files in os.walk(own):

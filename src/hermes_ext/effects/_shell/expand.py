@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from hermes_ext.effects._machine import Places
 from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._shell.marks import (
     BRACKET,
@@ -205,15 +206,18 @@ def _names(part: str, before: str, base: str, recorder: Recorder) -> list[str]:
     )
 
 
-def _is_there(places: tuple[str, str], recorder: Recorder) -> bool:
-    return any(os.path.lexists(each) or recorder.made_below(each) for each in places) or any(
-        os.path.basename(each) in recorder.made_below(os.path.dirname(each)) for each in places
+def _is_there(places: Places, recorder: Recorder) -> bool:
+    return any(
+        os.path.lexists(each)
+        or recorder.made_below(each)
+        or os.path.basename(each) in recorder.made_below(os.path.dirname(each))
+        for each in places[:2]
     )
 
 
 def _listed(directory: str, recorder: Recorder) -> set[str]:
     names: set[str] = set()
-    for _, leads_to in recorder.places(directory):
+    for _, leads_to, _ in recorder.places(directory):
         names.update(recorder.made_below(leads_to))
         try:
             names.update(os.listdir(leads_to))

@@ -341,6 +341,8 @@ class WordReader:
             return UNKNOWN if quoted else (MANY,)
         name, subscript, rest = found["name"], found["subscript"], found["rest"]
         several = name in ("@", "*") or subscript in ("@", "*")
+        if found["bang"]:
+            self._check_indirect(name, several or rest in ("*", "@"), state)
         if found["bang"] or (rest and several):
             return (MANY,)
         if found["sharp"]:
@@ -351,6 +353,12 @@ class WordReader:
         if subscript:
             values = (self._element(name, subscript, state, quoted),)
         return self._modified(name, rest, values, node.named_children, state) if rest else values
+
+    def _check_indirect(self, name: str, lists_names: bool, state: State) -> None:
+        """`${!x}` takes the value of x for a name, with an index in it perhaps."""
+        values = () if lists_names else self.variable(name, state)
+        if not all(_NAMES.fullmatch(each) for each in values):
+            self.rec.unknown(f"what ${{!{name}}} stands for may run more")
 
     def _element(self, name: str, subscript: str, state: State, quoted: bool) -> str:
         words = state.arrays.get(name)
