@@ -15,6 +15,8 @@ REMINDER = "There is no plan for this project yet"
 GUARDRAILS = f"There is a plan: {PLAN}"
 COMMAND = "/start-feature"
 
+_PLANNED = 4  # requests until the plan is there
+
 
 def failures(scene: Scene, decisions: list[dict[str, Any]], run: Run, prompt: str) -> list[str]:
     """Every check that failed, in words; empty if all is as it should be."""
@@ -53,7 +55,7 @@ def _input(first: ModelRequest, decisions: list[dict[str, Any]], prompt: str) ->
 
 def _instructions(requests: list[ModelRequest]) -> Iterator[str]:
     for number, request in enumerate(requests, 1):
-        planned = number > 2
+        planned = number > _PLANNED
         for name, text, wanted in (
             ("reminder to plan", REMINDER, not planned),
             ("guardrails", GUARDRAILS, planned),
@@ -69,16 +71,19 @@ def _results(requests: list[ModelRequest]) -> Iterator[str]:
     if len(results) != len(SCRIPT) - 1:
         yield f"the model got {len(results)} tool results, not {len(SCRIPT) - 1}"
         return
-    blocked, plan, fix = results
-    if "[workflow-guard]" not in blocked or '"error"' not in blocked:
-        yield f"the first edit's result is no error of workflow-guard: {blocked}"
+    edit, shell, look, plan, fix = results
+    for name, result in (("the first edit's", edit), ("the shell command's", shell)):
+        if "[workflow-guard]" not in result or '"error"' not in result:
+            yield f"{name} result is no error of workflow-guard: {result}"
+    if "result -= price" not in look:
+        yield f"the command that only reads did not show the file: {look}"
     for name, result in (("the plan's", plan), ("the second edit's", fix)):
         if "workflow-guard" in result:
             yield f"{name} result is a refusal: {result}"
 
 
 def _files(scene: Scene) -> Iterator[str]:
-    expected = [BUGGY, BUGGY, BUGGY, FIXED]
+    expected = [*[BUGGY] * (len(SCRIPT) - 1), FIXED]
     for number, (state, wanted) in enumerate(zip(scene.states, expected, strict=True), 1):
         if state != wanted and wanted == BUGGY:
             yield f"app.py had changed before request {number}, without a plan"
@@ -100,6 +105,8 @@ def _logged(decisions: list[dict[str, Any]]) -> Iterator[str]:
     told = [(line["tool"], line["action"], line.get("blocked_by")) for line in calls]
     expected = [
         ("patch", "block", "workflow-guard"),
+        ("terminal", "block", "workflow-guard"),
+        ("terminal", "pass", None),
         ("write_file", "pass", None),
         ("patch", "pass", None),
     ]

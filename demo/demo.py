@@ -23,7 +23,7 @@ from rich.text import Text
 from tests.harness.home import Run
 
 from demo.checks import failures
-from demo.scene import PROMPT, Scene
+from demo.scene import PROMPT, SCENES, Scene
 from demo.show import Decisions
 
 CONFIG = {
@@ -72,7 +72,7 @@ def played(console: Console, folder: Path, prompt: str) -> bool:
         if prompt != PROMPT:
             console.print("The model plays the same script whatever it is asked.")
         console.print(Text.assemble("\n$ hermes -z ", (f'"{prompt}"', "bold"), "\n"))
-        decisions = Decisions(scene.decision_log, console)
+        decisions = Decisions(scene.decision_log, console, SCENES)
         with decisions:
             run = scene.run(prompt, HERMES_SECONDS)
         console.print(Text.assemble(("Hermes answers: ", "bold"), run.stdout.strip(), "\n"))
@@ -92,7 +92,8 @@ def report(console: Console, run: Run, wrong: list[str]) -> None:
         Text.assemble(
             ("Checked: ", "bold green"),
             "the model got what is shown above; app.py was the same at each of its requests until "
-            "the plan was there, and changed after that; nothing else in the project did; the "
+            "the plan was there, whether it was to be edited or changed in the shell, and changed "
+            "after that; nothing else in the project did; a command that only reads ran; the "
             "project's test failed before and passes now.\n",
         )
     )

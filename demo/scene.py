@@ -37,8 +37,12 @@ class TotalTest(unittest.TestCase):
 """
 
 _FIX = {"path": "app.py", "old_string": "result -= price", "new_string": "result += price"}
+SHELL = "sed -i s/-=/+=/ app.py"
+LOOK = "cat app.py | head -n 20"
 SCRIPT = (
     Reply("I see the bug.", (ToolUse("patch", {"mode": "replace", **_FIX}),)),
+    Reply("Then I change it in the shell.", (ToolUse("terminal", {"command": SHELL}),)),
+    Reply("What is in the file?", (ToolUse("terminal", {"command": LOOK}),)),
     Reply(
         "I write the plan first.",
         (
@@ -55,6 +59,10 @@ SCRIPT = (
     Reply("Now the fix.", (ToolUse("patch", {"mode": "replace", **_FIX}),)),
     Reply("Fixed: total() adds up again. The plan is in plans/active/plan.md."),
 )
+
+
+SCENES = {1: "1. An edit", 2: "2. The shell way around", 4: "3. The plan, then the edit"}
+"""What begins with which tool call."""
 
 
 class Scene:

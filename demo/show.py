@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,11 +22,16 @@ _LABEL_WIDTH = 12
 class Decisions:
     """Follows a decision log and prints each line of it as it comes; a context manager.
 
-    lines: what has been read so far; all of it after the end of the context.
+    lines: what has been read so far; all of it after the end of the context. headings: what is
+    printed before which tool call, the first being 1.
     """
 
-    def __init__(self, log: Path, console: Console) -> None:
+    def __init__(
+        self, log: Path, console: Console, headings: Mapping[int, str] | None = None
+    ) -> None:
         self.lines: list[Line] = []
+        self._headings = headings or {}
+        self._calls = 0
         self._log = log
         self._console = console
         self._read = 0
@@ -63,6 +69,10 @@ class Decisions:
             self._print(self.lines[-1])
 
     def _print(self, line: Line) -> None:
+        if line["hook"] == "intercept_tool_call":
+            self._calls += 1
+            if self._calls in self._headings:
+                self._console.print(Text(f"{self._headings[self._calls]}\n", style="bold"))
         table = Table.grid(padding=(0, 1))
         table.add_column(justify="right", width=2, style="dim")
         table.add_column(width=_LABEL_WIDTH)
@@ -108,7 +118,8 @@ def _call_rows(line: Line) -> list[tuple[Text, Text]]:
 
 def _call(line: Line) -> str:
     args = line["payloads"]["in"]
-    return f"{line.get('tool')} {args.get('path') or json.dumps(args)}"
+    shown = args.get("path") or args.get("command") or json.dumps(args)
+    return f"{line.get('tool')} {shown}"
 
 
 def _by(extension: str, text: str) -> Text:

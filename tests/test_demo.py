@@ -34,8 +34,9 @@ def test_the_demo_passes(tmp_path: Path) -> None:
     run = play(tmp_path)
     assert run.returncode == 0, run
     assert "[workflow-guard] /start-feature Fix the bug in app.py" in run.stdout
-    assert run.stdout.count("BLOCKED") == 1
-    assert run.stdout.count("allowed ") >= 2
+    assert run.stdout.count("BLOCKED") == 2
+    assert run.stdout.count("allowed ") >= 3
+    assert "2. The shell way around" in run.stdout
     shown = run.stdout.partition("Where to look next")[0]
     assert max(map(len, shown.splitlines())) <= 80
     assert "\x1b" not in run.stdout
