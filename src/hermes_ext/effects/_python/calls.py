@@ -1,0 +1,551 @@
+"""Calls in Python code that change files, read them, or start programs, and what they touch."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
+
+from attrs import Factory, evolve, frozen
+
+from hermes_ext.effects._python.names import ATTRIBUTES, MODULES
+from hermes_ext.effects._python.values import Program, Values, Words
+from hermes_ext.effects._record import Recorder
+from hermes_ext.effects._words import Hole, Word
+
+if TYPE_CHECKING:
+    from hermes_ext.effects._shell import Reading as Shell
+
+__all__ = ["Calls"]
+
+_MOST: Final = 24  # ways in which one call may be made
+
+
+@frozen
+class Signature:
+    """The arguments of a function: by their places, by their names, and those that matter not."""
+
+    positional: tuple[str, ...]
+    named: Mapping[str, str]
+    others: frozenset[str]
+
+
+@frozen
+class Call:
+    """A call whose arguments are known by their names.
+
+    by: what is called, for messages. on: the value that a method is asked of.
+    """
+
+    by: str
+    node: ast.Call
+    given: Mapping[str, ast.expr] = Factory(dict)
+    on: ast.expr | None = None
+
+
+class Calls:
+    """Reads the calls of a program.
+
+    Attributes:
+        reasons: why something else may happen than what was announced.
+    """
+
+    def __init__(
+        self, program: Program, values: Values, rec: Recorder, shell: Shell | None
+    ) -> None:
+        self._program = program
+        self._values = values
+        self._rec = rec
+        self._shell = shell
+        self.reasons: dict[str, None] = {}
+
+    def doubt(self, why: str) -> None:
+        """Something else may happen, too."""
+        self.reasons[why] = None
+
+    # -- what is known ----------------------------------------------------------------------------
+
+    def explains(self, node: ast.expr, target: str) -> bool:
+        """Whether a name is used in a way that says what happens: it is called, or only read."""
+        if target in _FUNCTIONS:
+            return self._program.is_called(node)
+        return target in _LOOKED_AT and self._is_looked_at(node)
+
+    def knows_method(self, name: str) -> bool:
+        """Whether a method's name may be one that changes files."""
+        return name in _METHODS
+
+    def only_shown(self, node: ast.expr) -> bool:
+        """Whether a module is given to something that makes a text of it."""
+        call = self._program.parent(node)
+        if not isinstance(call, ast.Call) or node not in call.args:
+            return False
+        if isinstance(call.func, ast.Name) and call.func.id not in self._program.bound:
+            return call.func.id in {"dir", "hasattr", "print", "repr", "str"}
+        target = self._program.target(call.func) or ""
+        return target.startswith("inspect.get")
+
+    def _is_looked_at(self, node: ast.expr) -> bool:
+        """Whether what is kept in a variable of a module is only read from."""
+        parent = self._program.parent(node)
+        if isinstance(parent, ast.Attribute):
+            return parent.attr in ("get", "items", "keys", "values") and self._program.is_called(
+                parent
+            )
+        if isinstance(parent, ast.Subscript):
+            return parent.value is node and isinstance(parent.ctx, ast.Load)
+        if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
+            copies = parent.func.id not in self._program.bound and parent.func.id in _COPIES
+            return copies and node in parent.args
+        if isinstance(parent, ast.Call):
+            return isinstance(parent.func, ast.Attribute) and parent.func.attr == "join"
+        if isinstance(parent, ast.For | ast.comprehension):
+            return parent.iter is node
+        return isinstance(parent, ast.Compare | ast.FormattedValue)
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def move(self) -> None:
+        """Directories that the program changes to: its relative paths may start there as well."""
+        for node in self._program.nodes:
+            if not isinstance(node, ast.Call) or self._program.target(node.func) != "os.chdir":
+                continue
+            for word in self._values.of(node.args[0] if len(node.args) == 1 else None):
+                if isinstance(word, str) and word.startswith("/"):
+                    self._rec.cwd = tuple(dict.fromkeys((*self._rec.cwd, word)))
+                else:
+                    self.doubt("the directory that the code changes to is not known")
+
+    def read(self, node: ast.Call) -> None:
+        """Announce what a call does."""
+        func = node.func
+        target = self._program.target(func) or ""
+        if not target and isinstance(func, ast.Name):
+            if func.id in self._program.bound or func.id in self._program.imported:
+                return
+            target = f"builtins.{func.id}"
+        if target in _FUNCTIONS:
+            self._announce(Call(target.removeprefix("builtins."), node), _FUNCTIONS[target])
+        elif target in _READING_FUNCTIONS:
+            given: dict[str, ast.expr] = {"path": node.args[0]} if node.args else {}
+            _READING_FUNCTIONS[target](self, Call(target, node, given))
+        elif isinstance(func, ast.Attribute) and self._program.target(func.value) not in MODULES:
+            call = Call(f"Path.{func.attr}", node, on=func.value)
+            if func.attr in _METHODS:
+                self._announce(call, _METHODS[func.attr])
+            elif func.attr in _READING_METHODS:
+                _READING_METHODS[func.attr](self, call)
+
+    def _announce(self, call: Call, entry: _Entry) -> None:
+        signature, announce = entry
+        given = _given(call.node, signature)
+        if given is None:
+            self.doubt(f"what {call.by} is given is not known")
+        else:
+            announce(self, evolve(call, given=given))
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def _words(self, call: Call, name: str) -> Words:
+        return self._values.of(call.given.get(name))
+
+    def _target(self, call: Call) -> Words:
+        """The path that a call is about: its first argument, or what a method is asked of."""
+        return self._words(call, "path") if call.on is None else self._values.of(call.on)
+
+    def write(self, call: Call) -> None:
+        """Creates or changes a file."""
+        for word in self._target(call):
+            if self._is_known(word, call):
+                self._rec.write(word, call.by)
+
+    def delete(self, call: Call) -> None:
+        """Takes a name away."""
+        for word in self._target(call):
+            if self._is_known(word, call):
+                self._rec.delete(word, call.by)
+
+    def delete_tree(self, call: Call) -> None:
+        """Takes a directory away, with all that is in it."""
+        for word in self._target(call):
+            if self._is_known(word, call):
+                self._rec.delete(word, call.by, tree=True)
+
+    def make_directory(self, call: Call) -> None:
+        """Makes a directory, and those above it that are missing."""
+        for word in self._target(call):
+            if self._is_known(word, call):
+                for each in _with_those_above(word):
+                    if self._rec.is_directory(each) is not True:
+                        self._rec.create(each, call.by)
+                        self._rec.made_directory(each)
+
+    def open(self, call: Call) -> None:
+        """Opens a file, by its mode to read or to write."""
+        mode = call.given.get("mode")
+        modes: Words = ("r",) if mode is None else self._values.of(mode)
+        writes = any(
+            isinstance(each, Hole) or set(re.split("[:|]", each)[0]) & set("wax+") for each in modes
+        )
+        path = call.given.get("path")
+        standard = isinstance(path, ast.Constant) and path.value in (0, 1, 2)
+        if call.on is None and standard:
+            return
+        if writes:
+            self.write(call)
+        else:
+            self.read_file(call)
+
+    def read_file(self, call: Call) -> None:
+        """Reads a file or directory."""
+        for word in self._target(call) if call.on or call.given else (".",):
+            self._rec.read(word)
+
+    def search(self, call: Call) -> None:
+        """Goes through all that is below a directory."""
+        for word in self._target(call):
+            self._rec.search(word)
+
+    def glob(self, call: Call) -> None:
+        """Finds the names that match a pattern."""
+        for word in self._words(call, "path"):
+            text = word.prefix if isinstance(word, Hole) else word
+            before = text.partition("*")[0].partition("?")[0].partition("[")[0]
+            self._rec.search(Hole(before))
+
+    def rename(self, call: Call) -> None:
+        """Gives a file or directory another name, that is the whole of it."""
+        self._two_paths(call, self._renamed)
+
+    def move_file(self, call: Call) -> None:
+        """Gives a file or directory another name, or puts it into a directory."""
+        self._two_paths(call, self._moved)
+
+    def copy_file(self, call: Call) -> None:
+        """Copies a file."""
+        self._two_paths(call, self._copied)
+
+    def copy_tree(self, call: Call) -> None:
+        """Copies a directory with all that is in it."""
+        self._two_paths(call, self._copied_tree)
+
+    def _two_paths(self, call: Call, announce: Callable[[str, Word, str], None]) -> None:
+        source = self._values.of(call.on) if call.on is not None else self._words(call, "source")
+        to = self._words(call, "to")
+        for each, there in islice(product(source, to), _MOST):
+            if self._is_known(there, call):
+                announce(there, each, call.by)
+        if len(source) * len(to) > _MOST:
+            self.doubt(f"what {call.by} is given is not known")
+
+    def _renamed(self, to: str, source: Word, by: str) -> None:
+        tree = self._rec.is_directory(source) is not False
+        if isinstance(source, Hole):
+            self.doubt(f"what {by} takes away is not known")
+        else:
+            self._rec.delete(source, by, tree=tree)
+        self._rec.write(to, by, tree=tree)
+        self._rec.taint(to, source)
+
+    def _moved(self, to: str, source: Word, by: str) -> None:
+        for place in self._inside(to, source):
+            self._renamed(place, source, by)
+
+    def _copied(self, to: str, source: Word, by: str) -> None:
+        self._rec.read(source)
+        for place in self._inside(to, source):
+            self._rec.write(place, by)
+
+    def _copied_tree(self, to: str, source: Word, by: str) -> None:
+        self._rec.search(source)
+        self._rec.write(to, by, tree=True)
+        self._rec.taint(to, source)
+
+    def _inside(self, to: str, source: Word) -> Iterator[str]:
+        """The file that is written where `to` may be the directory that it comes to lie in."""
+        there = self._rec.is_directory(to)
+        if there is not True:
+            yield to
+        if there is not False:
+            if isinstance(source, Hole):
+                self.doubt(f"the name that something gets in {to!r} is not known")
+            else:
+                yield os.path.join(to, os.path.basename(source.rstrip("/")))
+
+    def link(self, call: Call) -> None:
+        """Makes a symbolic link."""
+        if call.on is not None:
+            names, targets = self._values.of(call.on), self._words(call, "to")
+        else:
+            names, targets = self._words(call, "to"), self._words(call, "source")
+        for name, target in islice(product(names, targets), _MOST):
+            if self._is_known(name, call):
+                self._rec.link(name, target, call.by)
+
+    def hard_link(self, call: Call) -> None:
+        """Gives a file one more name."""
+        names = self._values.of(call.on) if call.on is not None else self._words(call, "to")
+        for name in names:
+            if self._is_known(name, call):
+                self._rec.write(name, call.by)
+        self.doubt("what is written under the name that a file gets is not known")
+
+    def nothing(self, call: Call) -> None:
+        """Is looked at elsewhere, or changes nothing."""
+
+    def _is_known(self, word: Word, call: Call) -> TypeGuard[str]:
+        """Whether a path is known, or else a doubt."""
+        if isinstance(word, Hole):
+            self.doubt(f"what {call.by} changes is not known before it runs")
+            self._rec.mention(word)
+            return False
+        return True
+
+    # -- methods that several types have ----------------------------------------------------------
+
+    def replace(self, call: Call) -> None:
+        """`str.replace(old, new)`, `date.replace(day=…)` or `Path.replace(target)`."""
+        if len(call.node.args) > 1 or (not call.node.args and "to" not in call.given):
+            return
+        self.rename(call)
+
+    def attribute(self, call: Call) -> None:
+        """`getattr` with a name that stands there is like the name behind a dot."""
+        name = call.given.get("name")
+        known = isinstance(name, ast.Constant) and name.value in ATTRIBUTES
+        if not known:
+            self.doubt("which attribute getattr gives is not known")
+
+    def find_module(self, call: Call) -> None:
+        """Looks for a module; of one in a package, the package is imported."""
+        name = call.given.get("name")
+        if not isinstance(name, ast.Constant) or "." in str(name.value):
+            self.doubt("find_spec may import something")
+
+    # -- programs ---------------------------------------------------------------------------------
+
+    def shell_text(self, call: Call) -> None:
+        """Runs a text in a shell."""
+        for word in self._words(call, "path"):
+            self._run(("sh", "-c", word), call)
+
+    def process(self, call: Call) -> None:
+        """Runs a program, by its words or by a text for the shell."""
+        in_shell = call.given.get("shell")
+        stdin = call.given.get("stdin")
+        if stdin is not None and self._program.target(stdin) != "subprocess.DEVNULL":
+            self.doubt(f"what {call.by} reads is not known")
+        if in_shell is not None and not isinstance(in_shell, ast.Constant):
+            self.doubt(f"whether {call.by} starts a shell is not known")
+        elif isinstance(in_shell, ast.Constant) and in_shell.value:
+            self.shell_text(call)
+        else:
+            items = self._values.of_list(call.given["path"]) if "path" in call.given else None
+            if items is None:
+                items = [self._words(call, "path")]
+            combined = list(islice(product(*items), _MOST + 1))
+            if len(combined) > _MOST:
+                self.doubt(f"what {call.by} starts is not known")
+            for words in combined[:_MOST]:
+                self._run(words, call)
+
+    def _run(self, words: Sequence[Word], call: Call) -> None:
+        stdin = call.given.get("input")
+        texts: Iterable[Word | None] = self._values.of(stdin) if stdin is not None else (None,)
+        where = call.given.get("cwd")
+        places: Iterable[Word | None] = self._values.of(where) if where is not None else (None,)
+        for text, place in product(texts, places):
+            self._start().run(words, cwd=place, stdin=text)
+
+    def _start(self) -> Shell:
+        if self._shell is None:
+            from hermes_ext.effects._shell import Reading
+
+            # Nothing is typed into code that a tool runs.
+            self._shell = Reading(self._rec, "")
+        return self._shell
+
+    # -- tools that are called back ---------------------------------------------------------------
+
+    def tool(self, call: Call) -> None:
+        """A tool of Hermes, called out of code: judged by itself, and here as well."""
+        from hermes_ext.effects._tools import announce
+
+        name = call.by.removeprefix("hermes_tools.")
+        args: dict[str, Any] = {}
+        for key, node in call.given.items():
+            values = self._values.of(node)
+            if isinstance(node, ast.Constant):
+                args[key] = node.value
+            elif key in _ONLY_CONTENT:
+                args[key] = ""
+            elif len(values) == 1 and isinstance(values[0], str):
+                args[key] = values[0]
+            elif key == "pattern" and not any(_may_be_an_option(each) for each in values):
+                args[key] = "…"
+            else:
+                self.doubt(f"what {name} is given is not known")
+        announce(name, args, self._rec)
+
+
+def _may_be_an_option(word: Word) -> bool:
+    return word.may_begin_with("-") if isinstance(word, Hole) else word.startswith("-")
+
+
+_ONLY_CONTENT: Final = frozenset({"content", "new_string", "old_string"})
+_COPIES: Final = frozenset({"dict", "enumerate", "len", "list", "print", "sorted", "str", "tuple"})
+_LOOKED_AT: Final = frozenset({"os.environ", "sys.path"})
+
+
+def _given(node: ast.Call, signature: Signature) -> dict[str, ast.expr] | None:
+    """The arguments of a call by their names; None if they are not all known."""
+    names = signature.positional
+    if len(node.args) > len(names) or any(isinstance(each, ast.Starred) for each in node.args):
+        return None
+    given = dict(zip(names, node.args, strict=False))
+    for each in node.keywords:
+        if each.arg is None:
+            return None
+        if each.arg in signature.named:
+            given[signature.named[each.arg]] = each.value
+        elif each.arg not in signature.others:
+            return None
+    return given
+
+
+def _with_those_above(path: str) -> Iterator[str]:
+    """A path, behind all directories that it lies in."""
+    parts = path.rstrip("/").split("/")
+    for place in range(1, len(parts) + 1):
+        above = "/".join(parts[:place])
+        if above.strip("./"):
+            yield above
+
+
+def _takes(positional: str, named: str = "", others: str = "") -> Signature:
+    """A signature out of texts: `path/file mode` for a path that may be given as `file=`."""
+    places = [each.split("/") for each in positional.split()]
+    by_name = [each.split("/") for each in named.split()]
+    return Signature(
+        tuple(names[0] for names in places),
+        {name: names[0] for names in (*places, *by_name) for name in names if name != "_"},
+        frozenset(others.split()),
+    )
+
+
+_OPEN: Final = _takes("path/file mode _ _ _ _ _", "", "buffering encoding errors newline closefd")
+_OPEN_PACKED: Final = _takes(
+    "path/filename/name/file mode _ _ _ _",
+    "",
+    "allowZip64 buffering compression compresslevel encoding errors newline preset",
+)
+_PATH: Final = _takes("path/name")
+_PATH_AND_VALUES: Final = _takes(
+    "path/name _ _", "", "exist_ok follow_symlinks gid length mode ns times uid"
+)
+_TWO_PATHS: Final = _takes("source/src to/dst", "", "follow_symlinks target_is_directory")
+_TREES: Final = _takes(
+    "source/src to/dst", "", "dirs_exist_ok ignore ignore_dangling_symlinks symlinks"
+)
+_TEXT: Final = _takes("path/command/cmd", "", "encoding errors")
+_PROCESS: Final = _takes(
+    "path/args",
+    "cwd input shell stdin",
+    "bufsize capture_output check close_fds encoding errors start_new_session stderr stdout text"
+    " timeout universal_newlines",
+)
+_SEARCH: Final = _takes("pattern target path file_glob limit offset output_mode context")
+_EDIT: Final = _takes("path old_string new_string replace_all mode patch cross_profile")
+
+_Entry: TypeAlias = tuple[Signature, Callable[[Calls, Call], None]]
+
+_FUNCTIONS: Final[Mapping[str, _Entry]] = {
+    "builtins.getattr": (_takes("object name _"), Calls.attribute),
+    "builtins.open": (_OPEN, Calls.open),
+    "bz2.open": (_OPEN_PACKED, Calls.open),
+    "codecs.open": (_OPEN_PACKED, Calls.open),
+    "functools.wraps": (_takes("wrapped"), Calls.nothing),  # with more, it sets any attribute
+    "gzip.open": (_OPEN_PACKED, Calls.open),
+    "hermes_tools.patch": (_EDIT, Calls.tool),
+    "hermes_tools.read_file": (_takes("path offset limit"), Calls.tool),
+    "hermes_tools.search_files": (_SEARCH, Calls.tool),
+    "hermes_tools.terminal": (_takes("command timeout workdir"), Calls.tool),
+    "hermes_tools.write_file": (_takes("path content cross_profile"), Calls.tool),
+    "importlib.util.find_spec": (_takes("name"), Calls.find_module),
+    "io.open": (_OPEN, Calls.open),
+    "lzma.open": (_OPEN_PACKED, Calls.open),
+    "os.chdir": (_PATH, Calls.nothing),
+    "os.chmod": (_PATH_AND_VALUES, Calls.write),
+    "os.chown": (_PATH_AND_VALUES, Calls.write),
+    "os.link": (_TWO_PATHS, Calls.hard_link),
+    "os.makedirs": (_PATH_AND_VALUES, Calls.make_directory),
+    "os.mkdir": (_PATH_AND_VALUES, Calls.make_directory),
+    "os.mkfifo": (_PATH_AND_VALUES, Calls.write),
+    "os.popen": (_takes("path/cmd _"), Calls.shell_text),
+    "os.remove": (_PATH, Calls.delete),
+    "os.rename": (_TWO_PATHS, Calls.rename),
+    "os.replace": (_TWO_PATHS, Calls.rename),
+    "os.rmdir": (_PATH, Calls.delete),
+    "os.symlink": (_TWO_PATHS, Calls.link),
+    "os.system": (_TEXT, Calls.shell_text),
+    "os.truncate": (_PATH_AND_VALUES, Calls.write),
+    "os.unlink": (_PATH, Calls.delete),
+    "os.utime": (_PATH_AND_VALUES, Calls.write),
+    "shutil.copy": (_TWO_PATHS, Calls.copy_file),
+    "shutil.copy2": (_TWO_PATHS, Calls.copy_file),
+    "shutil.copyfile": (_TWO_PATHS, Calls.copy_file),
+    "shutil.copytree": (_TREES, Calls.copy_tree),
+    "shutil.move": (_TWO_PATHS, Calls.move_file),
+    "shutil.rmtree": (_takes("path _", "", "ignore_errors onerror onexc"), Calls.delete_tree),
+    "subprocess.Popen": (_PROCESS, Calls.process),
+    "subprocess.call": (_PROCESS, Calls.process),
+    "subprocess.check_call": (_PROCESS, Calls.process),
+    "subprocess.check_output": (_PROCESS, Calls.process),
+    "subprocess.getoutput": (_TEXT, Calls.shell_text),
+    "subprocess.getstatusoutput": (_TEXT, Calls.shell_text),
+    "subprocess.run": (_PROCESS, Calls.process),
+    "tarfile.open": (_OPEN_PACKED, Calls.open),
+    "zipfile.ZipFile": (_OPEN_PACKED, Calls.open),
+}
+
+_DATES: Final = "count day fold hour microsecond minute month second tzinfo year"
+_TEXT_FILE: Final = _takes("_ _ _ _", "", "data encoding errors newline")
+
+_METHODS: Final[Mapping[str, _Entry]] = {
+    "chmod": (_takes("_", "", "mode follow_symlinks"), Calls.write),
+    "communicate": (_takes("", "", "timeout"), Calls.nothing),
+    "copy": (_takes(""), Calls.nothing),  # of a path, it has an argument
+    "hardlink_to": (_takes("to/target"), Calls.hard_link),
+    "lchmod": (_takes("_", "", "mode"), Calls.write),
+    "mkdir": (_takes("_ _ _", "", "mode parents exist_ok"), Calls.make_directory),
+    "open": (_takes("mode _ _ _ _", "", "buffering encoding errors newline"), Calls.open),
+    "rename": (_takes("to/target"), Calls.rename),
+    "replace": (_takes("to/target _ _", "", _DATES), Calls.replace),
+    "rmdir": (_takes(""), Calls.delete),
+    "symlink_to": (_takes("to/target _", "", "target_is_directory"), Calls.link),
+    "touch": (_takes("_ _", "", "mode exist_ok"), Calls.write),
+    "unlink": (_takes("_", "", "missing_ok"), Calls.delete),
+    "write_bytes": (_takes("_", "", "data"), Calls.write),
+    "write_text": (_TEXT_FILE, Calls.write),
+}
+
+# These change nothing, but what they read is worth telling.
+_READING_FUNCTIONS: Final[Mapping[str, Callable[[Calls, Call], None]]] = {
+    "glob.glob": Calls.glob,
+    "glob.iglob": Calls.glob,
+    "linecache.getlines": Calls.read_file,
+    "os.listdir": Calls.read_file,
+    "os.scandir": Calls.read_file,
+    "os.walk": Calls.search,
+}
+_READING_METHODS: Final[Mapping[str, Callable[[Calls, Call], None]]] = {
+    "glob": Calls.search,
+    "iterdir": Calls.read_file,
+    "read_bytes": Calls.read_file,
+    "read_text": Calls.read_file,
+    "rglob": Calls.search,
+    "walk": Calls.search,
+}

@@ -1,0 +1,42 @@
+"""How tools and programs write paths: from the home directory, and as addresses."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+from urllib.parse import unquote
+
+from hermes_ext.effects._machine import Machine
+
+__all__ = ["from_home", "homes_of", "local_path"]
+
+_ADDRESS: Final = re.compile(r"\A(?:file|vscode-remote):/+(?:localhost(?=/))?", re.IGNORECASE)
+
+
+def homes_of(machine: Machine) -> tuple[str, ...]:
+    """What `~` may stand for; Hermes gives the programs of a profile a home of its own."""
+    own = machine.environ.get("HERMES_HOME", "")
+    profile = os.path.join(own, "home") if own else ""
+    if profile and (not machine.local or os.path.isdir(profile)):
+        return tuple(dict.fromkeys((*machine.homes, profile)))
+    return machine.homes
+
+
+def from_home(path: str, machine: Machine) -> tuple[str, ...]:
+    """A path that may begin with `~`, as all it may lead to; nothing if that is not known."""
+    if not path.startswith("~"):
+        return (path,)
+    name, _, rest = path.partition("/")
+    if name == "~":
+        return tuple(os.path.join(home, rest.lstrip("/")) for home in homes_of(machine))
+    if not machine.local or not re.search(r"[A-Za-z_]", name):  # ~-, ~1: of a shell's history
+        return ()
+    # Where no such user is known, it is a name like any other.
+    return tuple(dict.fromkeys((os.path.expanduser(path), path)))
+
+
+def local_path(text: str) -> str:
+    """The path of an address like `file:///etc/hosts`; other texts as they are."""
+    found = _ADDRESS.match(text)
+    return unquote("/" + text[found.end() :].lstrip("/")) if found else text
