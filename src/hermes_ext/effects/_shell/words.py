@@ -291,7 +291,7 @@ class WordReader:
     def variable(self, name: str, state: State, *, quoted: bool = True) -> Values:
         """What `$NAME` may be."""
         if name in ("@", "*"):
-            return (_fields_of(state.arguments, quoted),)
+            return (_fields_of(state.arguments, quoted, name),)
         if name.isdigit():
             return self._argument(int(name), state)
         if name in state.variables:
@@ -365,7 +365,7 @@ class WordReader:
         if words is None:
             return HOLE
         if subscript in ("@", "*"):
-            return _fields_of(words, quoted)
+            return _fields_of(words, quoted, subscript)
         if not subscript.isdigit() or any(isinstance(each, Hole) for each in words):
             return HOLE
         place = int(subscript)
@@ -523,9 +523,12 @@ def _marked(word: Word) -> str:
     return word
 
 
-def _fields_of(words: Sequence[Word] | None, quoted: bool) -> str:
+def _fields_of(words: Sequence[Word] | None, quoted: bool, sign: str) -> str:
+    """All of the words that `@` or `*` stand for; `"$*"` is one word."""
     if words is None:
         return MANY
+    if quoted and sign == "*":
+        return " ".join(map(_marked, words))
     if not words:
         return FIELD  # no word at all
     return FIELD.join((EMPTY if quoted else "") + _marked(each) for each in words)
