@@ -123,14 +123,15 @@ class Scratch:
 
 
 def missed(run: Run, effects: Effects, root: Path) -> dict[str, str]:
-    """What the command changed and nobody announced."""
+    """What the command changed and nobody announced, and faults of the reading itself."""
     if not effects.exact:
-        return {}
+        return {why: "fault" for why in effects.unknown if why.startswith(_FAULT)}
     return {
         path: how for path, how in run.changed.items() if not _announced(effects, root / path, how)
     }
 
 
+_FAULT = "terminal cannot be understood ("  # what is said where our own code fails
 _FITS = {
     "created": {ChangeKind.CREATE},
     "changed": {ChangeKind.WRITE, ChangeKind.CREATE},
