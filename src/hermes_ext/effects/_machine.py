@@ -103,7 +103,7 @@ def places_of(path: str, *, local: bool = True, links: Mapping[str, str] | None 
     while parts and parts[-1] in ("", "."):
         del parts[-1]
     if not local:
-        plain = os.path.normpath("/" + "/".join(parts))
+        plain = os.path.normpath("/".join(parts) or "/")
         return Places(plain, plain)
     if not parts or parts[-1] == "..":
         leads_to, sure = _followed("", parts, made)
