@@ -80,7 +80,7 @@ def _popd(shell: Reading, words: list[Word], state: State) -> Ends:
     moved.cwd = moved.stack.pop() if len(words) == 1 and moved.stack else ()
     if len(words) > 1:
         moved.stack = [()]
-    return moved, state
+    return moved, None if moved.cwd else state
 
 
 def _eval(shell: Reading, words: list[Word], state: State) -> Ends:
