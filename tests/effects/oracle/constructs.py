@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 from tests.effects.oracle import flow, programs, words
-from tests.effects.oracle.programs import PROGRAMS
+from tests.effects.oracle.programs import PROGRAMS, templates_of
 from tests.effects.oracle.tricks import TRICKS
 
 __all__ = ["CONSTRUCTS", "READERS", "WRITERS", "Construct", "of_program"]
@@ -479,12 +479,7 @@ _ALL = (
 CONSTRUCTS: Final = {construct.name: construct for construct in _ALL}
 
 
-def of_program(name: str) -> list[Construct]:
-    """Commands that run a program which writes; none if there are no templates for it."""
-    if name in PROGRAMS:
-        return [Construct(f"program {name}", PROGRAMS[name])]
-    if name == "git":
-        return [CONSTRUCTS["git"]]
-    if name in ("find", "xargs"):
-        return [Construct(name, tuple(each for each in programs.FINDING if name in each))]
-    return []
+def of_program(name: str) -> Construct | None:
+    """Commands that run a program which writes; None if there are no templates for it."""
+    found = templates_of(name)
+    return Construct(f"program {name}", found, git=name == "git") if found else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-__all__ = ["FINDING", "GIT", "PROGRAMS"]
+__all__ = ["FINDING", "GIT", "PROGRAMS", "RARE", "SAME", "templates_of"]
 
 PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
     "tee": (
@@ -603,7 +604,6 @@ PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
         "python3 -c \"open('list.txt').read()\"; «w»",
         "python3 -c \"print(open('list.txt').read())\" > «new»",
     ),
-    "zipsplit": (),
     "cpio": (
         "ls *.md | cpio -o > «new»",
         "find src | cpio -pd empty",
@@ -657,16 +657,93 @@ PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
     "column": ("column -t list.txt > «new»",),
     "pr": ("pr list.txt > «new»",),
     "fallocate": ("fallocate -l 10 «fresh»", "fallocate --length 10 «fresh»"),
-    "rename": (),
     "sqlite3": ("sqlite3 «fresh» 'create table t(a)'",),
     "ssh-keygen": ("ssh-keygen -q -t ed25519 -N '' -f «fresh»",),
     "flock": ("flock «fresh» true", "flock src true; «w»", "flock «fresh» touch «new»"),
-    "compress": (),
     "setfattr": ("setfattr -n user.a -v b list.txt; «w»",),
     "ar": ("ar rc «fresh» list.txt", "ar q «fresh» list.txt readme.md"),
-    "gcc": (),
-    "nano": (),
 }
+
+_SHELL: Final = ("sh -c «q:w»", "sh -ec «q:w»", "echo «q:w» | sh", "sh <<'EOF'\n«w»\nEOF")
+
+RARE: Final[dict[str, tuple[str, ...]]] = {
+    **{
+        name: tuple(f"{name}{each.removeprefix('sh')}" for each in _SHELL if each[:3] == "sh ")
+        for name in ("sh", "bash", "dash", "rbash", "zsh", "ksh", "ash")
+    },
+    **{name: (f"{name} touch «new»", f"{name} rm «file»") for name in ("env", "nice", "busybox")},
+    "timeout": ("timeout 5 touch «new»",),
+    "stdbuf": ("stdbuf -oL touch «new»",),
+    "setsid": ("setsid -w touch «new»",),
+    "ionice": ("ionice -c3 touch «new»",),
+    "taskset": ("taskset 1 touch «new»",),
+    "chrt": ("chrt -o 0 touch «new»",),
+    "strace": ("strace -o «new» true",),
+    "printf": ("printf -v 'a[$(touch «fresh»)]' x",),
+    "file": ("printf '0 string x y\\n' > m«n»; file -C -m m«n»",),
+    "sdiff": ("sdiff -o «new» list.txt list.txt",),
+    "jar": ("jar cf «new» list.txt",),
+    "psql": ("psql -o «new» -c 'select 1'",),
+    "vi": ("vi -es -c '1d|wq' list.txt",),
+    "view": ("view -es -c '!touch «fresh»' -c q",),
+    "vimdiff": ("vimdiff -es -c '!touch «fresh»' -c qa list.txt readme.md",),
+    "tclsh": ("echo 'open «fresh» w' | tclsh", "echo 'open «fresh» w' > t.tcl; tclsh t.tcl"),
+    "lzma": ("lzma list.txt", "lzma -k data.json"),
+    "unlzma": ("lzma -k data.json; rm data.json; unlzma data.json.lzma",),
+    "unzstd": ("zstd -q data.json; rm data.json; unzstd -q data.json.zst",),
+    "lz4": ("lz4 -q list.txt «new»",),
+    "scp": ("scp list.txt «new»", "scp -o ProxyCommand='touch «fresh»' host:x y"),
+    "sftp": ("sftp -o ProxyCommand='touch «fresh»' host",),
+    "ssh": ("ssh -o ProxyCommand='touch «fresh»' host",),
+    "ninja": ("printf 'rule t\\n command = touch a«n»\\nbuild a«n»: t\\n' > build.ninja; ninja",),
+    "cmake": ("cmake -E touch «new»",),
+    "pip": ("pip config set global.x y«n»",),
+    "pip3": ("pip3 config set global.x y«n»",),
+    "npm": ("npm init -y",),
+    "mvn": ("mvn -l «new» -v",),
+    "java": ("java -Xlog:gc:file=«fresh» -version",),
+    "kubectl": ("kubectl config set-cluster x«n»",),
+    **{
+        name: (f"echo 'int main(){{}}' > a.c; {name} -c a.c -o «new»",)
+        for name in ("gcc", "cc", "g++", "c++", "clang", "clang++")
+    },
+    "as": ("as -o «new» /dev/null",),
+    "ld": ("ld -r -b binary -o «new» list.txt",),
+    "gpg": ("gpg --import list.txt",),
+    "ruby": ("ruby -e 'File.write(\"«fresh»\", 1)'",),
+    "php": ("php -r 'touch(\"«fresh»\");'",),
+    "lua": ('lua -e \'io.open("«fresh»", "w")\'',),
+    "sudo": ("sudo -n touch «new»",),
+    "doas": ("doas -n touch «new»",),
+    "bsdtar": ("bsdtar xf backup.tar",),
+    "brotli": ("brotli list.txt",),
+    "7z": ("7z a «fresh».7z list.txt",),
+    "gofmt": ("printf 'package a\\nfunc  x(){}\\n' > a.go; gofmt -w a.go",),
+}
+"""Programs that are less common or slow: they run only to show that they must be known."""
+
+SAME: Final = {
+    "python": "python3",
+    "python3.10": "python3",
+    "python3.11": "python3",
+    "python3.12": "python3",
+    "python3.13": "python3",
+    "python3.14": "python3",
+    "pypy3": "python3",
+    "mawk": "awk",
+    "nawk": "awk",
+    "gawk": "awk",
+    "original-awk": "awk",
+    "nodejs": "node",
+    "gmake": "make",
+    "gsed": "sed",
+    "gtar": "tar",
+    "gtimeout": "timeout",
+    "pigz": "gzip",
+    "unpigz": "gunzip",
+    "pbzip2": "bzip2",
+}
+"""Names under which a program is started, too."""
 
 FINDING: Final = (
     "find . -name '*.md' -delete",
@@ -934,3 +1011,14 @@ GIT: Final = (
     "echo x > .git/«name»",
     "cp .git/config «new»",
 )
+
+
+def templates_of(name: str) -> tuple[str, ...]:
+    """Those that run a program; none if it has none."""
+    same = SAME.get(name, name)
+    if same in ("find", "xargs"):
+        return tuple(each for each in FINDING if same in each)
+    found = GIT if same == "git" else PROGRAMS.get(same) or RARE.get(same, ())
+    if same == name:
+        return found
+    return tuple(re.sub(rf"\b{re.escape(same)}\b", name, each) for each in found)
