@@ -93,7 +93,7 @@ class Reading:
         """Python code, run where the shell stands."""
         from hermes_ext.effects._python import read_code
 
-        read_code(code, self.rec)
+        read_code(code, self.rec, self)
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
