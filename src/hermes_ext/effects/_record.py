@@ -165,7 +165,7 @@ class Recorder:
 
         source: where it comes from, if that is known: without a link in it nothing happens.
         """
-        if source is not None and not self._has_links(source):
+        if source is not None and not self.has_links(source):
             return
         if isinstance(word, str):
             self._tainted.update(leads_to for _, leads_to, _ in self.places(word))
@@ -312,7 +312,8 @@ class Recorder:
         if found.st_nlink > 1 and not os.path.isdir(path):
             self.unknown(f"{path!r} has several names (hard links)")
 
-    def _has_links(self, source: Word) -> bool:
+    def has_links(self, source: Word) -> bool:
+        """Whether a path is a link, or has links below it; where that takes too long, it has."""
         if isinstance(source, Hole) or not self.machine.local:
             return True
         left = 2_000
