@@ -25,6 +25,7 @@ class Construct:
         rules: the rules of `RULES` that its commands are there to show the need of.
         git: whether its commands run in a repository.
         nests: whether commands of all constructs may stand in its places.
+        damaged: whether characters are taken out, doubled and put in where nobody would.
         count: how many of its commands the tests run.
     """
 
@@ -34,6 +35,7 @@ class Construct:
     rules: tuple[str, ...] = ()
     git: bool = False
     nests: bool = False
+    damaged: bool = False
     count: int = 90
 
 
@@ -474,7 +476,8 @@ _ALL = (
     Construct("git", programs.GIT, exact=0.3, git=True, count=240),
     Construct("programs", tuple(chain.from_iterable(PROGRAMS.values())), exact=0.5, count=750),
     Construct("tricks", TRICKS, exact=0.1, count=350),
-    Construct("mixed", flow.MIXED, exact=0.2, nests=True, count=1_500),
+    Construct("mixed", flow.MIXED, exact=0.2, nests=True, count=1_200),
+    Construct("damaged", ("«any»",), exact=0.1, nests=True, damaged=True, count=300),
 )
 CONSTRUCTS: Final = {construct.name: construct for construct in _ALL}
 

@@ -41,6 +41,7 @@ FILES: Final = (
     "hard.txt",
 )
 _FOLDERS: Final = ("src", "docs", "docs/img", "empty", "dirlink", ".", "..", "outside", "src/..")
+_ODD: Final = (*";&|(){}<>$`\"'\\\n#!~*?[]= \t-+,:%@^/", "&&", "||", "$(", "${", "<<", "((", ">&")
 _WORDS: Final = ("x", "hello", "a b", "1", "done", "über", "v2", "*", "$HOME", "line")
 
 
@@ -145,6 +146,17 @@ class Dice:
     def var(self) -> str:
         """A variable's name."""
         return self.pick(("x", "f", "out", "target", "_v", "NAME", "path1"))
+
+    def damaged(self, text: str) -> str:
+        """The text with a few characters taken out, doubled, exchanged or put in."""
+        for _ in range(self.random.randint(1, 3)):
+            place = self.random.randrange(len(text) + 1)
+            if "@ROOT@" in text[max(0, place - 6) : place + 6]:
+                continue
+            end = min(len(text), place + self.random.choice((0, 0, 1, 1, 2)))
+            put = self.random.choice((self.random.choice(_ODD), text[place:end] * 2, ""))
+            text = text[:place] + put + text[end:]
+        return text
 
     # -- quoting ----------------------------------------------------------------------------------
 

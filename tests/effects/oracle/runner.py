@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -20,9 +21,11 @@ from typing import Any, Final
 from tests.effects.oracle import tree
 from tests.effects.oracle.fence import fence
 
-_SECONDS: Final = 10
+_SECONDS: Final = 5
 _SUBREAPER: Final = 36
 _NOBODY: Final = 65_534
+_MOST_PROCESSES: Final = 400
+_LARGEST_FILE: Final = 10_000_000
 # As Hermes's terminal runs a command, see `_wrap_command` of its environments.
 _SCRIPT: Final = """\
 shopt -s expand_aliases
@@ -162,6 +165,7 @@ def _without_rights(root: str) -> None:
         os.setgroups([])
         os.setgid(_NOBODY)
         os.setuid(_NOBODY)
+        resource.setrlimit(resource.RLIMIT_NPROC, (_MOST_PROCESSES, _MOST_PROCESSES))
 
 
 def main() -> None:
@@ -169,6 +173,7 @@ def main() -> None:
     root = sys.argv[1]
     _without_rights(root)
     fence(root)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGALRM, _too_long)
     os.umask(0o022)

@@ -13,6 +13,7 @@ __all__ = ["HOME", "WORK", "Entry", "build", "differences", "entries_of", "look"
 
 HOME: Final = "home/dev"
 WORK: Final = "home/dev/code/demo"
+_TO_LOOK: Final = 0o700
 _OLD: Final = 1_600_000_000  # seconds; each file has a time of its own, long ago
 
 
@@ -191,12 +192,7 @@ def _remove(path: str) -> None:
     if os.path.islink(path) or not os.path.isdir(path):
         os.unlink(path)
         return
-    try:
-        shutil.rmtree(path)
-    except PermissionError:  # a command took rights away
-        for folder, _, _ in os.walk(path, topdown=True):
-            os.chmod(folder, 0o700)
-        shutil.rmtree(path)
+    shutil.rmtree(path)
 
 
 def look(root: str) -> dict[str, Seen]:
@@ -205,15 +201,14 @@ def look(root: str) -> dict[str, Seen]:
     ahead = [root]
     start = len(root) + 1
     while ahead:
-        try:
-            entries = list(os.scandir(ahead.pop()))
-        except PermissionError:  # a command took rights away: what is below stays
-            continue
+        entries = list(os.scandir(ahead.pop()))
         for entry in entries:
             info = entry.stat(follow_symlinks=False)
             is_directory = stat.S_ISDIR(info.st_mode)
             if is_directory:
                 ahead.append(entry.path)
+                if info.st_mode & _TO_LOOK != _TO_LOOK:  # a command took rights away
+                    os.chmod(entry.path, _TO_LOOK)
             # A directory's size and time change with its names, which are seen themselves.
             plain = (0, 0) if is_directory else (info.st_size, info.st_mtime_ns)
             seen[entry.path[start:]] = Seen(info.st_mode, *plain, info.st_ino)
