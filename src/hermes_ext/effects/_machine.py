@@ -146,7 +146,7 @@ def _followed(start: str, parts: Sequence[str], made: Mapping[str, str]) -> tupl
 def _target(path: str) -> str | None:
     try:
         return os.readlink(path)
-    except OSError:
+    except (OSError, ValueError):  # no link, or no name that a file can have
         return None
 
 

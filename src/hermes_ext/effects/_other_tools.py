@@ -82,7 +82,7 @@ def announce_by_names(
 
     only_reads: the user says that it changes nothing.
     """
-    verbs = set(_words(name.removeprefix("mcp_")))
+    verbs = set(_words(re.sub(r"\Amcp_", "", name, flags=re.IGNORECASE)))
     texts = list(_texts(args, rec.machine.schema))
     paths = [each for each in texts if _is_path(each)]
     if only_reads:

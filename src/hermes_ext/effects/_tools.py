@@ -72,8 +72,9 @@ def announce(tool_name: str, tool_args: Args, rec: Recorder) -> None:
     elif name in _HARMLESS:
         _harmless(name, tool_args, rec)
     elif not _is_harmless_action(name, tool_args):
-        only_reads = any(fnmatchcase(name, each) for each in rec.machine.read_only_tools)
-        announce_by_names(name, tool_args, rec, only_reads=only_reads)
+        named = rec.machine.read_only_tools
+        only_reads = any(fnmatchcase(name, each.strip().casefold()) for each in named)
+        announce_by_names(tool_name.strip(), tool_args, rec, only_reads=only_reads)
 
 
 def _is_harmless_action(name: str, args: Args) -> bool:
