@@ -25,6 +25,7 @@ class Construct:
         rules: the rules of `RULES` that its commands are there to show the need of.
         git: whether its commands run in a repository.
         nests: whether commands of all constructs may stand in its places.
+        shuffled: whether the letters of options may change places, or stand alone.
         damaged: whether characters are taken out, doubled and put in where nobody would.
         count: how many of its commands the tests run.
     """
@@ -35,6 +36,7 @@ class Construct:
     rules: tuple[str, ...] = ()
     git: bool = False
     nests: bool = False
+    shuffled: bool = False
     damaged: bool = False
     count: int = 90
 
@@ -473,8 +475,14 @@ _ALL = (
     Construct("shells", flow.SHELLS, exact=0.5),
     Construct("other", flow.OTHER, exact=0.5, rules=("background",)),
     Construct("finding", programs.FINDING, exact=0.3),
-    Construct("git", programs.GIT, exact=0.3, git=True, count=240),
-    Construct("programs", tuple(chain.from_iterable(PROGRAMS.values())), exact=0.5, count=750),
+    Construct("git", programs.GIT, exact=0.3, git=True, shuffled=True, count=240),
+    Construct(
+        "programs",
+        tuple(chain.from_iterable(PROGRAMS.values())),
+        exact=0.5,
+        shuffled=True,
+        count=750,
+    ),
     Construct("tricks", TRICKS, exact=0.1, count=350),
     Construct("mixed", flow.MIXED, exact=0.2, nests=True, count=1_200),
     Construct("damaged", ("«any»",), exact=0.1, nests=True, damaged=True, count=300),

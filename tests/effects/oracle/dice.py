@@ -19,6 +19,7 @@ from tests.effects.oracle.tree import WORK
 __all__ = ["FILES", "Dice"]
 
 _PLACE: Final = re.compile(r"«([a-z]+:)?([a-z]+)(\d*)»")
+_BUNDLE: Final = re.compile(r"(?<= )-([A-Za-z]{2,4})(?= )")
 _SAFE: Final = re.compile(r"[\w./+-]+", re.ASCII)
 
 FILES: Final = (
@@ -146,6 +147,18 @@ class Dice:
     def var(self) -> str:
         """A variable's name."""
         return self.pick(("x", "f", "out", "target", "_v", "NAME", "path1"))
+
+    def shuffled(self, text: str) -> str:
+        """The text with the letters of its options (`-rf`) in another order, or apart."""
+        if self.random.random() < 0.6:
+            return text
+
+        def other(match: re.Match[str]) -> str:
+            letters = list(match[1])
+            self.random.shuffle(letters)
+            return self.random.choice(("-" + "".join(letters), " ".join(f"-{x}" for x in letters)))
+
+        return _BUNDLE.sub(other, text)
 
     def damaged(self, text: str) -> str:
         """The text with a few characters taken out, doubled, exchanged or put in."""

@@ -31,6 +31,8 @@ def commands(construct: Construct, of_seed: str) -> Iterator[str]:
             order = list(construct.templates)
             dice.random.shuffle(order)
         made = dice.fill(order.pop(), _DEPTH if construct.nests else 0)
+        if construct.shuffled:
+            made = dice.shuffled(made)
         if construct.damaged:
             made = dice.damaged(made)
         tried = 0 if made not in seen else tried + 1
