@@ -1,12 +1,10 @@
 # ruff: noqa: N999 - the folder is named as the extension, which may hold a hyphen
-"""No changes without a plan. README.md says what that means, tool by tool."""
+"""No changes without a plan. README.md says what that means."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,127 +13,165 @@ from hermes_ext import (
     HookResult,
     InputResult,
     RequestResult,
+    ToolCall,
     UserInput,
     register_hook,
 )
+from hermes_ext.effects import Effects, effects_of
 
-from .calls import ALIASES, PATH_TOOLS, NotUnderstood, is_harmless, paths_written
-from .project import Project, in_words
+from .modules import new_modules
+from .plan import in_words
+from .project import Project
+from .requests import asks_for_work, digest, is_routed
 
 Settings = Mapping[str, Any]
 
-# At each end of a text. A request stands at one of them, and a slow pattern stays bearable.
-_LOOKED_AT = 4_000
+# Names of the feature request and of other agents for Hermes's own tools.
+_ALIASES = {"write": "write_file", "edit": "patch"}
 
-# A path such as /etc/hosts is no command.
-_SLASH_COMMAND = re.compile(r"/[\w-]+(?:\s|\Z)")
+# Blocking them altogether would leave no way to write the plan.
+_WRITERS = frozenset({"write_file", "patch"})
 
 
 # What steers a running turn, and what an agent tells another, is left as it is: the instructions
 # and the guard hold there all the same.
 @register_hook("transform_user_input", origins=["user", "api", "cron", "batch"])
 def plan_first(
-    event: UserInput, config: Settings, cwd: Path | None, project_root: Path | None
+    event: UserInput,
+    config: Settings,
+    cwd: Path | None,
+    project_root: Path | None,
+    session_state: Any,
 ) -> InputResult:
     """Without a plan, turn a request to implement something into the planning command."""
     command = config["plan_command"].strip()
-    if event.command is not None or _is_command(event.text, command):
+    if event.command is not None or is_routed(event.text, command):
         return None
-    if not _asks_for_work(event.text, config["implementation_pattern"]):
+    if not asks_for_work(event.text, config):
         return None
-    if Project.of(config, cwd, project_root).has_plan():
+    if Project.of(config, cwd, project_root).plan.fault() is None:
+        session_state.pop("routed", None)
         return None
-    return HookResult.rewrite(
-        f"{command} {event.text}", metadata={"setting": _setting("implementation_pattern")}
-    )
+    # Queued or sent again, it has its command already, further up.
+    if session_state.get("routed") == digest(event.text):
+        return None
+    session_state["routed"] = digest(event.text)
+    setting = "implementation_pattern" if config["implementation_pattern"] else "languages"
+    return HookResult.rewrite(f"{command} {event.text}", metadata={"setting": _setting(setting)})
 
 
 @register_hook("before_llm_call")
 def instruct(config: Settings, cwd: Path | None, project_root: Path | None) -> RequestResult:
     """Tell the model to plan, or to follow the plan."""
     project = Project.of(config, cwd, project_root)
-    text = config["guardrails" if project.has_plan() else "plan_reminder"]
+    text = config["plan_reminder" if project.plan.fault() else "guardrails"]
     return HookResult.inject_system(project.filled_in(text)) if text.strip() else None
 
 
 @register_hook("intercept_tool_call", guard=True)
 def no_changes_without_a_plan(
-    tool_name: str,
-    tool_args: dict[str, Any],
+    event: ToolCall,
     config: Settings,
     cwd: Path | None,
     project_root: Path | None,
+    state: Any,
 ) -> CallVerdict:
     """Without a plan, block what can write outside of the allowed paths."""
     project = Project.of(config, cwd, project_root)
     # Looked up at each call: the plan may have been written in this very turn.
-    if project.has_plan():
+    fault = project.plan.fault()
+    if fault is None:
         return None
-    named = _matches(tool_name, config["blocked_tools"])
-    passes = is_harmless(tool_name, tool_args) or _matches(tool_name, config["allowed_tools"])
-    if passes and not named:
+    reason = _reason(event, config, project)
+    if reason is None:
         return None
-    if tool_name in PATH_TOOLS:
-        return _judged_by_path(tool_name, tool_args, project)
-    if named:
-        return _blocked(f"{tool_name} is blocked", project, "blocked_tools")
-    return _blocked(
-        f"{tool_name} is blocked, because it may write",
-        project,
-        "allowed_tools",
-        "If it is to run without a plan, the user has to add it to "
-        "extensions.workflow-guard.allowed_tools in config.yaml.",
+    what, setting, more = reason
+    # The whole text once in a turn; the model has it from then on.
+    first = state.count("workflow-guard: told") == 1
+    told = _told(project, fault, what, more if first else "", whole=first)
+    return HookResult.block(told, metadata={"setting": _setting(setting)})
+
+
+def _reason(event: ToolCall, config: Settings, project: Project) -> tuple[str, str, str] | None:
+    """What a call must not do, the setting behind that, and what else to say; None if it may."""
+    tool = event.tool_name
+    named = _matches(tool, config["blocked_tools"])
+    if named and tool.strip().casefold() not in _WRITERS:
+        return f"{tool} is blocked", "blocked_tools", ""
+    if not named and _matches(tool, config["allowed_tools"]):
+        return None
+    effects = effects_of(event)
+    refused = [change.path for change in effects.changes if not project.may_change(change)]
+    if refused:
+        shown = [repr(project.shown(path)) for path in dict.fromkeys(refused)]
+        listed = ", ".join([*shown[:5], *(["…"] if shown[5:] else [])])
+        return f"{tool} must not change {listed}", "allowed_paths", ""
+    if effects.exact:
+        return None
+    return f"this call of {tool} is blocked: {_unknown(effects)}", "allowed_tools", _way_out(tool)
+
+
+def _unknown(effects: Effects) -> str:
+    why = "; ".join(effects.unknown[:2]) or "it may write"
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in why)
+
+
+def _way_out(tool: str) -> str:
+    if tool in ("terminal", "execute_code", "process"):
+        return (
+            "Calls that only read pass: read_file, search_files, and simple commands such as ls, "
+            "grep or git diff."
+        )
+    return (
+        f"If {tool} is to run without a plan, the user has to add it to "
+        "extensions.workflow-guard.allowed_tools in config.yaml."
     )
 
 
-def _judged_by_path(tool_name: str, tool_args: dict[str, Any], project: Project) -> CallVerdict:
-    try:
-        paths = paths_written(tool_name, tool_args)
-    except NotUnderstood as reason:
-        return _blocked(f"this call of {tool_name} is blocked: {reason}", project, "allowed_paths")
-    refused = [path for path in paths if not project.may_write(path)]
-    if not refused:
+def _told(project: Project, fault: str, what: str, more: str, *, whole: bool) -> str:
+    plan = project.shown_plan
+    if fault == "is missing":
+        begin, do = "There is no plan yet", f"First write the plan to {plan} with write_file"
+    else:
+        begin, do = f"There is no valid plan yet ({plan} {fault})", "First mend the plan"
+    told = [f"{begin}, so {what}.", f"{do}, then make this call again."]
+    if whole:
+        writable = in_words((plan, *project.shown_allowed))
+        told += [project.plan.needs(), f"Until then only {writable} may be written.", more]
+    return " ".join(filter(None, told))
+
+
+@register_hook("intercept_tool_call", guard=True)
+def a_person_decides(
+    event: ToolCall, config: Settings, cwd: Path | None, project_root: Path | None
+) -> CallVerdict:
+    """With and without a plan: ask about changes of the plan and about new modules, if set."""
+    approval, modules = config["plan"]["approval"], config["new_modules"]
+    if approval == modules == "pass":
         return None
-    shown = ", ".join([*map(repr, refused[:5]), *(["…"] if refused[5:] else [])])
-    return _blocked(f"{tool_name} must not change {shown}", project, "allowed_paths")
-
-
-def _blocked(what: str, project: Project, setting: str, more: str = "") -> CallVerdict:
-    writable = in_words((project.shown_plan, *project.shown_allowed))
-    told = (
-        f"There is no plan yet, so {what}. First write the plan to {project.shown_plan} with "
-        f"write_file, then make this call again. Until then only {writable} may be written. {more}"
-    )
-    return HookResult.block(told.strip(), metadata={"setting": _setting(setting)})
-
-
-def _asks_for_work(text: str, pattern: str) -> bool:
-    parts = (text,) if len(text) <= 2 * _LOOKED_AT else (text[:_LOOKED_AT], text[-_LOOKED_AT:])
-    return any(_pattern(pattern).search(part) for part in parts)
-
-
-def _is_command(text: str, command: str) -> bool:
-    start = text.lstrip()
-    if _SLASH_COMMAND.match(start):
-        return True
-    rest = start[len(command) :]
-    return start.casefold().startswith(command.casefold()) and not re.match(r"[\w-]", rest)
+    project = Project.of(config, cwd, project_root)
+    effects = effects_of(event)
+    place = project.plan.place
+    touched = place is not None and (effects.change_of(place) or place in effects.mentions)
+    if approval == "ask" and touched and effects.may_write:
+        told = f"{event.tool_name} changes the plan, {project.shown_plan}."
+        return HookResult.ask(told, metadata={"setting": _setting("plan.approval")})
+    made = [] if modules == "pass" else new_modules(effects, project, config["module_files"])
+    if not made:
+        return None
+    told = f"{event.tool_name} creates what is a new module: {', '.join(made[:5])}."
+    where = {"setting": _setting("new_modules")}
+    if modules == "ask":
+        return HookResult.ask(told, metadata=where)
+    told += " Put the code into a module that is there, or ask the user to create this one."
+    return HookResult.block(told, metadata=where)
 
 
 def _matches(tool_name: str, patterns: Iterable[str]) -> bool:
-    names = (each.strip() for each in patterns)
-    return any(fnmatchcase(tool_name, ALIASES.get(name, name)) for name in names)
+    name = tool_name.strip().casefold()
+    wanted = (each.strip().casefold() for each in patterns)
+    return any(fnmatchcase(name, _ALIASES.get(each, each)) for each in wanted)
 
 
 def _setting(name: str) -> str:
     return f"extensions.workflow-guard.{name}"
-
-
-@lru_cache(maxsize=16)
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise ValueError(
-            f"{_setting('implementation_pattern')} is no regular expression: {error}"
-        ) from error
