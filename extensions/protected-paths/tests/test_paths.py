@@ -1,0 +1,163 @@
+"""What is protected, what is not, and every way to write that `effects` knows of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bundled import Bundled, readme_of, schema_of
+
+PATHS = ["secrets/", "*.lock", "/plans/final.md", "!free.lock", "//opt/app/", "~/.ssh/"]
+
+
+@pytest.fixture
+def on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bundled:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    found = Bundled(tmp_path, "protected-paths", paths=PATHS)
+    for name in ("secrets/key", "uv.lock", "src/a.py", "plans/final.md", "free.lock"):
+        found.write(name)
+    (found.project / "alias").symlink_to("secrets")
+    return found
+
+
+REFUSED = """
+echo x > secrets/key
+echo x > secrets/new
+echo x > sub/secrets/new
+rm secrets/key
+rm -r secrets
+rm -rf .
+mv secrets elsewhere
+mv src/a.py secrets/
+cp src/a.py secrets/key
+cp -r src secrets/src
+ln -sf src/a.py secrets/key
+sed -i s/a/b/ uv.lock
+tee -a uv.lock < src/a.py
+cd plans && echo x > final.md
+cd src && echo x > ../plans/final.md
+echo x > alias/key
+bash -c 'rm uv.lock'
+env A=1 rm uv.lock
+find . -name '*.lock' -delete
+find . -delete
+echo uv.lock | xargs rm
+python3 -c "open('uv.lock', 'w').write('')"
+x=uv.lock; rm $x
+$(rm uv.lock)
+rm ~/.ssh/id
+touch /opt/app/x
+git checkout -- uv.lock
+python3 tool.py secrets/key
+make -C secrets
+""".strip().splitlines()
+
+PASSED = """
+cat secrets/key uv.lock
+grep -r x secrets
+ls -la secrets
+cp uv.lock /tmp/copy
+echo x > src/a.py
+echo x > free.lock
+echo x > notes/plans/final.md
+rm -r src
+make
+pytest -q
+git diff
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_what_would_change_it_is_refused(on: Bundled, command: str) -> None:
+    outcome = on.shell(command)
+    assert outcome.blocked_by == "protected-paths", command
+    assert "protected (" in str(outcome.message)
+
+
+@pytest.mark.parametrize("command", PASSED)
+def test_the_rest_is_free(on: Bundled, command: str) -> None:
+    assert not on.shell(command).blocked, command
+
+
+V4A = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** {}\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("write_file", {"path": "secrets/key", "content": ""}),
+        ("write_file", {"path": "src/../secrets/key", "content": ""}),
+        ("patch", {"mode": "replace", "path": "uv.lock", "old_string": "a", "new_string": "b"}),
+        ("patch", {"mode": "patch", "patch": V4A.format("Delete File: uv.lock")}),
+        ("patch", {"mode": "patch", "patch": V4A.format("Move File: src/a.py -> secrets/a")}),
+        ("execute_code", {"code": "open('uv.lock', 'w').write('')"}),
+        ("execute_code", {"code": "import shutil\nshutil.rmtree('secrets')"}),
+        ("mcp_files_write_file", {"path": "secrets/key", "content": ""}),
+    ],
+)
+def test_every_tool(on: Bundled, tool: str, args: dict[str, Any]) -> None:
+    assert on.call(tool, args).blocked
+
+
+@pytest.mark.parametrize(
+    ("kinds", "refused", "free"),
+    [
+        (["create"], "touch kept/new", "rm kept/a; echo > kept/a"),
+        (["write"], "echo > kept/a", "rm kept/a; touch kept/new"),
+        (["delete"], "rm kept/a", "echo > kept/a; touch kept/new"),
+    ],
+)
+def test_kinds_of_change(tmp_path: Path, kinds: list[str], refused: str, free: str) -> None:
+    """A rule is about what it says: creating, changing or deleting."""
+    on = Bundled(tmp_path, "protected-paths", rules=[{"paths": ["kept/"], "on": kinds}])
+    on.write("kept/a")
+    assert on.shell(refused).blocked
+    for command in free.split("; "):
+        assert not on.shell(command).blocked, command
+
+
+def test_a_rule_can_ask(tmp_path: Path) -> None:
+    """A person decides, about exactly this call; the rule's text is told."""
+    rules = [{"paths": ["ci/"], "action": "ask", "message": "Ask the owner."}]
+    on = Bundled(tmp_path, "protected-paths", rules=rules)
+    outcome = on.judged("write_file", {"path": "ci/x.yml", "content": ""})
+    assert outcome.action == "ask"
+    assert outcome.asks[0].key is None
+    assert "Ask the owner." in outcome.asks[0].reason
+    assert on.call("write_file", {"path": "ci/x.yml", "content": ""}).blocked
+
+
+def test_a_block_wins_over_an_ask(tmp_path: Path) -> None:
+    rules = [{"paths": ["ci/"], "action": "ask"}, {"paths": ["secrets/"]}]
+    on = Bundled(tmp_path, "protected-paths", rules=rules)
+    assert on.shell("touch ci/x secrets/y").blocked
+
+
+@pytest.mark.parametrize(
+    ("unknown", "action"), [("pass", "pass"), ("ask", "ask"), ("block", "block")]
+)
+def test_what_nobody_knows(tmp_path: Path, unknown: str, action: str) -> None:
+    on = Bundled(tmp_path, "protected-paths", paths=["secrets/"], unknown=unknown)
+    assert on.shell("make").action == action
+    assert on.shell("ls").action == "pass"
+
+
+def test_without_a_directory_nothing_may_write(tmp_path: Path) -> None:
+    """Where the project is not known, what a pattern means is not known either."""
+    on = Bundled(tmp_path, "protected-paths", paths=["secrets/"])
+    from hermes_ext import ToolCall
+    from hermes_ext._chain.fold import run
+    from hermes_ext._hooks.payloads import Scope
+
+    chain = on.runtime.manager.chain("intercept_tool_call", "write_file")
+    outcome = run(chain, ToolCall("write_file", {"path": "a"}), Scope(session_id="s", state={}))
+    assert outcome.blocked
+
+
+def test_settings_are_documented() -> None:
+    """The page names every setting, and each has a default and a description."""
+    for name, setting in schema_of("protected-paths")["properties"].items():
+        assert f"`{name}`" in readme_of("protected-paths")
+        assert "default" in setting
+        assert setting["description"]
