@@ -53,10 +53,11 @@ def effects_of(
 
 def _read(tool_name: str, args: dict[str, object], machine: Machine) -> Effects:
     from hermes_ext.effects._record import Recorder, TooMuch
-    from hermes_ext.effects._tools import announce
 
     recorder = Recorder(machine)
     try:
+        from hermes_ext.effects._tools import announce
+
         announce(tool_name, args, recorder)
     except TooMuch:
         recorder.anything(f"{tool_name} is given more than can be looked at")

@@ -26,15 +26,21 @@ def _cd(shell: Reading, words: list[Word], state: State) -> Ends:
     shell.ran += 2
     if not shell.rec.on("cd"):
         return state, state
-    operands = [each for each in words[1:] if each not in ("-P", "-L", "-e", "-@", "--")]
-    target: Word = operands[0] if operands else _home(shell)
-    if len(operands) > 1 or target == "":
+    rest, physical = words[1:], False
+    while rest and isinstance(rest[0], str) and re.fullmatch(r"-[PLe@]+|--", rest[0]):
+        option, *rest = rest
+        if option == "--":
+            break
+        sign = re.sub(r"[^PL]", "", str(option))[-1:]
+        physical = sign == "P" if sign else physical
+    target: Word = rest[0] if rest else _home(shell)
+    if len(rest) > 1 or target == "":
         return state, state
     if target == "-":
         found: tuple[str, ...] | None = state.old or None
     else:
-        found = _directory(shell, target, state)
-    if "-P" in words and found:
+        found = _directory(shell, target, state, physical=physical)
+    if physical and found:
         found = tuple(os.path.realpath(each) for each in found)
     return _moved(shell, found, state, target)
 
@@ -44,10 +50,16 @@ def _home(shell: Reading) -> Word:
     return homes[0] if len(homes) == 1 else Hole()
 
 
-def _directory(shell: Reading, target: Word, state: State) -> tuple[str, ...] | None:
+def _directory(
+    shell: Reading, target: Word, state: State, *, physical: bool = False
+) -> tuple[str, ...] | None:
     relative = isinstance(target, str) and not re.match(r"\.{0,2}(?:/|\Z)", target)
     if relative and "CDPATH" in state.variables:
         return None
+    if physical and isinstance(target, str):
+        # `..` is then taken for what is above the place that a link leads to.
+        bases = ("/",) if target.startswith("/") else state.cwd
+        return tuple(os.path.join(each, target) for each in bases) or None
     return shell.below(state.cwd, target)
 
 
