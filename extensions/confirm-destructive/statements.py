@@ -1,0 +1,27 @@
+"""Statements that take data away, in SQL and in the languages of other databases."""
+
+from __future__ import annotations
+
+import re
+
+_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
+_DESTROYS = re.compile(
+    r"""\b(?:
+        drop \s+ (?:database|schema|table|view|index|column|user|role|materialized|type|sequence
+                   |collection|keyspace|function|trigger|owned)
+      | truncate \b (?! \s* \( )
+      | alter \s+ table \b [^;]* \b drop \b
+      | delete \s+ from \b (?! [^;]* \b where \b )
+      | update \s+ [\w."`\[\]]+ \s+ set \b (?! [^;]* \b where \b )
+      | flushall | flushdb
+      | dropDatabase | deleteMany \s* \( \s* \{ \s* \} | remove \s* \( \s* \{ \s* \}
+    )
+    | \. drop \s* \(
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def destroys_data(text: str) -> bool:
+    """Whether a text holds a statement that drops, empties or rewrites a table, or more."""
+    return _DESTROYS.search(_COMMENT.sub(" ", text)) is not None

@@ -1,0 +1,198 @@
+"""What is asked about and what is not, however it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.bundled import Bundled, readme_of, schema_of
+
+ASKED = {
+    "recursive-delete": """
+rm -rf src
+rm -fr src
+rm -r -f src
+rm --recursive src
+rm --rec src
+rm -rf .
+rm -rf ~/x
+rm -rf node_modules src
+sudo rm -rf src
+cd src && rm -rf sub
+bash -c 'rm -rf src'
+sh -lc "rm -rf src"
+env A=1 rm -rf src
+ls; rm -rf src
+ls && rm -rf src
+$(rm -rf src)
+echo `rm -rf src`
+find src -delete
+find . -name '*.py' -exec rm -rf {} +
+echo src | xargs rm -rf
+git clean -fdx
+git clean -xdf
+x=src; rm -rf $x
+rm -rf "$UNKNOWN"
+python3 -c "import shutil; shutil.rmtree('src')"
+(rm -rf src)
+rm -rf src &
+ls\nrm -rf src
+rsync -a --delete a/ b/
+""",
+    "force-push": """
+git push --force
+git push -f origin main
+git push -uf origin main
+git push --force-with-lease
+git push --forc
+git push origin +main
+git push origin :old
+git push --mirror
+git push --delete origin x
+git -C sub push -f
+git -c a.b=c push --force
+bash -c 'git push -f'
+git push $FLAGS
+""",
+    "history": """
+git reset --hard
+git reset --hard HEAD~3
+git rebase main
+git rebase -i HEAD~3
+git commit --amend
+git commit --amend --no-edit
+git filter-branch --all
+git branch -D x
+git tag -d v1
+git stash drop
+git stash clear
+git checkout -- .
+git checkout .
+git checkout -f main
+git restore src
+git reflog expire --all
+""",
+    "database": """
+psql -c 'DROP TABLE users'
+psql -c "delete from users"
+psql -c "TRUNCATE users"
+echo 'drop database x' | psql
+mysql -e 'drop database x'
+sqlite3 a.db 'DELETE FROM x;'
+sqlite3 a.db <<< 'drop table x'
+dropdb x
+redis-cli flushall
+mongosh --eval 'db.dropDatabase()'
+alembic downgrade -1
+bundle exec rails db:drop
+python manage.py flush
+""",
+    "infrastructure": """
+terraform destroy
+terraform apply -destroy
+kubectl delete pod x
+helm uninstall x
+docker system prune -af
+docker volume rm x
+docker compose down -v
+aws s3 rm s3://x --recursive
+gh repo delete x
+mkfs.ext4 /dev/sdb1
+dd if=a of=/dev/sda
+""",
+}
+ROWS = [(kind, line) for kind, lines in ASKED.items() for line in lines.strip().splitlines()]
+
+FREE = """
+ls
+rm a.txt
+rm -f a.txt
+rm -rf node_modules
+rm -rf build dist
+rm -rf src/__pycache__
+find . -name '*.pyc' -exec wc -l {} +
+git push
+git push -u origin main
+git push --follow-tags
+git commit -m "fix: rm -rf and push --force"
+git commit -am "drop table"
+git reset HEAD a.txt
+git reset --soft HEAD~1
+git stash
+git stash pop
+git checkout -b x
+git checkout main
+git restore --staged a.txt
+git rebase --abort
+git branch
+git branch -a
+git tag v1
+git clean -n
+git log --oneline | grep -f words
+psql -c 'select * from users'
+psql -c "delete from users where id = 1"
+echo 'drop table x'
+grep -rn "DROP TABLE" migrations
+terraform plan
+kubectl get pods
+docker ps
+docker compose down
+npm run build
+pytest
+""".strip().splitlines()
+
+
+@pytest.fixture
+def on(tmp_path: Path) -> Bundled:
+    found = Bundled(tmp_path, "confirm-destructive")
+    for name in ("src/a.py", "src/sub/b.py", "node_modules/x/i.js", "build/o", "dist/o", "a.txt"):
+        found.write(name)
+    found.write("src/__pycache__/a.pyc")
+    return found
+
+
+@pytest.mark.parametrize(("kind", "command"), ROWS, ids=[row[1] for row in ROWS])
+def test_what_cannot_be_undone_is_asked_about(on: Bundled, kind: str, command: str) -> None:
+    """Of this kind, and a yes is bound to the very call: the question has no key of its own."""
+    outcome = on.shell(command.replace("\\n", "\n"))
+    assert outcome.action == "ask", command
+    assert outcome.metadata["kind"] == kind
+    assert all(ask.key is None for ask in outcome.asks)
+
+
+@pytest.mark.parametrize("command", FREE)
+def test_the_rest_is_not(on: Bundled, command: str) -> None:
+    assert on.shell(command).action == "pass", command
+
+
+def test_code_and_other_tools(on: Bundled) -> None:
+    code = "import shutil\nshutil.rmtree('src')"
+    assert on.judged("execute_code", {"code": code}).action == "ask"
+    code = "from hermes_tools import terminal\nterminal('git push --force')"
+    assert on.judged("execute_code", {"code": code}).action == "ask"
+    assert on.judged("process", {"action": "submit", "data": "rm -rf src"}).action == "ask"
+    assert on.judged("mcp_shell_run", {"command": "rm -rf src"}).action == "ask"
+
+
+def test_with_nobody_there_it_is_refused(on: Bundled) -> None:
+    assert on.call("terminal", {"command": "rm -rf src"}).blocked
+
+
+def test_settings(tmp_path: Path) -> None:
+    """Kinds can be left out, directories allowed, commands added, and it can refuse at once."""
+    on = Bundled(tmp_path, "confirm-destructive", kinds=["database"], extra=["make deploy*"])
+    assert on.shell("rm -rf src").action == "pass"
+    assert on.shell("dropdb x").action == "ask"
+    assert on.shell("cd x; make deploy-all").action == "ask"
+    on.restarted(allowed=["src/"], action="block")
+    assert on.shell("rm -rf src").action == "pass"
+    assert on.shell("rm -rf node_modules").action == "block"
+    assert on.shell("rm -rf ../project").action == "block"
+
+
+def test_settings_are_documented() -> None:
+    """The page names every setting, and each has a default and a description."""
+    for name, setting in schema_of("confirm-destructive")["properties"].items():
+        assert f"`{name}`" in readme_of("confirm-destructive")
+        assert "default" in setting
+        assert setting["description"]
