@@ -245,6 +245,13 @@ class Recorder:
         made = self._made.get(path)
         return os.path.lexists(path) if made is None else None
 
+    def is_changed(self, path: str, but: str = "") -> bool:
+        """Whether something announced so far touches a path; `but`: not what is done by these."""
+        wanted = Path(path)
+        return any(
+            each.touches(wanted) for each in self._changes if not (but and each.by.startswith(but))
+        )
+
     def made_below(self, directory: str) -> list[str]:
         """Names right below a directory that were made on the way."""
         start = directory.rstrip("/") + "/"
