@@ -29,7 +29,6 @@ DEEDS: Final = {
 """What may be done with a word, each with its meaning; the strongest last."""
 
 _STRENGTH: Final = {deed: place for place, deed in enumerate(DEEDS)}
-_EXTENDED: Final = ("options", "subcommands")
 
 
 @frozen
@@ -86,7 +85,15 @@ def _compiled(raw: _Raw) -> Entry:
 
 
 def _entry(written: Mapping[str, Any]) -> Entry:
-    options = tuple(_option(key, value) for key, value in (written.get("options") or {}).items())
+    listed = {"flag": written.get("flags"), "text": written.get("values")}
+    options = tuple(
+        _option(key, value)
+        for key, value in (
+            *((names, kind) for kind, names in listed.items() if names),
+            # Of a name that stands twice, what is said in particular counts.
+            *(written.get("options") or {}).items(),
+        )
+    )
     operands = tuple(str(written.get("operands", "text")).split())
     below = written.get("subcommands")
     runs = written.get("runs")
@@ -220,6 +227,7 @@ def schema() -> dict[str, Any]:
     one = {"enum": list(DEEDS)}
     # One pattern, and no backtracking: the words are taken from a list.
     several = {"type": "string", "pattern": "^({0})( ({0}))*$".format("|".join(DEEDS))}
+    names = {"type": "string", "pattern": "^-\\S+(\\s+-\\S+)*\\s*$"}
     option = {
         "anyOf": [
             {"const": "flag"},
@@ -249,6 +257,8 @@ def schema() -> dict[str, Any]:
                 "propertyNames": {"pattern": "^-\\S+( -\\S+)*$"},
                 "additionalProperties": option,
             },
+            "flags": names,
+            "values": names,
             "operands": several,
             "default": {"type": "string"},
             "others": {"enum": ["flag", "unknown"]},

@@ -10,7 +10,12 @@ from attrs import field, frozen
 
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["READING", "Given", "Option", "Read", "Table"]
+__all__ = ["READING", "Below", "Given", "Option", "Read", "Table"]
+
+
+@frozen
+class Below(Hole):
+    """A path that a search finds: `prefix`, or something below it."""
 
 
 @frozen
@@ -52,10 +57,13 @@ _UNCLEAR: Final = Option((), unknown="may be short for several options")
 
 @frozen
 class Given:
-    """An option that stands in a command; `option` is None where nobody knows it."""
+    """An option that stands in a command; `option` is None where nobody knows it.
+
+    name: in full, also where it is shortened.
+    """
 
     option: Option | None
-    spelt: str
+    name: str
     values: tuple[Word, ...] = ()
 
 
@@ -74,24 +82,16 @@ class Read:
     unclear: list[Hole] = field(factory=list)
 
     def has(self, *names: str) -> bool:
-        """Whether one of the options is given."""
-        return any(
-            given.option is not None and any(name in given.option.names for name in names)
-            for given in self.options
-        )
+        """Whether an option with one of these names is given."""
+        return any(given.name in names for given in self.options)
 
     def values(self, *names: str) -> list[Word]:
-        """All values of one of the options."""
-        return [
-            value
-            for given in self.options
-            if given.option is not None and any(name in given.option.names for name in names)
-            for value in given.values
-        ]
+        """All values of the options with these names."""
+        return [value for given in self.options if given.name in names for value in given.values]
 
     def strange(self) -> list[str]:
         """The options that nobody knows."""
-        return [given.spelt for given in self.options if given.option is None]
+        return [given.name for given in self.options if given.option is None]
 
 
 class Table:
@@ -133,7 +133,7 @@ class Table:
                 found.operands.extend(words[place:])
                 break
             text = word.prefix if isinstance(word, Hole) else word
-            if isinstance(word, Hole) and (not text or text == "-" or word.many):
+            if isinstance(word, Hole) and _is_unclear(word):
                 found.unclear.append(word)
             if len(text) > 1 and text[0] == "-":
                 place = self._option(text, word, words, place, found)
@@ -160,29 +160,29 @@ class Table:
         if isinstance(word, Hole) and not equals:
             found.unclear.append(word)
             return place
-        option = self._named(name)
+        name, option = self._named(name)
         if equals:
             value = Hole(attached) if isinstance(word, Hole) else attached
             found.options.append(Given(option, name, (value,)))
             return place
         return self._take(option, name, words, place, found)
 
-    def _named(self, name: str) -> Option | None:
+    def _named(self, name: str) -> tuple[str, Option | None]:
         """The option of this long name, which may be shortened."""
         found = self._by_name.get(name)
         if found is not None:
-            return found
+            return name, found
         if self._words:
             other = name[1:] if name.startswith("--") else f"-{name}"
-            return self._by_name.get(other)
+            return other, self._by_name.get(other)
         place = bisect_left(self._long, name)
-        options = []
+        names = []
         while place < len(self._long) and self._long[place].startswith(name):
-            options.append(self._by_name[self._long[place]])
+            names.append(self._long[place])
             place += 1
-        if all(each is options[0] for each in options[1:]):
-            return options[0] if options else None
-        return _UNCLEAR if any(each.may_harm for each in options) else None
+        if len(names) == 1:
+            return names[0], self._by_name[names[0]]
+        return name, _UNCLEAR if any(self._by_name[each].may_harm for each in names) else None
 
     def _cluster(
         self, text: str, word: Word, words: Sequence[Word], place: int, found: Read
@@ -212,3 +212,8 @@ class Table:
         found.unclear.extend(each for each in values if isinstance(each, Hole) and each.many)
         found.options.append(Given(option, name, values))
         return place + count
+
+
+def _is_unclear(word: Hole) -> bool:
+    """Whether a word may be an option, or several words."""
+    return not isinstance(word, Below) and (word.many or word.prefix in ("", "-"))

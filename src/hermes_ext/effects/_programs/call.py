@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hermes_ext.effects._options import Read, Table
+from hermes_ext.effects._options import Below, Read
 from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._words import Hole, Word
 
@@ -59,7 +60,13 @@ class Call:
     """
 
     def __init__(
-        self, name: str, by: str, words: Sequence[Word], entry: Entry, shell: Shell
+        self,
+        name: str,
+        by: str,
+        words: Sequence[Word],
+        entry: Entry,
+        shell: Shell,
+        run: Callable[[Call], None],
     ) -> None:
         self.name = name
         self.by = by
@@ -67,8 +74,17 @@ class Call:
         self.entry = entry
         self.shell = shell
         self.rec = shell.rec
+        self._run = run
         stops = entry.subcommands is not None or entry.runs is not None
         self.found: Read = entry.table.read(self.words, permute=not stops)
+
+    def again(self, words: Sequence[Word]) -> Call:
+        """The same command with other words."""
+        return Call(self.name, self.by, words, self.entry, self.shell, self._run)
+
+    def follow(self, by: str, words: Sequence[Word], entry: Entry) -> None:
+        """Announce what a subcommand does."""
+        self._run(Call(self.name, by, words, entry, self.shell, self._run))
 
     # -- what stands in it ------------------------------------------------------------------------
 
@@ -99,18 +115,54 @@ class Call:
 
     def write(self, word: Word, *, tree: bool = False) -> None:
         """A file is created or changed."""
-        if not is_sink(word):
+        if isinstance(word, Below):
+            self.write_below(word.prefix)
+        elif not is_sink(word):
             self.rec.write(word, self.by, tree=tree)
+
+    def write_below(self, folder: Word) -> None:
+        """Files of any name are created or changed in a directory."""
+        if self.has_links(folder):
+            self.unknown("writes where there are links", folder)
+        self.rec.write(folder, self.by, tree=True)
+
+    def has_links(self, folder: Word) -> bool:
+        """Whether a path below a directory may lead out of it."""
+        return self.rec.has_links(folder)
 
     def delete(self, word: Word, *, tree: bool = False) -> None:
         """A name goes away."""
-        if not is_sink(word):
+        if isinstance(word, Below):
+            self.rec.delete(word.prefix, self.by, tree=True)
+        elif not is_sink(word):
             self.rec.delete(word, self.by, tree=tree)
 
     def directory(self, word: Word) -> None:
         """A directory is made."""
         self.rec.create(word, self.by)
         self.rec.made_directory(word)
+
+    @contextmanager
+    def at(self, folder: Word) -> Iterator[None]:
+        """Relative paths start in another directory."""
+        before = self.rec.cwd
+        if isinstance(folder, Hole):
+            self.rec.cwd = ()
+        else:
+            self.rec.cwd = tuple(
+                dict.fromkeys(os.path.normpath(os.path.join(base, folder)) for base in before)
+            ) or ((os.path.normpath(folder),) if folder.startswith("/") else ())
+        try:
+            yield
+        finally:
+            self.rec.cwd = before
+
+    def there(self, word: Word) -> bool | None:
+        """Whether something has this name; None if that cannot be told."""
+        if isinstance(word, Hole):
+            return None
+        found = {self.rec.exists(each.own) for each in self.rec.places(word)}
+        return found.pop() if len(found) == 1 else None
 
     def unknown(self, why: str, *words: Word) -> None:
         """More may be touched; `why` follows the command's name."""
@@ -134,7 +186,7 @@ class Call:
             if option is None:
                 continue
             if option.unknown:
-                self.unknown(f"{given.spelt} {option.unknown}")
+                self.unknown(f"{given.name} {option.unknown}")
             if option.values:
                 for deed, value in zip(option.values, given.values, strict=False):
                     _DEEDS[deed](self, value)

@@ -1,0 +1,185 @@
+"""Programs that make one path out of another: cp, mv, ln, install."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from hermes_ext.effects._options import Below
+from hermes_ext.effects._programs.call import Call
+from hermes_ext.effects._words import Hole, Word
+
+__all__ = ["cp", "install", "ln", "moved", "mv"]
+
+
+def cp(call: Call) -> None:
+    """`cp`: sources are read, destinations written."""
+    call.check_options()
+    recursive = call.has("-a", "--archive", "-r", "-R", "--recursive")
+    symbolic = call.has("-s", "--symbolic-link")
+    linked = call.has("-l", "--link") and not symbolic
+    for source, target in _pairs(call):
+        _copied(call, source, target, recursive=recursive)
+        if linked:
+            call.write(source, tree=recursive)
+        if symbolic:
+            _linked(call, target, source)
+        elif recursive or call.has("-d", "-P", "--no-dereference", "-l", "--link"):
+            call.rec.taint(target, source)
+
+
+def _copied(call: Call, source: Word, target: Word, *, recursive: bool) -> None:
+    directory = call.rec.is_directory(source) if recursive else False
+    if directory is False and not isinstance(source, Hole):
+        call.read(source)
+        call.write(target)
+        return
+    call.rec.search(source)
+    if recursive:
+        call.write_below(target)
+        if directory:
+            call.rec.made_directory(target)
+    else:
+        call.write(target)
+
+
+def mv(call: Call) -> None:
+    """`mv`: sources go away, destinations are written."""
+    call.check_options()
+    for source, target in _pairs(call):
+        moved(call, source, target)
+
+
+def moved(call: Call, source: Word, target: Word) -> None:
+    """One path gets another name."""
+    directory = call.rec.is_directory(source)
+    call.delete(source, tree=directory is not False)
+    # What is there is replaced, or the directory moves into it.
+    call.write(target, tree=directory is not False)
+    if directory:
+        call.rec.made_directory(target)
+    call.rec.taint(target, source)
+
+
+def ln(call: Call) -> None:
+    """`ln`, `link`: another name, or a link, for what is there."""
+    call.check_options()
+    symbolic = call.has("-s", "--symbolic")
+    for target, name in _pairs(call, alone="."):
+        if symbolic:
+            _linked(call, name, target)
+        else:
+            # What is done to the new name is done to the file.
+            call.write(target)
+            call.write(name)
+            call.rec.taint(name, target)
+
+
+def _linked(call: Call, name: Word, target: Word) -> None:
+    if isinstance(target, str) and call.has("-r", "--relative"):
+        bases = call.rec.cwd
+        target = os.path.join(bases[0], target) if len(bases) == 1 else Hole()
+    call.rec.link(name, target, call.by)
+
+
+def install(call: Call) -> None:
+    """`install`: copies with a mode, and makes directories."""
+    call.check_options()
+    if call.has("-d", "--directory"):
+        for word in call.operands:
+            directories(call, word)
+        return
+    for source, target in _pairs(call):
+        call.read(source)
+        if call.has("-D"):
+            directories(call, _folder_of(target))
+        call.write(target)
+
+
+def directories(call: Call, word: Word) -> None:
+    """A directory and those above it, where they are not there."""
+    if isinstance(word, Hole):
+        call.directory(word)
+        return
+    parts = word.split("/")
+    for count in range(1, len(parts) + 1):
+        above = "/".join(parts[:count])
+        if above.strip("/.") or count == len(parts):
+            if above and call.there(above) is not True:
+                call.directory(above)
+
+
+# -- where it goes --------------------------------------------------------------------------------
+
+
+def _pairs(call: Call, alone: str = "") -> Iterator[tuple[Word, Word]]:
+    """Each source with each path that it may get.
+
+    alone: the directory for one operand without a destination.
+    """
+    sources, folder = list(call.operands), call.last("-t", "--target-directory")
+    if folder is not None:
+        pairs = [(each, _inside(folder, each)) for each in sources]
+    elif len(sources) == 1 and alone and not _many(sources[0]):
+        pairs = [(sources[0], _inside(alone, sources[0]))]
+    elif not sources:
+        return
+    else:
+        destination = sources.pop()
+        if _many(destination):
+            call.unknown("writes to a place that is not known before it runs")
+            return
+        pairs = list(_to(call, sources, destination))
+    if _keeps_backups(call):
+        for _, target in pairs:
+            call.write_below(_folder_of(target))
+    if call.has("--parents"):
+        for _, target in list(pairs):
+            call.write_below(_folder_of(target) if folder is None else folder)
+    yield from pairs
+
+
+def _to(call: Call, sources: Sequence[Word], destination: Word) -> Iterator[tuple[Word, Word]]:
+    into = call.rec.is_directory(destination)
+    several = len(sources) > 1 or any(map(_many, sources))
+    if call.has("-T", "--no-target-directory"):
+        into, several = False, False
+    elif call.has("-n", "--no-dereference", "-h") and call.name == "ln":
+        into = None
+    for source in sources:
+        if into is not False or several or _ends_in_slash(destination):
+            yield source, _inside(destination, source)
+        if into is not True and not (several and len(sources) > 1):
+            yield source, destination
+
+
+def _inside(folder: Word, source: Word) -> Word:
+    """The path that a source gets in a directory."""
+    if isinstance(folder, Hole):
+        return folder
+    if isinstance(source, Hole):
+        return Below(folder.rstrip("/") or "/")
+    name = os.path.basename(source.rstrip("/"))
+    if name in ("", ".", ".."):
+        return folder
+    return os.path.join(folder, name)
+
+
+def _folder_of(target: Word) -> Word:
+    if isinstance(target, Below):
+        return target.prefix
+    if isinstance(target, Hole):
+        return target
+    return os.path.dirname(target.rstrip("/")) or "."
+
+
+def _keeps_backups(call: Call) -> bool:
+    return call.has("-b", "--backup", "-S", "--suffix")
+
+
+def _many(word: Word) -> bool:
+    return isinstance(word, Hole) and word.many
+
+
+def _ends_in_slash(word: Word) -> bool:
+    return isinstance(word, str) and word.endswith("/")

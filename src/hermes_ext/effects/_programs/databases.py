@@ -1,0 +1,90 @@
+"""Clients of databases, and programs that show texts page by page."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hermes_ext.effects._programs.call import Call
+from hermes_ext.effects._words import Hole, Word
+
+__all__ = ["pager", "rpm", "sql", "sqlite"]
+
+_FUNCTIONS: Final = (
+    "avg|cast|char_length|coalesce|count|date|datetime|distinct|in|values|group_concat|ifnull|length|lower|max|"
+    "min|nullif|now|over|round|string_agg|strftime|substr|substring|sum|trim|typeof|upper|version|and|or|not|"
+    "from|where|as|on|by|exists|any|all|select|then|when|else|using"
+)
+_QUERY: Final = re.compile(
+    r"\s*(?:select\b|show\s|describe\s|explain\s+select\b|with\s)[^;\\`]*;?\s*\Z", re.IGNORECASE
+)
+_NOT_IN_QUERY: Final = re.compile(
+    r"\b(?:into|update|insert|delete|drop|alter|create|replace|attach|copy|call|do|execute|lock|for\s+update)\b",
+    re.IGNORECASE,
+)
+_CALLED: Final = re.compile(r"([\w.\"]+)\s*\(")
+_SQLITE_SHOWS: Final = re.compile(
+    r"\s*\.(?:tables|schema|indexes|indices|databases|dbinfo|headers|mode|fullschema)(?:\s+[\w% ]*)?\Z"
+)
+
+
+def _only_reads(text: Word) -> bool:
+    if isinstance(text, Hole) or not _QUERY.match(text) or _NOT_IN_QUERY.search(text):
+        return False
+    return all(re.fullmatch(_FUNCTIONS, name, re.IGNORECASE) for name in _CALLED.findall(text))
+
+
+def sqlite(call: Call) -> None:
+    """`sqlite3 FILE QUERY`."""
+    flags = ("-readonly", "-header", "-headers", "-csv", "-json", "-line", "-column", "-table", "-box", "-batch", "-noheader", "-list", "-markdown", "--version", "-version")
+    words = [each for each in call.words if each not in flags]
+    if not words:
+        return
+    if any(isinstance(each, Hole) or each.startswith("-") for each in words[:2]):
+        call.unknown("has options that are not known")
+    file, queries = words[0], words[1:]
+    shows = all(
+        _only_reads(each) or (isinstance(each, str) and _SQLITE_SHOWS.match(each))
+        for each in queries
+    )
+    if not queries or not shows:
+        call.unknown("is given more than a query that only reads")
+    # It makes the file if there is none.
+    if call.there(file) is not True and not _is_uri(file):
+        call.write(file)
+    call.read(file)
+
+
+def _is_uri(file: Word) -> bool:
+    return file == ":memory:"
+
+
+def sql(call: Call) -> None:
+    """`psql -c QUERY`, `mysql -e QUERY`."""
+    call.check_options()
+    queries = call.values("-c", "--command", "-e", "--execute")
+    if call.name == "psql":
+        queries = call.values("-c", "--command")
+    if not queries and not call.has("-l", "--list"):
+        call.unknown("is not told what to ask in its words")
+    if not all(_only_reads(each) for each in queries):
+        call.unknown("is given more than a query that only reads")
+
+
+def pager(call: Call) -> None:
+    """`less FILE`: a word that begins with `+` is a command."""
+    call.check_options()
+    for word in call.operands:
+        text = word.prefix if isinstance(word, Hole) else word
+        if text.startswith("+") or (isinstance(word, Hole) and (word.many or not text)):
+            if not re.fullmatch(r"\+\d*[GF]?", text) or isinstance(word, Hole):
+                call.unknown("is given commands", word)
+        else:
+            call.read(word)
+
+
+def rpm(call: Call) -> None:
+    """`rpm -q`, which only asks."""
+    call.check_options()
+    if not call.has("-q", "--query", "-qa", "-V", "--verify"):
+        call.unknown("is asked for more than what is installed")

@@ -1,0 +1,188 @@
+"""Programs that look for files and may do something with what they find: find, fd."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hermes_ext.effects._options import Below
+from hermes_ext.effects._programs.call import Call
+from hermes_ext.effects._words import Hole, Word
+
+__all__ = ["fd", "find"]
+
+_ALONE: Final = frozenset(
+    """
+    ! ( ) , -not -a -and -o -or -print -print0 -ls -prune -quit -depth -d -mount -xdev -x -follow
+    -true -false -empty -readable -writable -executable -nouser -nogroup -daystart -noleaf -warn
+    -nowarn -ignore_readdir_race -noignore_readdir_race -help --help -version --version
+    """.split()
+)
+_WITH_ONE: Final = frozenset(
+    """
+    -name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype
+    -size -mtime -atime -ctime -mmin -amin -cmin -newer -anewer -cnewer -perm -user -group -uid
+    -gid -maxdepth -mindepth -fstype -inum -links -samefile -used -context -printf -regextype
+    -Bmin -Btime -flags
+    """.split()
+)
+_FILES: Final = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
+_MOST_FOLDERS: Final = 4
+
+
+class _Find:
+    """One `find`: its folders, and what it does with what lies below them."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.words = list(call.words)
+        self.follows = False
+        self.folders: list[Word] = []
+
+    def next(self) -> Word:
+        return self.words.pop(0) if self.words else ""
+
+    def read(self) -> None:
+        self._settings()
+        while self.words and not _is_expression(self.words[0]):
+            word = self.next()
+            self.folders.append(word)
+            if isinstance(word, Hole) and not isinstance(word, Below) and _may_be_more(word):
+                self.call.unknown("is given words that may stand for actions", word)
+        self.folders = self.folders or ["."]
+        self.follows = self.follows or "-follow" in self.words
+        for folder in self.folders:
+            self.call.do("search", folder)
+        while self.words:
+            self._step(self.next())
+
+    def _settings(self) -> None:
+        while self.words and isinstance(self.words[0], str):
+            word = self.words[0]
+            if word in ("-H", "-L", "-P", "-E", "-X", "-s", "-x", "-d"):
+                self.follows = self.follows or word in ("-L", "-H")
+            elif word == "-D" or not word.startswith("-O"):
+                if word != "-D":
+                    return
+                del self.words[0]
+            del self.words[0]
+
+    def _step(self, word: Word) -> None:
+        call = self.call
+        if isinstance(word, Hole):
+            call.unknown("is given words that may stand for actions", word)
+        elif word in _ALONE:
+            return
+        elif word in _WITH_ONE or (word.startswith("-newer") and len(word) == 8):
+            value = self.next()
+            if isinstance(value, Hole) and value.many:
+                call.unknown("is given words that may stand for actions", value)
+        elif word == "-files0-from":
+            call.unknown("searches where a file says", self.next())
+        elif word in _FILES:
+            call.write(self.next())
+            if _FILES[word] > 1:
+                self.next()
+        elif word == "-delete":
+            self._delete()
+        elif word in ("-exec", "-execdir", "-ok", "-okdir"):
+            self._run(word)
+        else:
+            call.unknown(f"{word} is not known", word)
+
+    def _delete(self) -> None:
+        for folder in self.folders:
+            self.call.delete(folder, tree=True)
+            if self.follows and self.call.has_links(folder):
+                self.call.unknown("deletes what links lead to", folder)
+
+    def _run(self, action: str) -> None:
+        command: list[Word] = []
+        while self.words:
+            word = self.next()
+            if word == ";" or (word == "+" and command and command[-1] == "{}"):
+                break
+            command.append(word)
+        if not command:
+            return
+        found = [self._found(folder) for folder in self.folders[:_MOST_FOLDERS]]
+        if len(self.folders) > _MOST_FOLDERS:
+            found = [Hole("./" if all(map(_is_plain, self.folders)) else "")]
+        elsewhere = action.endswith("dir")
+        for each in found:
+            if elsewhere:
+                each = Hole("./")
+            words = [_with(word, each) for word in command]
+            self.call.shell.run(words, cwd=Hole() if elsewhere else None, stdin="")
+
+    def _found(self, folder: Word) -> Word:
+        if isinstance(folder, Hole):
+            return Hole(folder.prefix)
+        return Hole(folder) if self.follows else Below(folder)
+
+
+def find(call: Call) -> None:
+    """`find FOLDER… EXPRESSION`."""
+    _Find(call).read()
+
+
+def _is_expression(word: Word) -> bool:
+    return isinstance(word, str) and (word[:1] == "-" or word in ("!", "(", ")", ","))
+
+
+def _may_be_more(word: Hole) -> bool:
+    return word.many or word.prefix in ("", "-")
+
+
+def _is_plain(word: Word) -> bool:
+    return isinstance(word, str) and not word.startswith(("-", "/"))
+
+
+def _with(word: Word, found: Word) -> Word:
+    """A word of the command with the path in it that was found."""
+    if isinstance(word, Hole) or "{}" not in word:
+        return word
+    if word == "{}":
+        return found
+    before, _, behind = word.partition("{}")
+    prefix = found.prefix if isinstance(found, Hole) else found
+    if not before and isinstance(found, Below) and prefix.endswith("/") and "{}" not in behind:
+        if "/" not in behind:
+            return Below(prefix)
+    return Hole(before + prefix)
+
+
+def fd(call: Call) -> None:
+    """`fd PATTERN FOLDER…`: as `find`, and `-x` runs a command for each path."""
+    command = _command_of(call.words)
+    before = call.words[: len(call.words) - len(command) - 1] if command else call.words
+    inner = call.again(before)
+    inner.check_options()
+    if call.has("-x", "--exec", "-X", "--exec-batch") and not command:
+        call.unknown("runs a command that is not seen here")
+    folders = [*inner.operands[1:], *inner.values("--search-path")] or ["."]
+    for folder in folders:
+        inner.do("search", folder)
+    if command:
+        known = len(folders) == 1 and not inner.values("-C", "--base-directory")
+        # Below the directory at hand, paths have no `./` before them: they may look like options.
+        prefix = folders[0] if known and isinstance(folders[0], str) and folders[0] != "." else ""
+        found = Hole(prefix)
+        placed = any(isinstance(each, str) and "{" in each for each in command)
+        words = [_in_braces(each) for each in command]
+        call.shell.run(words if placed else [*words, found], stdin="")
+
+
+def _command_of(words: Sequence[Word]) -> list[Word]:
+    for place, word in enumerate(words):
+        if word in ("-x", "--exec", "-X", "--exec-batch"):
+            command = list(words[place + 1 :])
+            return command[: command.index(";")] if ";" in command else command
+    return []
+
+
+def _in_braces(word: Word) -> Word:
+    if isinstance(word, Hole) or "{" not in word:
+        return word
+    before = word.partition("{")[0]
+    return Hole(before) if before else Hole()

@@ -1,0 +1,109 @@
+"""Programs that fetch and send files: curl, wget, rsync, and what asks services."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+from urllib.parse import unquote
+
+from hermes_ext.effects._programs.call import Call
+from hermes_ext.effects._words import Hole, Word
+
+__all__ = ["cloud", "curl", "rsync", "wget"]
+
+
+def curl(call: Call) -> None:
+    """`curl URL`: writes with `-o`, `-O` and a few others."""
+    call.check_options()
+    folder = call.last("--output-dir")
+    outputs = call.values("-o", "--output")
+    for word in outputs:
+        if isinstance(word, str) and "#" in word:
+            call.unknown("writes files by a pattern", word)
+        if word != "-":
+            call.write(_below(folder, word))
+            if call.has("--create-dirs"):
+                call.write_below(_folder_of(_below(folder, word)))
+    urls = [*call.operands, *call.values("--url")]
+    for url in urls:
+        if isinstance(url, str) and url.startswith("file://"):
+            call.read(unquote(url.removeprefix("file://")))
+    if call.has("-O", "--remote-name", "--remote-name-all"):
+        _remote_names(call, urls, folder)
+
+
+def _remote_names(call: Call, urls: list[Word], folder: Word | None) -> None:
+    if call.has("-J", "--remote-header-name"):
+        call.write_below(folder or ".")
+        return
+    for url in urls:
+        if isinstance(url, Hole) or re.search(r"[\[{]", url):
+            call.write_below(folder or ".")
+            continue
+        path = re.sub(r"[?#].*", "", url).rpartition("/")[2]
+        call.write(_below(folder, path) if path else Hole())
+
+
+def _below(folder: Word | None, word: Word) -> Word:
+    if folder is None or isinstance(word, Hole):
+        return word
+    return Hole() if isinstance(folder, Hole) else os.path.join(folder, word)
+
+
+def _folder_of(word: Word) -> Word:
+    return word if isinstance(word, Hole) else os.path.dirname(word) or "."
+
+
+def wget(call: Call) -> None:
+    """`wget URL`: writes into the directory, or where `-O` says."""
+    call.check_options()
+    documents = call.values("-O", "--output-document")
+    for word in documents:
+        if word != "-":
+            call.write(word)
+    if not documents and not call.has("--spider") and (call.operands or call.has("-i", "--input-file")):
+        call.write_below(call.last("-P", "--directory-prefix") or ".")
+    if call.has("-b", "--background"):
+        call.write_below(".")
+
+
+_RSYNC_REMOTE: Final = re.compile(r"[^/]*:")
+
+
+def rsync(call: Call) -> None:
+    """`rsync SOURCE… DESTINATION`, both on this machine."""
+    call.check_options()
+    words = call.operands
+    if any(isinstance(each, str) and _RSYNC_REMOTE.match(each) for each in words):
+        call.unknown("reaches another machine through another program")
+        return
+    if any(isinstance(each, Hole) and (each.many or not each.prefix) for each in words):
+        call.unknown("is given paths that are not known before it runs")
+    for word in words[:-1] or words:
+        call.do("search", word)
+        if call.has("--remove-source-files") and not call.has("-n", "--dry-run"):
+            call.delete(word, tree=True)
+    if len(words) > 1 and not call.has("-n", "--dry-run"):
+        destination = words[-1]
+        call.write_below(destination)
+        call.rec.taint(destination, words[0] if len(words) == 2 else Hole())
+
+
+_CLOUD_ACTIONS: Final = {
+    "aws": re.compile(
+        r"(?:s3 ls(?: s3://\S*)?|sts get-caller-identity|configure (?:list|get \S+)"
+        r"|[\w-]+ (?:describe|list)-[\w-]+)\Z"
+    ),
+    "gcloud": re.compile(r"(?:(?:[\w-]+ ){1,4}(?:list|describe(?: \S+)?)|info|version|config get(?:-value)? \S+)\Z"),
+    "az": re.compile(r"(?:(?:[\w-]+ ){1,4}(?:list|show)|version)\Z"),
+}
+
+
+def cloud(call: Call) -> None:
+    """`aws`, `gcloud`, `az`: what lists and shows."""
+    call.check_options()
+    if any(isinstance(each, Hole) for each in call.operands):
+        call.unknown("is asked for what is not known before it runs")
+    elif call.operands and not _CLOUD_ACTIONS[call.name].match(" ".join(map(str, call.operands))):
+        call.unknown("is asked for what is not known here")

@@ -1,0 +1,289 @@
+"""Programs that run others: env, sudo, xargs, shells, watch."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hermes_ext.effects._programs.call import Call
+from hermes_ext.effects._variables import risky_variable
+from hermes_ext.effects._words import ANYTHING, Hole, Word
+
+__all__ = ["busybox", "env", "flock", "nohup", "shell", "sudo", "watch", "xargs"]
+
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_MOST_RUNS: Final = 50
+
+
+def env(call: Call) -> None:
+    """`env NAME=VALUE… COMMAND`."""
+    words, folder = list(call.words), None
+    while words:
+        word = words[0]
+        if isinstance(word, Hole) and not _ASSIGNMENT.match(word.prefix):
+            call.unknown("runs what is not known before it runs")
+            return
+        if not isinstance(word, str) or not word.startswith("-"):
+            break
+        del words[0]
+        if word in ("-", "-i", "-0", "-v", "--ignore-environment", "--null", "--debug"):
+            continue
+        if word == "--":
+            break
+        if word in ("-u", "--unset", "-C", "--chdir"):
+            value = words.pop(0) if words else ""
+            folder = value if word in ("-C", "--chdir") else folder
+        elif word.startswith("--chdir="):
+            folder = word.partition("=")[2]
+        elif word in ("-S", "--split-string") or word.startswith(("-S", "--split-string=")):
+            split = _split_string(word, words)
+            if split is None:
+                call.unknown("-S is not followed")
+                return
+            words = split
+        elif not word.startswith(("-u", "--unset=")):
+            call.unknown(f"{word} is not known")
+            return
+    _run_with_assignments(call, words, folder)
+
+
+def _split_string(word: str, words: list[Word]) -> list[Word] | None:
+    text: Word = re.sub(r"\A(?:-S|--split-string=?)", "", word)
+    rest = words
+    if not text and word in ("-S", "--split-string"):
+        text, rest = (words[0], words[1:]) if words else ("", [])
+    if isinstance(text, Hole) or re.search(r"[\\$#]", text):
+        return None
+    try:
+        return [*shlex.split(text), *rest]
+    except ValueError:
+        return None
+
+
+def _run_with_assignments(call: Call, words: Sequence[Word], folder: Word | None = None) -> None:
+    assignments: list[tuple[str, Word]] = []
+    place = 0
+    for place, word in enumerate((*words, "")):
+        text = word.prefix if isinstance(word, Hole) else word
+        if not _ASSIGNMENT.match(text):
+            break
+        name, _, value = text.partition("=")
+        assignments.append((name, Hole(value) if isinstance(word, Hole) else value))
+        if isinstance(word, Hole) and word.many:
+            call.unknown("runs what is not known before it runs")
+    rest = words[place:]
+    if rest:
+        call.shell.run(rest, cwd=folder, assignments=assignments)
+    elif any(risky_variable(*each) for each in assignments):
+        call.unknown("sets what is not known")
+
+
+def sudo(call: Call) -> None:
+    """`sudo`, `doas`: run a command, as another user."""
+    call.check_options()
+    if not any(given.option and given.option.harmless for given in call.found.options):
+        _run_with_assignments(call, call.operands)
+
+
+def nohup(call: Call) -> None:
+    """`nohup`: what the command prints may go to a file."""
+    call.check_options()
+    if call.operands:
+        call.write("nohup.out")
+        for home in call.rec.machine.homes:
+            call.write(f"{home}/nohup.out")
+        call.shell.run(call.operands)
+
+
+def watch(call: Call) -> None:
+    """`watch`: gives its words to a shell, or runs them."""
+    call.check_options()
+    words = call.operands
+    if not words:
+        return
+    if call.has("-x", "--exec"):
+        call.shell.run(words)
+    elif any(isinstance(each, Hole) for each in words):
+        call.unknown("runs what is not known before it runs")
+    else:
+        call.shell.text(" ".join(map(str, words)), stdin="")
+
+
+def flock(call: Call) -> None:
+    """`flock FILE COMMAND`: makes the file."""
+    call.check_options()
+    if not call.operands:
+        return
+    lock, rest = call.operands[0], call.operands[1:]
+    if not (isinstance(lock, str) and lock.isdigit()) and not call.rec.is_directory(lock):
+        call.write(lock)
+    if rest and rest[0] in ("-c", "--command") and len(rest) > 1:
+        call.do_shell(rest[1])
+    elif rest:
+        call.shell.run(rest)
+
+
+def busybox(call: Call) -> None:
+    """`busybox NAME WORDS`: its programs know fewer options than those that are known here."""
+    if call.words and isinstance(call.words[0], str) and not call.words[0].startswith("-"):
+        call.shell.run(call.words)
+    elif call.words:
+        call.unknown("is not followed here")
+
+
+# -- xargs ----------------------------------------------------------------------------------------
+
+
+def xargs(call: Call) -> None:
+    """`xargs COMMAND`: adds words of its input."""
+    call.check_options()
+    command = call.operands or ["echo"]
+    marker = _marker(call)
+    items = _items(call)
+    if items is None:
+        _run_item(call, command, marker, ANYTHING if marker is None else Hole())
+        return
+    if marker is not None:
+        for item in items[:_MOST_RUNS]:
+            _run_item(call, command, marker, item)
+        if len(items) > _MOST_RUNS:
+            call.unknown("runs a command for very many words")
+        return
+    size = _batch(call, len(items))
+    if size is None:
+        call.unknown("runs a command for words that are not known", *items)
+        return
+    for place in range(0, max(len(items), 1), size):
+        call.shell.run([*command, *items[place : place + size]], stdin="")
+
+
+def _marker(call: Call) -> str | None:
+    """What stands for the words, with `-I`."""
+    if call.has("-I"):
+        value = call.last("-I")
+        return value if isinstance(value, str) else ""
+    if call.has("-i", "--replace"):
+        value = call.last("-i", "--replace")
+        return "{}" if value is None else value if isinstance(value, str) else ""
+    return None
+
+
+def _items(call: Call) -> list[str] | None:
+    """The words of the input; None where it is not known."""
+    text = call.shell.stdin
+    if call.has("-a", "--arg-file", "-E", "-e", "--eof") or text is None or isinstance(text, Hole):
+        return None
+    if call.has("-0", "--null"):
+        return [each for each in text.split("\0") if each]
+    given = call.last("-d", "--delimiter")
+    if given is not None:
+        delimiter = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}.get(str(given), given)
+        if not isinstance(delimiter, str) or len(delimiter) != 1:
+            return None
+        return text.removesuffix(delimiter).split(delimiter) if text else []
+    if _marker(call) is not None:
+        if re.search(r"['\"\\]", text):
+            return None
+        return [line.lstrip() for line in text.split("\n") if line.strip()]
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return None
+
+
+def _batch(call: Call, count: int) -> int | None:
+    """How many words each command gets; None where that is not known."""
+    if call.has("-L", "-l", "--max-lines", "-s", "--max-chars"):
+        return max(count, 1) if count <= 1 else None
+    size = call.last("-n", "--max-args")
+    if size is None:
+        return max(count, 1)
+    if not isinstance(size, str) or not size.isdigit() or not int(size):
+        return None
+    return int(size) if count / int(size) <= _MOST_RUNS else None
+
+
+def _run_item(call: Call, command: Sequence[Word], marker: str | None, item: Word) -> None:
+    if marker is None:
+        call.shell.run([*command, item], stdin="")
+    elif marker:
+        call.shell.run([_replaced(each, marker, item) for each in command], stdin="")
+    else:
+        call.unknown("replaces what is not known before it runs")
+
+
+def _replaced(word: Word, marker: str, item: Word) -> Word:
+    if isinstance(word, Hole):
+        return Hole("", many=word.many)
+    if marker not in word:
+        return word
+    if isinstance(item, str):
+        return word.replace(marker, item)
+    return Hole(word.partition(marker)[0] + item.prefix)
+
+
+# -- shells ---------------------------------------------------------------------------------------
+
+_FLAGS: Final = frozenset("aefhklmnuvxBCEHPTil")
+_LONG: Final = frozenset({"--login", "--noprofile", "--norc", "--posix", "--verbose", "--noediting"})
+# What other shells than bash read another way.
+_OF_BASH: Final = re.compile(r"\$['\"]|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|\becho\b[^\n]*\\")
+_PLAIN: Final = re.compile(r"[\w\s./:,@%+\-'\"|;&<>=]*\Z")
+_POSIX: Final = frozenset({"sh", "dash", "ash"})
+
+
+def shell(call: Call) -> None:
+    """`sh -c CODE`, `sh FILE`, `sh` with its input."""
+    if any(isinstance(each, Hole) and each.may_begin_with("-") for each in _until_code(call)):
+        call.unknown("runs what is not known before it runs")
+        return
+    words = list(call.words)
+    coded = False
+    while words and isinstance(words[0], str) and words[0][:1] in ("-", "+") and len(words[0]) > 1:
+        word = str(words.pop(0))
+        if word == "--":
+            break
+        if word in _LONG:
+            continue
+        letters = set(word[1:])
+        coded = coded or "c" in letters
+        if letters & {"o", "O"} and words and isinstance(words[0], str):
+            if words.pop(0) not in ("pipefail", "errexit", "nounset", "xtrace"):
+                call.unknown("sets an option of the shell")
+        if word[:2] == "--" or not letters <= _FLAGS | {"c", "o", "s"}:
+            call.unknown(f"{word} is not known")
+            return
+        if "s" in letters:
+            break
+    if coded:
+        _code(call, words)
+    elif words and not call.words[0] == "-s":
+        call.rec.read(words[0])
+        call.unknown("runs a file that is not looked into")
+    elif isinstance(call.shell.stdin, str):
+        _code(call, [call.shell.stdin])
+    else:
+        call.unknown("runs commands that are not known before it runs")
+
+
+def _until_code(call: Call) -> Iterator[Word]:
+    for word in call.words:
+        yield word
+        if isinstance(word, str) and not word.startswith("-"):
+            return
+
+
+def _code(call: Call, words: Sequence[Word]) -> None:
+    if not words:
+        return
+    code = words[0]
+    if isinstance(code, Hole):
+        call.unknown("runs what is not known before it runs", *words)
+        return
+    call.shell.text(code, words[1:] or ("sh",))
+    if call.name in _POSIX and _OF_BASH.search(code):
+        call.unknown("may read this in another way than bash does", code)
+    elif call.name not in ("bash", "rbash", *_POSIX) and not _PLAIN.match(code):
+        call.unknown("may read this in another way than bash does", code)

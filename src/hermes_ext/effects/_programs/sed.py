@@ -1,0 +1,208 @@
+"""`sed`: what its script writes and runs, and files that it edits in place."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Final
+
+from hermes_ext.effects._programs.call import Call
+from hermes_ext.effects._words import Hole
+
+__all__ = ["in_place", "sed"]
+
+_PLAIN: Final = frozenset("=dDgGhHnNpPxzF")
+_NUMBER: Final = re.compile(r"\s*\d*")
+_ADDRESS: Final = re.compile(r"\s*(?:\d+(?:~\d+)?|\$|[+~]\d+)")
+_FLAGS: Final = re.compile(r"[gpiImM0-9]*")
+_LABEL: Final = re.compile(r"[^;\n}]*")
+
+
+class _NotUnderstood(Exception):  # noqa: N818 - an answer, not a failure
+    """The script says something that is not known here."""
+
+
+def sed(call: Call) -> None:
+    """`sed SCRIPT FILE…`."""
+    call.check_options()
+    operands = list(call.operands)
+    scripts = call.values("-e", "--expression")
+    if call.has("-f", "--file"):
+        call.unknown("reads its script from a file")
+    elif not scripts:
+        scripts = operands[:1]
+        del operands[:1]
+    if any(isinstance(each, Hole) for each in scripts):
+        call.unknown("has a script that is not known before it runs", *scripts)
+    else:
+        _script(call, "\n".join(map(str, scripts)))
+    if call.has("-i", "--in-place", "-I"):
+        call.by = f"{call.by} -i"
+        in_place(call, operands, call.values("-i", "--in-place", "-I"))
+    else:
+        for word in operands:
+            call.read(word)
+
+
+def in_place(call: Call, operands: list[str | Hole], suffixes: list[str | Hole]) -> None:
+    """Files are written, and copies kept of them."""
+    for word in operands:
+        call.write(word)
+        for suffix in suffixes:
+            if isinstance(word, Hole) or isinstance(suffix, Hole):
+                call.unknown("keeps a copy whose name is not known before it runs", word)
+                continue
+            folder, name = os.path.split(word)
+            copy = suffix.replace("*", name) if "*" in suffix else name + suffix
+            if suffix:
+                call.write(copy if "/" in suffix else os.path.join(folder, copy))
+            if "/" in suffix:
+                call.write(os.path.join(folder, copy))
+        if sys.platform == "darwin" and not any(suffixes) and operands and word is not operands[0]:
+            # There the suffix is a word of its own, which has been taken for an operand.
+            call.unknown("may keep copies", word)
+
+
+def _script(call: Call, text: str) -> None:
+    try:
+        _Script(call, text).read()
+    except (_NotUnderstood, IndexError):
+        call.unknown("has a script that is not understood", text)
+
+
+class _Script:
+    """A script, read from left to right."""
+
+    def __init__(self, call: Call, text: str) -> None:
+        self.call = call
+        self.text = text
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def skip(self, found: re.Match[str] | None) -> bool:
+        if found is not None:
+            self.at = found.end()
+        return found is not None
+
+    def line(self) -> str:
+        end = self.text.find("\n", self.at)
+        end = len(self.text) if end < 0 else end
+        found, self.at = self.text[self.at : end], end
+        return found
+
+    def read(self) -> None:
+        while self.at < len(self.text):
+            if self.peek() in " \t\n;}":
+                self.at += 1
+                continue
+            self._addresses()
+            self._command()
+
+    def _addresses(self) -> None:
+        if not self._address():
+            return
+        self._blanks()
+        if self.peek() == ",":
+            self.at += 1
+            if not self._address():
+                raise _NotUnderstood
+
+    def _blanks(self) -> None:
+        while self.peek() in (" ", "\t"):
+            self.at += 1
+
+    def _address(self) -> bool:
+        self._blanks()
+        if self.skip(_ADDRESS.match(self.text, self.at)):
+            return True
+        if self.peek() == "\\":
+            self.at += 1
+        elif self.peek() != "/":
+            return False
+        self._delimited(self._delimiter())
+        while self.peek() in ("I", "M"):
+            self.at += 1
+        return True
+
+    def _delimiter(self) -> str:
+        found = self.peek()
+        self.at += 1
+        if not found or found in "\\\n[":
+            raise _NotUnderstood
+        return found
+
+    def _delimited(self, delimiter: str) -> None:
+        """Go behind the next delimiter.
+
+        One in brackets ends a pattern for some and not for others: not understood.
+        """
+        bracket = False
+        while (char := self.text[self.at]) != delimiter:
+            if char == "\\":
+                self.at += 1
+            elif char == "[":
+                end = self.text.find("]", self.at + 2)
+                bracket = bracket or delimiter in self.text[self.at : end + 1 or None]
+            self.at += 1
+        if bracket:
+            raise _NotUnderstood
+        self.at += 1
+
+    def _command(self) -> None:
+        while self.peek() in ("!", " ", "\t"):
+            self.at += 1
+        command = self.peek()
+        self.at += 1
+        if command in _PLAIN or command == "{":
+            return
+        if command in ("l", "L", "q", "Q"):
+            self.skip(_NUMBER.match(self.text, self.at))
+        elif command in (":", "b", "t", "T", "v"):
+            self.skip(_LABEL.match(self.text, self.at))
+        elif command == "#":
+            self.line()
+        elif command in ("a", "i", "c"):
+            self._text()
+        elif command in ("r", "R"):
+            self.call.read(self.line().strip())
+        elif command in ("w", "W"):
+            self._write()
+        elif command == "s":
+            self._substitute()
+        elif command == "y":
+            delimiter = self._delimiter()
+            self._delimited(delimiter)
+            self._delimited(delimiter)
+        elif command == "e":
+            self._execute()
+        elif command:
+            raise _NotUnderstood
+
+    def _text(self) -> None:
+        while self.line().endswith("\\") and self.at < len(self.text):
+            self.at += 1
+
+    def _write(self) -> None:
+        name = self.line().lstrip()
+        self.call.write(name)
+
+    def _substitute(self) -> None:
+        delimiter = self._delimiter()
+        self._delimited(delimiter)
+        self._delimited(delimiter)
+        self.skip(_FLAGS.match(self.text, self.at))
+        if self.peek() == "w":
+            self.at += 1
+            self._write()
+        elif self.peek() and self.peek() not in " \t\n;}#":
+            # `e` among them: what has been replaced is run.
+            raise _NotUnderstood
+
+    def _execute(self) -> None:
+        code = self.line().strip()
+        if not code:
+            raise _NotUnderstood
+        self.call.shell.text(code, stdin="")
