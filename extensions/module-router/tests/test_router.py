@@ -1,0 +1,184 @@
+"""What is broad, and what opens the way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bundled import Bundled, readme_of, schema_of
+
+from hermes_ext import Turn
+
+MAP = "# Map\n\n" + "".join(f"- part {n}: src/part{n}\n" for n in range(40))
+
+
+@pytest.fixture
+def on(tmp_path: Path) -> Bundled:
+    found = Bundled(tmp_path, "module-router")
+    found.write("AGENTS.md", MAP)
+    found.write("src/billing/a.py")
+    return found
+
+
+def read(turn: Turn, result: str, tool: str = "read_file", **more: Any) -> None:
+    """A document was read, with this result."""
+    args = {"path": "AGENTS.md"} if tool == "read_file" else {"command": "cat AGENTS.md"}
+    turn.intercept_tool_call(tool, args)
+    turn.transform_tool_result(tool, args, result, **more)
+
+
+def searched(turn: Turn, command: str = "grep -rn invoice .") -> bool:
+    return not turn.intercept_tool_call("terminal", {"command": command}).blocked
+
+
+BROAD = """
+grep -rn x .
+grep -r x
+grep -Rl x ..
+rg x
+rg x .
+find . -name '*.py'
+find
+ls -R
+ls -laR .
+tree
+git grep x
+cd src && grep -r x ..
+grep -rn x "$PWD"
+x=.; grep -r y $x
+bash -c 'grep -r x .'
+cat $(grep -rl x .)
+grep -r x . | head
+grep -rn x /
+""".strip().splitlines()
+
+NARROW = """
+grep -rn x src
+grep x AGENTS.md
+find src -name '*.py'
+ls
+ls -la src
+ls -R src
+cat AGENTS.md
+git status
+git log
+rg x src/billing
+make
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("command", BROAD)
+def test_broad_searches_wait(on: Bundled, command: str) -> None:
+    outcome = on.shell(command)
+    assert outcome.blocked_by == "module-router"
+    assert "AGENTS.md" in str(outcome.message)
+
+
+@pytest.mark.parametrize("command", NARROW)
+def test_the_rest_does_not(on: Bundled, command: str) -> None:
+    assert not on.shell(command).blocked
+
+
+@pytest.mark.parametrize(
+    ("args", "broad"),
+    [
+        ({"pattern": "x"}, True),
+        ({"pattern": "x", "path": "."}, True),
+        ({"pattern": "x", "path": "src/.."}, True),
+        ({"pattern": "x", "path": "src"}, False),
+        ({"pattern": "x", "path": "AGENTS.md"}, False),
+    ],
+)
+def test_search_files(on: Bundled, args: dict[str, Any], broad: bool) -> None:
+    assert on.call("search_files", args).blocked is broad
+
+
+@pytest.mark.parametrize(
+    "result",
+    [MAP, json.dumps({"content": MAP}), json.dumps({"output": MAP[:900], "exit_code": 0})],
+    ids=["text", "json", "first part"],
+)
+def test_a_result_that_shows_the_document_opens_the_way(on: Bundled, result: str) -> None:
+    for tool in ("read_file", "terminal"):
+        with on.turn() as turn:
+            assert not searched(turn)
+            read(turn, result, tool)
+            assert searched(turn)
+
+
+def test_numbered_lines_count_as_the_document(on: Bundled) -> None:
+    """As read_file gives them."""
+    numbered = "\n".join(f"{n}|{line}" for n, line in enumerate(MAP.splitlines(), 1))
+    with on.turn() as turn:
+        read(turn, json.dumps({"content": numbered}))
+        assert searched(turn)
+
+
+@pytest.mark.parametrize(
+    ("result", "more"),
+    [
+        ("", {}),
+        ("part 30", {}),
+        (MAP[400:], {}),
+        (MAP, {"status": "error"}),
+        (json.dumps({"error": MAP}), {}),
+    ],
+    ids=["empty", "a line", "the end", "failed", "an error"],
+)
+def test_other_results_do_not(on: Bundled, result: str, more: dict[str, Any]) -> None:
+    with on.turn() as turn:
+        read(turn, result, **more)
+        assert not searched(turn)
+
+
+def test_the_call_alone_opens_nothing(on: Bundled) -> None:
+    """A search in the same batch as the reading is still blocked."""
+    with on.turn() as turn:
+        turn.intercept_tool_call("read_file", {"path": "AGENTS.md"})
+        assert not searched(turn)
+
+
+def test_another_file_with_the_same_text_does_not_count(on: Bundled) -> None:
+    with on.turn() as turn:
+        turn.transform_tool_result("read_file", {"path": "src/billing/a.py"}, MAP)
+        assert not searched(turn)
+
+
+def test_the_next_turn_reads_anew(on: Bundled) -> None:
+    with on.turn() as turn:
+        read(turn, MAP)
+        assert searched(turn)
+    with on.turn() as turn:
+        assert not searched(turn)
+
+
+def test_settings(tmp_path: Path) -> None:
+    """All or any of several documents; one that is not there counts as read; depth and narrow."""
+    on = Bundled(tmp_path, "module-router", documents=["AGENTS.md", "docs/map.md", "none.md"])
+    on.write("AGENTS.md", MAP)
+    on.write("docs/map.md", "another\n")
+    on.write("src/a/b.py")
+    with on.turn() as turn:
+        read(turn, MAP)
+        assert not searched(turn)
+        turn.transform_tool_result("read_file", {"path": "docs/map.md"}, "another")
+        assert searched(turn)
+    on.restarted(documents=["AGENTS.md", "docs/map.md"], need="any", broad_depth=1, narrow=["docs"])
+    with on.turn() as turn:
+        assert not searched(turn, "grep -r x src")
+        assert searched(turn, "grep -r x docs")
+        assert searched(turn, "grep -r x src/a")
+        read(turn, MAP)
+        assert searched(turn, "grep -r x src")
+    on.restarted(documents=["none.md"])
+    assert not on.shell("grep -r x .").blocked
+
+
+def test_settings_are_documented() -> None:
+    """The page names every setting, and each has a default and a description."""
+    for name, setting in schema_of("module-router")["properties"].items():
+        assert f"`{name}`" in readme_of("module-router")
+        assert "default" in setting
+        assert setting["description"]
