@@ -36,7 +36,7 @@ rm -rf "$UNKNOWN"
 python3 -c "import shutil; shutil.rmtree('src')"
 (rm -rf src)
 rm -rf src &
-ls\nrm -rf src
+ls\\nrm -rf src
 rsync -a --delete a/ b/
 """,
     "force-push": """

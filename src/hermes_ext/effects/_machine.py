@@ -26,7 +26,7 @@ _MOST_LINKS: Final = 40
 @lru_cache(maxsize=8)
 def _homes(of_environment: str) -> tuple[str, ...]:
     found = [of_environment] if of_environment else []
-    if sys.platform != "win32":
+    if not found and sys.platform != "win32":
         import pwd
 
         with suppress(KeyError):
@@ -45,7 +45,7 @@ class Machine:
     Attributes:
         cwd: where relative paths start; None where the host does not know it.
         homes: what `~` and `$HOME` may stand for; by default the user's home, by the environment
-            and by the password database.
+            or else by the password database.
         environ: variables whose values are known to commands.
         local: whether the tools run on this machine; if not, paths are taken by their names.
         commands: what is known of commands; None for what comes with the package.
