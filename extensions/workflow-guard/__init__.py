@@ -101,14 +101,18 @@ def _reason(event: ToolCall, config: Settings, project: Project) -> tuple[str, s
     if not named and _matches(tool, config["allowed_tools"]):
         return None
     effects = effects_of(event)
+    if not effects.exact:
+        return (
+            f"this call of {tool} is blocked: {_unknown(effects)}",
+            "allowed_tools",
+            _way_out(tool),
+        )
     refused = [change.path for change in effects.changes if not project.may_change(change)]
-    if refused:
-        shown = [repr(project.shown(path)) for path in dict.fromkeys(refused)]
-        listed = ", ".join([*shown[:5], *(["…"] if shown[5:] else [])])
-        return f"{tool} must not change {listed}", "allowed_paths", ""
-    if effects.exact:
+    if not refused:
         return None
-    return f"this call of {tool} is blocked: {_unknown(effects)}", "allowed_tools", _way_out(tool)
+    shown = [repr(project.shown(path)) for path in dict.fromkeys(refused)]
+    listed = ", ".join([*shown[:5], *(["…"] if shown[5:] else [])])
+    return f"{tool} must not change {listed}", "allowed_paths", ""
 
 
 def _unknown(effects: Effects) -> str:
