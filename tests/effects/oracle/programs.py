@@ -754,6 +754,7 @@ SAME: Final = {
     "pigz": "gzip",
     "unpigz": "gunzip",
     "pbzip2": "bzip2",
+    "zstdmt": "zstd",
 }
 """Names under which a program is started, too."""
 
