@@ -93,10 +93,12 @@ class Places(NamedTuple):
     sure: bool = True
 
 
-def places_of(path: str, *, local: bool = True, links: Mapping[str, str] | None = None) -> Places:
+def places_of(
+    path: str, *, local: bool = True, links: Mapping[str, str | None] | None = None
+) -> Places:
     """What an absolute path means, on the disk as it is now.
 
-    links: targets of links that are there besides.
+    links: targets of links that are there besides; None for one that is there no more.
     """
     made = links or {}
     parts = path.replace("\0", "\ufffd").split("/")
@@ -119,7 +121,7 @@ def places_of(path: str, *, local: bool = True, links: Mapping[str, str] | None 
     return Places(own, leads_to, sure)
 
 
-def _followed(start: str, parts: Sequence[str], made: Mapping[str, str]) -> tuple[str, bool]:
+def _followed(start: str, parts: Sequence[str], made: Mapping[str, str | None]) -> tuple[str, bool]:
     """Where the parts of a path lead from a place that is no link (the root is "")."""
     at, sure, links = start, True, 0
     ahead = list(reversed(parts))
@@ -132,7 +134,7 @@ def _followed(start: str, parts: Sequence[str], made: Mapping[str, str]) -> tupl
             continue
         at = f"{at}/{part}"
         sure = sure and not at.startswith("/proc/")
-        target = made.get(at) or _target(at)
+        target = made[at] if at in made else _target(at)
         if target is None:
             continue
         links += 1

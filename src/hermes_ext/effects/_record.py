@@ -89,7 +89,7 @@ class Recorder:
         self._looked_up = 0
         self._unknown: dict[str, None] = {}
         self._commands: list[Command] = []
-        self._links: dict[str, str] = {}
+        self._links: dict[str, str | None] = {}
         self._made: dict[str, bool] = {}
         self._tainted: set[str] = set()
 
@@ -145,6 +145,8 @@ class Recorder:
         trailing = isinstance(word, str) and word.endswith("/")
         for own, leads_to, _ in self._written(word, by):
             self._change(own, ChangeKind.DELETE, tree, by)
+            if own != leads_to and self.on("link"):
+                self._links.setdefault(own, None)
             # With a slash behind it, some programs go through a link.
             if trailing and leads_to != own:
                 self._change(leads_to, ChangeKind.DELETE, tree, by)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from hermes_ext.effects._shell.compound import NAME
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.output import printed
-from hermes_ext.effects._shell.state import Ends, State, forget
+from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, forget
 from hermes_ext.effects._words import Hole, Word
 
 if TYPE_CHECKING:
@@ -108,6 +108,12 @@ def _eval(shell: Reading, words: list[Word], state: State) -> Ends:
 
 def _source(shell: Reading, words: list[Word], state: State) -> Ends:
     shell.ran += 2
+    printed = (
+        shell.reader.pipes.get(words[1]) if words[1:] and words[1] in shell.reader.pipes else None
+    )
+    if printed is not None:
+        with shell.deeper():
+            return shell.read(printed, state)
     with shell.rec.under("source"):
         for each in words[1:2]:
             shell.rec.read(each)
@@ -175,12 +181,20 @@ def _sets_names(shell: Reading, words: list[Word], state: State) -> Ends:
         elif word in ("-C", "-c") and words[0] in ("mapfile", "readarray"):
             shell.rec.unknown(f"{words[0]} {word} runs something for each line", *words)
         elif NAME.match(word):
-            shell.set(word, (HOLE,), state)
-            state.arrays[word] = None
-            del state.variables[word]
+            given = _lines(shell.stdin) if words[0] == "read" else ()
+            shell.set(word, (*given, HOLE), state)
+            if words[0] != "read" or "-a" in words:
+                state.arrays[word] = None
+                del state.variables[word]
     for name in ("REPLY", "MAPFILE"):
         state.variables.pop(name, None)
     return state, state
+
+
+def _lines(stdin: str | Hole | None) -> tuple[str, ...]:
+    """What `read` may read, besides what nobody knows: something else may have read before."""
+    lines = stdin.splitlines() if isinstance(stdin, str) else []
+    return tuple(line.strip() for line in lines) if len(lines) < MOST_VALUES else ()
 
 
 def _printf(shell: Reading, words: list[Word], state: State) -> Ends:

@@ -30,6 +30,13 @@ __all__ = ["Reading"]
 
 _NESTED: Final = 12  # shells in shells, functions in functions
 
+# What only bash and its like take for more than plain text.
+_NOT_POSIX: Final = re.compile(
+    r"""\$['"]|[<>]\(|\[\[|&>|<<<|\(\(|\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}|\w=\(|\+=
+    |\b(?:function|source|declare|typeset|local|select|coproc|shopt|pushd|popd)\b
+    |\becho\b[^;|&\n]*\\""",
+    re.VERBOSE,
+)
 # Where writing changes no file.
 _SINKS: Final = re.compile(
     r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+|(?:tcp|udp)/.*)\Z"
@@ -72,9 +79,19 @@ class Reading:
             self.program(words, assignments)
 
     def text(
-        self, code: str, args: Sequence[Word] = (), *, stdin: str | Hole | None = None
+        self,
+        code: str,
+        args: Sequence[Word] = (),
+        *,
+        stdin: str | Hole | None = None,
+        posix: bool = False,
     ) -> None:
-        """The text of a shell of its own: `sh -c CODE NAME ARGS…`."""
+        """The text of a shell of its own: `sh -c CODE NAME ARGS…`.
+
+        posix: it is not bash that reads it.
+        """
+        if posix and _NOT_POSIX.search(code):
+            self.rec.unknown("sh reads the command otherwise than bash", code)
         state = State(self.rec.cwd)
         # What is not exported is not there; whether a name was exported before is not known.
         for name, values in self._state.variables.items():

@@ -27,6 +27,7 @@ _UNSEEN: Final = re.compile(r"[`;&|()<>'\"\s]|\$(?=[\w{(@*#?$!'\"-])")
 _NOT_ESCAPED: Final = re.compile(r"\\(.)|([^\\]+)|\\\Z", re.DOTALL)
 _IN_STRINGS: Final = re.compile(r"`|\$(?=[\w{(@*#?$!-])")
 _NAMED: Final = re.compile(rb"[\w{(]")
+_FIRST_PIPE: Final = 63
 _LITERAL: Final = frozenset({"ERROR", "extglob_pattern", "regex", "word"})
 _RUNS: Final = re.compile(r"(?<!\\)(?:`|\$[({])")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*\+?=")
@@ -49,6 +50,9 @@ _ANSI_C: Final = re.compile(
 class WordReader:
     """Reads the words of one text.
 
+    Attributes:
+        pipes: what the process substitutions of the text print, by the names that they have.
+
     Args:
         source: the text.
         recorder: told of what is not understood.
@@ -68,6 +72,7 @@ class WordReader:
         self.rec = recorder
         self._run = run
         self._run_text = run_text
+        self.pipes: dict[str, str | None] = {}
 
     def values(self, node: Node, state: State, *, assigned: bool = False) -> Values:
         """What a word may be, with marks; `assigned`: it is the value of an assignment."""
@@ -284,7 +289,10 @@ class WordReader:
 
     def _expansion(self, node: Node, state: State, *, quoted: bool) -> Iterable[str]:
         if node.type == "simple_expansion":
-            return self.variable(self.source.text(node)[1:], state, quoted=quoted)
+            name = self.source.text(node)[1:]
+            if name[0].isdigit() and len(name) > 1:  # the parameter has one digit
+                return _joined([self._argument(int(name[0]), state), (name[1:],)])
+            return self.variable(name, state, quoted=quoted)
         self._nested(node, state)
         return self._parameter(node, state, quoted=quoted)
 
@@ -428,8 +436,10 @@ class WordReader:
 
     def _process(self, node: Node, state: State) -> Values:
         with self.rec.under("process-substitution"):
-            self._run(node, state, "process-substitution")
-        return ("/dev/fd/63",)
+            output = self._run(node, state, "process-substitution")
+        name = f"/dev/fd/{_FIRST_PIPE + len(self.pipes)}"
+        self.pipes[name] = output
+        return (name,)
 
     def _arithmetic(self, node: Node, state: State) -> Values:
         self.check_arithmetic(node, state)
