@@ -43,6 +43,6 @@ def test_no_change_is_missed(scratch: Scratch, construct: Construct, start: int)
         exact += effects.exact
         run = scratch.run(command, git=construct.git)
         for path, how in missed(run, effects, scratch.root(git=construct.git)).items():
-            misses.append(f"{command!r}\n    {how} and not announced: {path}")
+            misses.append(f"{command!r}\n    {how} and not announced: {path!r}")
     assert not misses, f"seed {seed()}:\n" + "\n".join(misses)
     assert exact >= construct.exact * (stop - start), f"seed {seed()}: {exact} are understood"
