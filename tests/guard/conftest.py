@@ -49,7 +49,8 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
     (home / "extensions" / "mine" / "__init__.py").write_text("x\n")
     (repo / ".hermes" / "extensions" / "rule").mkdir(parents=True)
     (repo / ".hermes" / "extensions" / "rule" / "__init__.py").write_text("x\n")
-    (repo / ".git").mkdir()
+    for repository in (repo, home):
+        (repository / ".git").mkdir()
     (repo / "src").mkdir()
     (repo / "src" / "main.py").write_text("x\n")
     (repo / "README.md").write_text("x\n")

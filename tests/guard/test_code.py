@@ -51,7 +51,7 @@ REFUSED = [
     "import shutil\nshutil.rmtree(path='../repo')",
     "import shutil\nr = shutil.rmtree\nr('../repo')",
     "import subprocess\ncmd = ['rm', '-rf', '../repo']\nsubprocess.run(cmd)",
-    "import os\nos.symlink('/root/.hermes/config.yaml', 'a')",
+    "import os\nos.symlink('/root/.hermes/config.yaml', 'a')\nopen('a', 'w')",
     "import os\nfor n in ['config.yaml', '.env']:\n    os.remove(os.path.join('/root/.hermes', n))",
     "import os\ndef f(p='.hermes/x'):\n    os.remove(p)\nf()",
     "import sqlite3\nsqlite3.connect('/root/.hermes/extensions-state.db')",

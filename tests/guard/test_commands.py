@@ -48,7 +48,6 @@ dd if=/dev/zero of=$HOME/.hermes/config.yaml
 sed -i s/a/b/ ~/.hermes/config.yaml
 sed -i.bak -e s/a/b/ .hermes/extensions/rule/__init__.py
 perl -pi -e s/a/b/ ~/.hermes/config.yaml
-awk '{print > "/tmp/x"}' .hermes/extensions/rule/__init__.py
 tar -xf a.tar -C ~/.hermes
 tar xf a.tar --directory=$HOME/.hermes/extensions
 unzip a.zip -d ~/.hermes/extensions
@@ -174,6 +173,9 @@ grep -rn plan_path ~/.hermes/config.yaml
 grep -r foo .
 rg foo
 rg --hidden foo .hermes
+awk '{print > "/tmp/x"}' .hermes/extensions/rule/__init__.py
+cp -r .hermes /tmp/x
+tar cf /tmp/x.tar .hermes
 diff ~/.hermes/config.yaml README.md
 wc -l .hermes/extensions/rule/__init__.py
 sha256sum ~/.hermes/config.yaml
@@ -329,7 +331,9 @@ def test_the_model_is_told_why(ground: Ground, command: str, told: str) -> None:
 def test_a_process_is_fed_shell_text(ground: Ground) -> None:
     write = {"action": "submit", "session_id": "1", "data": "rm -rf ~/.hermes"}
     assert ground.refusal("process", write) is not None
-    assert ground.refusal("process", {**write, "data": "ls ~/.hermes"}) is None
+    # What reads it is not known: it may be an editor.
+    assert ground.refusal("process", {**write, "data": "w ~/.hermes/config.yaml"}) is not None
+    assert ground.refusal("process", {**write, "data": "ls src"}) is None
 
 
 def test_the_working_directory_of_a_command_counts(ground: Ground) -> None:

@@ -1,18 +1,16 @@
 """What is protected: the files that the rules are made of.
 
 Names are compared without regard to case and to spellings that a file system may take for the
-same. Paths out of shell text may have holes in them, written as the characters below.
+same.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -21,25 +19,7 @@ from attrs import frozen
 
 from hermes_ext._hooks.text import printable
 
-__all__ = [
-    "ANY",
-    "MANY",
-    "ONE",
-    "PROJECT_FOLDER",
-    "Protected",
-    "fold",
-    "has_holes",
-    "is_below",
-    "matches",
-]
-
-# Private code points, which no path has and which folding leaves alone.
-ANY: Final = "\ue000"
-"""In a path: whatever, slashes too. The value of a variable that nobody can know."""
-MANY: Final = "\ue001"
-"""In a path: a glob's `*`."""
-ONE: Final = "\ue002"
-"""In a path: a glob's `?` or `[…]`."""
+__all__ = ["PROJECT_FOLDER", "Protected"]
 
 PROJECT_FOLDER: Final = ".hermes"
 
@@ -58,14 +38,6 @@ _BEGINNINGS: Final = {
     ("cache", "hermes-ext"): "what the last load recorded",
 }
 _OF_A_PROJECT: Final = "a project's rules"
-
-# Names that mean one of the above wherever they stand; the others are common.
-_UNMISTAKABLE: Final = ("extensions-trust", "extensions-state.db", "extensions.jsonl")
-
-
-def has_holes(path: str) -> bool:
-    """Whether a path is not known in full."""
-    return not path.isascii() and (ANY in path or MANY in path or ONE in path)
 
 
 def fold(path: str) -> str:
@@ -122,7 +94,7 @@ class Protected:
         )
 
     def place(self, path: str) -> str | None:
-        """The protected place that a path without holes is in, for a message; None if in none.
+        """The protected place that a path is in, for a message; None if in none.
 
         Args:
             path: absolute, without `.` and `..`.
@@ -160,41 +132,6 @@ class Protected:
                 return _shown(written, "where the rules are")
         project = os.path.join(directory, PROJECT_FOLDER)
         return _shown(project, _OF_A_PROJECT) if os.path.lexists(project) else None
-
-    def could_be(self, path: str) -> str | None:
-        """The protected place that a path with holes may be in, as far as can be told."""
-        folded = fold(path)
-        if ANY in folded:
-            return self._could_be_anywhere(folded)
-        parts = folded.split("/")
-        for place, written in self.known():
-            known = place.split("/")
-            if len(parts) >= len(known) and all(map(matches, parts, known)):
-                return _shown(written, "where the rules are")
-        return _shown(path, _OF_A_PROJECT) if PROJECT_FOLDER in parts else None
-
-    def _could_be_anywhere(self, folded: str) -> str | None:
-        before, after = folded.split(ANY, 1)[0], folded.rpartition(ANY)[2]
-        for place, written in self.known():
-            if self._reaches_into_a_home(before, place):
-                if is_below(before.rstrip("/"), place) or _pattern_below(folded).match(place):
-                    return _shown(written, "where the rules are")
-            elif _ends_as(after, place):
-                return _shown(written, "where the rules are")
-        if any(_is_project_folder(part) for part in folded.split("/")):
-            return _OF_A_PROJECT
-        return None
-
-    def _reaches_into_a_home(self, before: str, place: str) -> bool:
-        """Whether what is known of a path's beginning can mean hardly anything but this place."""
-        for home in (*self.homes, *self.roots):
-            if not is_below(place, home):
-                continue
-            if before.startswith(f"{home}/"):
-                return True
-            parent = home[: home.rfind("/") + 1]
-            return home.startswith(before) and len(before) >= len(parent) + 2
-        return False
 
     def known(self) -> Iterator[tuple[str, str]]:
         """The protected places that have a fixed path: as compared, and as written."""
@@ -279,47 +216,3 @@ def _in_a_home(parts: list[str]) -> str | None:
 
 def _is_of_profiles(parts: list[str]) -> bool:
     return parts[0] == "profiles" and len(parts) <= 2
-
-
-def _ends_as(after: str, place: str) -> bool:
-    """Whether a path that ends in `after` can be taken for one that lies in `place`."""
-    given = after.split("/")[1:]
-    known = place.split("/")
-    for count in range(1, len(given) + 1):
-        if given[count - 1] != known[-1] and not given[count - 1].startswith(_UNMISTAKABLE):
-            continue
-        enough = count > 1 or known[-1].startswith(_UNMISTAKABLE)
-        if enough and known[-count:] == [*given[: count - 1], known[-1]]:
-            return True
-    return False
-
-
-def _is_project_folder(part: str) -> bool:
-    if ANY not in part and MANY not in part and ONE not in part:
-        return _bare(part) == PROJECT_FOLDER
-    known = re.sub(f"[{ANY}{MANY}{ONE}]", "", part)
-    return len(known) > 2 and matches(part, PROJECT_FOLDER)
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether one part of a path may stand for a name, as a shell matches it."""
-    if MANY not in pattern and ONE not in pattern and ANY not in pattern:
-        return pattern == name
-    if name.startswith(".") and pattern[:1] in (MANY, ONE):
-        return False
-    return _pattern(pattern).match(name) is not None
-
-
-def _regex(pattern: str) -> str:
-    escaped = re.escape(pattern)
-    return escaped.replace(ANY, ".*").replace(MANY, "[^/]*").replace(ONE, "[^/]")
-
-
-@lru_cache(maxsize=256)
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"{_regex(pattern)}\Z", re.DOTALL)
-
-
-@lru_cache(maxsize=64)
-def _pattern_below(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"{_regex(pattern)}(/.*)?\Z", re.DOTALL)

@@ -1,0 +1,109 @@
+"""What is said of the rules themselves: commands that change them, variables that turn them off."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from hermes_ext.effects import Command
+
+__all__ = [
+    "SWITCHES",
+    "command_in",
+    "names_the_home",
+    "rule_command",
+    "switch_in",
+    "tells_the_home",
+]
+
+SWITCHES: Final = frozenset(
+    {
+        "HERMES_EXT_OFF",
+        "HERMES_EXT_TRUST",
+        "HERMES_HOME",
+        "HERMES_IGNORE_USER_CONFIG",
+        "HERMES_SAFE_MODE",
+    }
+)
+"""Variables that turn the rules off, or other rules on."""
+
+_NAMES: Final = "|".join(sorted(SWITCHES))
+_SWITCH: Final = re.compile(
+    rf"\b(?:({_NAMES})['\"\]}})]*\s*=(?!=)"
+    rf"|({'|'.join(sorted(SWITCHES - {'HERMES_HOME'}))})(?:['\"\]}})]+\s*[:,]|\Z))",
+    re.IGNORECASE,
+)
+_TO: Final = r"['\",\s\[\]]+"
+_COMMAND: Final = re.compile(
+    rf"\bhermes(?:[-_](?:ext|cli)(?:\.\w+)*{_TO}|{_TO}(?:extensions|config|plugins){_TO})"
+    r"(?:trust|untrust|enable|disable|install|uninstall|set|unset|edit|migrate|remove|update)\b",
+    re.IGNORECASE,
+)
+# Escapes undone and neighbouring texts joined, as code puts them together.
+_JOINTS: Final = re.compile(r"([\"'])\s*(?:\+|\.|\.\.|,)?\s*([\"'])")
+
+_OWN: Final = frozenset({"hermes-ext", "hermes_ext", "hermes_ext.cli", "hermes_ext.cli.__main__"})
+_HOSTS: Final = frozenset({"hermes", "hermes_cli", "hermes_cli.main"})
+_CHANGE: Final = frozenset(
+    {"trust", "untrust", "enable", "disable", "install", "uninstall", "set", "unset", "edit",
+     "migrate", "remove", "update"}
+)  # fmt: skip
+_SECTIONS: Final = frozenset({"extensions", "config", "plugins"})
+_PACKAGES: Final = re.compile(r"hermes[-_.](?:ext|agent)(?:\W|\Z)", re.IGNORECASE)
+_INSTALLERS: Final = re.compile(r"(?:pip[\d.]*|pipx|uv|conda|poetry)\Z")
+_INTERPRETERS: Final = re.compile(r"(?:python[\d.]*|(?:ba|da|z|k)?sh|env|exec)\Z")
+_PYTHON: Final = re.compile(r"python[\d.]*\Z")
+
+
+def rule_command(command: Command) -> str | None:
+    """The command, shortened, if it could change the rules."""
+    name, args = command.name, list(command.args)
+    if _PYTHON.match(name) and "-m" in args[:-1]:
+        place = args.index("-m")
+        name, args = str(args[place + 1]), args[place + 2 :]
+    script = os.path.basename(args[0] or "") if args else ""
+    if script in ("hermes", "hermes-ext") and _INTERPRETERS.match(name):
+        name, args = script, args[1:]
+    if name in _OWN:
+        word = next((each for each in args if each is None or each in _CHANGE), "")
+        return None if word == "" else f"hermes-ext {word or '…'}"
+    if name in _HOSTS:
+        return _of_the_host(args)
+    installs = _INSTALLERS.match(name) and any(each in ("install", "uninstall") for each in args)
+    if installs and any(each is not None and _PACKAGES.match(each) for each in args):
+        return f"{name} of hermes-ext"
+    return None
+
+
+def tells_the_home(command: Command) -> bool:
+    """Whether a command prints where Hermes's settings are, for another one to use."""
+    words = [each or "" for each in command.args]
+    return command.name in _HOSTS and "config" in words and any("path" in each for each in words)
+
+
+def _of_the_host(args: list[str | None]) -> str | None:
+    section = next((place for place, each in enumerate(args) if each in _SECTIONS), None)
+    if section is not None:
+        word = next((each for each in args[section + 1 :] if each is None or each in _CHANGE), "")
+        return None if word == "" else f"hermes {args[section]} {word or '…'}"
+    return "hermes uninstall" if "uninstall" in args else None
+
+
+def command_in(text: str) -> str | None:
+    """A command in a text that could change the rules."""
+    if len(text) < 6:
+        return None
+    found = _COMMAND.search(text) or _COMMAND.search(_JOINTS.sub("", text))
+    return " ".join(found[0].split()) if found else None
+
+
+def names_the_home(text: str) -> bool:
+    """Whether a text, code perhaps, takes the Hermes home from where it is told."""
+    return "HERMES_HOME" in text or "get_hermes_home" in text
+
+
+def switch_in(text: str) -> str | None:
+    """The variable that a text gives another value to, if it decides which rules hold."""
+    found = _SWITCH.search(text) if len(text) > 5 else None
+    return (found[1] or found[2]) if found else None
