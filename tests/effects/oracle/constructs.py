@@ -484,7 +484,8 @@ _ALL = (
         count=750,
     ),
     Construct("tricks", TRICKS, exact=0.1, count=350),
-    Construct("mixed", flow.MIXED, exact=0.2, nests=True, count=1_200),
+    Construct("mixed", flow.MIXED, exact=0.2, nests=True, count=1_050),
+    Construct("posix", flow.POSIX, exact=0.1, nests=True, count=150),
     Construct("damaged", ("«any»",), exact=0.1, nests=True, damaged=True, count=300),
 )
 CONSTRUCTS: Final = {construct.name: construct for construct in _ALL}

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CASES", "EVAL", "FOR", "FUNCTIONS", "IF", "MIXED", "OTHER", "SHELLS", "SOURCE", "WHILE"]
+__all__ = [
+    "CASES",
+    "EVAL",
+    "FOR",
+    "FUNCTIONS",
+    "IF",
+    "MIXED",
+    "OTHER",
+    "POSIX",
+    "SHELLS",
+    "SOURCE",
+    "WHILE",
+]
 
 IF: Final = (
     "if true; then «w»; fi",
@@ -387,6 +399,24 @@ OTHER: Final = (
     "exec {fd}>&1; «w»",
     "ls;: > «target»",
     "logger x 2>/dev/null; «w»",
+)
+POSIX: Final = (
+    "sh -c «q:any»",
+    "sh -c «q:w»",
+    "dash -c «q:any»",
+    "/bin/sh -ec «q:any»",
+    "sh <<'EOS'\n«any»\nEOS",
+    "echo «q:any» | sh",
+    "printf '%s\\n' «q:any» | dash",
+    "sh <<< «q:any»",
+    "env X=1 sh -c «q:any»",
+    "find . -maxdepth 0 -exec sh -c «q:any» \\;",
+    "echo x | xargs -I% sh -c «q:any»",
+    "flock docs -c «q:any»",
+    'x=«q:any»; sh -c "$x"',
+    "sh -c «q:any» «fresh» «fresh»",
+    "cd docs; sh -c «q:any»; touch «name»",
+    "busybox sh -c «q:w»",
 )
 MIXED: Final = (
     "«any»\n«any»",
