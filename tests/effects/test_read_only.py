@@ -17,6 +17,7 @@ _FILES = (
     "package.json",
     "pyproject.toml",
     "a.txt",
+    "app.db",
     "names.txt",
     "setup.py",
     "src/app.py",

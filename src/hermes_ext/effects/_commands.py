@@ -66,4 +66,7 @@ def _run(call: Call) -> None:
         return
     if entry.depends_on:
         check_dependence(call)
-    PROGRAMS.get(entry.program, run_declared)(call)
+    if entry.program:
+        PROGRAMS[entry.program](call)
+    else:
+        run_declared(call)

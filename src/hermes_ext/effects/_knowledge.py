@@ -47,7 +47,7 @@ class Entry:
         depends_on: files, looked for from the directory upwards, that change what it does.
     """
 
-    table: Table = Table()
+    table: Table
     operands: tuple[str, ...] = ("text",)
     default: str = ""
     others: bool = True
@@ -215,15 +215,14 @@ def _bundled() -> Knowledge:
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = files("hermes_ext.effects").joinpath("commands.yaml").read_text(encoding="utf-8")
-    # The loader builds plain values only.
-    return Knowledge(_by_name(yaml.load(text, Loader=loader)))  # noqa: S506
+    return Knowledge(_by_name(yaml.load(text, Loader=loader)))
 
 
 # -- the format ---------------------------------------------------------------------------------
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of `extensions.effects.commands`, and of `commands.yaml` but for `program`."""
+    """The JSON Schema of `extensions.effects.commands`, and but for `program` of the data."""
     one = {"enum": list(DEEDS)}
     # One pattern, and no backtracking: the words are taken from a list.
     several = {"type": "string", "pattern": "^({0})( ({0}))*$".format("|".join(DEEDS))}

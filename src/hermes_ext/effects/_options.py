@@ -144,9 +144,7 @@ class Table:
                 break
         return found
 
-    def _option(
-        self, text: str, word: Word, words: Sequence[Word], place: int, found: Read
-    ) -> int:
+    def _option(self, text: str, word: Word, words: Sequence[Word], place: int, found: Read) -> int:
         if self._numbers and text[1:].isdigit() and text[:2] not in self._by_name:
             return place
         if text[1] == "-" or self._words:

@@ -59,7 +59,7 @@ PROGRAMS: Final[dict[str, Callable[[Call], None]]] = {
     "shred": making.shred,
     "split": making.split,
     "sql": databases.sql,
-    "sqlite3": databases.sqlite,
+    "sqlite": databases.sqlite,
     "sudo": running.sudo,
     "tar": archives.tar,
     "unzip": archives.unzip,

@@ -123,7 +123,11 @@ def _pack(call: Call, archive: Word | None) -> None:
 def jar(call: Call) -> None:
     """`jar tf FILE`, which only reads."""
     words = _modern(call.words)
-    if words[:1] != ["-t"] or any(each not in ("-t", "-f", "-v") for each in words[:-1:1] if isinstance(each, str) and each.startswith("-")):
+    if words[:1] != ["-t"] or any(
+        each not in ("-t", "-f", "-v")
+        for each in words[:-1:1]
+        if isinstance(each, str) and each.startswith("-")
+    ):
         call.unknown("is not looked into, but for `jar tf`")
         return
     for word in words:
@@ -149,7 +153,9 @@ def unzip(call: Call) -> None:
 def zip_(call: Call) -> None:
     """`zip ARCHIVE FILE…`."""
     call.check_options()
-    pairs = re.compile(r"-\w*(?:l[afl]|s[bcdfopuUv]|TT|F[FI]|tt|UN|w[swl]|fd|fz|hh|MM|pp|d[bcdgsuv])")
+    pairs = re.compile(
+        r"-\w*(?:l[afl]|s[bcdfopuUv]|TT|F[FI]|tt|UN|w[swl]|fd|fz|hh|MM|pp|d[bcdgsuv])"
+    )
     if any(isinstance(each, str) and pairs.match(each) for each in call.words):
         call.unknown("has options that are not known")
     for archive in call.operands[:1]:
@@ -223,7 +229,15 @@ _ENDINGS: Final = {
     "lzma": ".lzma",
     "zstd": ".zst",
 }
-_UNPACKED: Final = {".tgz": ".tar", ".taz": ".tar", ".tbz": ".tar", ".tbz2": ".tar", ".txz": ".tar", ".tlz": ".tar", ".tzst": ".tar"}
+_UNPACKED: Final = {
+    ".tgz": ".tar",
+    ".taz": ".tar",
+    ".tbz": ".tar",
+    ".tbz2": ".tar",
+    ".txz": ".tar",
+    ".tlz": ".tar",
+    ".tzst": ".tar",
+}
 _KNOWN: Final = (".gz", ".z", ".Z", "-gz", "-z", "_z", ".bz2", ".bz", ".xz", ".lzma", ".zst")
 
 
@@ -234,8 +248,10 @@ def gzip(call: Call) -> None:
         for word in call.operands:
             call.read(word)
         return
-    keeps = call.has("-k", "--keep") or (call.name in ("zstd", "unzstd", "zstdmt") and not call.has("--rm"))
-    unpacks = call.name.startswith("un") or call.name in ("gunzip", "bunzip2") 
+    keeps = call.has("-k", "--keep") or (
+        call.name in ("zstd", "unzstd", "zstdmt") and not call.has("--rm")
+    )
+    unpacks = call.name.startswith("un") or call.name in ("gunzip", "bunzip2")
     unpacks = unpacks or call.has("-d", "--decompress", "--uncompress")
     suffix = call.last("-S", "--suffix")
     for word in call.operands:
@@ -244,7 +260,7 @@ def gzip(call: Call) -> None:
         if isinstance(word, Hole) or isinstance(suffix, Hole):
             call.write(Hole())
         elif call.has("-r", "--recursive") or call.rec.is_directory(word):
-            call.write_below(word)
+            call.change_below(word)
         elif unpacks:
             _unpack(call, word, suffix, keeps)
         else:

@@ -124,7 +124,9 @@ def _piped(call: Call, tokens: list[tuple[str, str]], place: int) -> None:
     behind = tokens[place + 1][1] if place + 1 < len(tokens) else ""
     if behind == "getline":
         code = _literal(tokens, place - 1)
-        alone = place < 2 or tokens[place - 2][0] == "end" or tokens[place - 2][1] in ("(", ",", "!")
+        alone = (
+            place < 2 or tokens[place - 2][0] == "end" or tokens[place - 2][1] in ("(", ",", "!")
+        )
         code = code if alone else None
     else:
         code = _literal(tokens, place + 1) if _ends(tokens, place + 2) else None

@@ -126,6 +126,12 @@ class Call:
             self.unknown("writes where there are links", folder)
         self.rec.write(folder, self.by, tree=True)
 
+    def change_below(self, folder: Word) -> None:
+        """Files of any name are created, changed and removed in a directory."""
+        self.write_below(folder)
+        self.rec.delete(folder, self.by, tree=True)
+        self.rec.made_directory(folder)
+
     def has_links(self, folder: Word) -> bool:
         """Whether a path below a directory may lead out of it."""
         return self.rec.has_links(folder)

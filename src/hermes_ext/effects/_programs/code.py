@@ -108,7 +108,9 @@ def _in_the_way(call: Call) -> str:
             package = os.path.join(folder, name, "__init__.py")
             if dot and ending.split(".")[-1] in ("py", "pyc", "so", "pyd"):
                 return name
-            if not dot and (rec.exists(os.path.join(folder, name)) is None or os.path.exists(package)):
+            if not dot and (
+                rec.exists(os.path.join(folder, name)) is None or os.path.exists(package)
+            ):
                 return name
     return ""
 
@@ -220,8 +222,8 @@ def perl(call: Call) -> None:
         call.by = "perl -i"
         in_place(call, words, [suffix])
     else:
-        for word in words:
-            call.read(word)
+        for file in words:
+            call.read(file)
 
 
 def _is_magic(word: Word) -> bool:
@@ -229,11 +231,14 @@ def _is_magic(word: Word) -> bool:
     return isinstance(word, Hole) or re.search(r"[|<>&\s]", word) is not None
 
 
-_RUBY: Final = re.compile(r"\s*(?:puts|p|print)\s+(?:[A-Z]\w*(?:::[A-Z]\w*)*|\d+(?:\s*[-+*/]\s*\d+)*)\s*\Z")
+_RUBY: Final = re.compile(
+    r"\s*(?:puts|p|print)\s+(?:[A-Z]\w*(?:::[A-Z]\w*)*|\d+(?:\s*[-+*/]\s*\d+)*)\s*\Z"
+)
 _NODE: Final = re.compile(
     r"\s*(?:console\.log\()?(?:process\.(?:versions?|platform|arch)"
     r"|require\((?P<quote>['\"])(?P<file>\.{1,2}/[\w./-]+\.json)(?P=quote)\)"
-    r"|\d+(?:\s*[-+*/]\s*\d+)*)(?:\.(?!constructor|__)\w+|\[['\"](?!constructor|__)[\w@/. -]+['\"]\]|\[\d+\])*"
+    r"|\d+(?:\s*[-+*/]\s*\d+)*)"
+    r"(?:\.(?!constructor|__)\w+|\[['\"](?!constructor|__)[\w@/. -]+['\"]\]|\[\d+\])*"
     r"(?P<close>\))?\s*;?\s*\Z"
 )
 
@@ -259,5 +264,8 @@ def node(call: Call) -> None:
     elif found["file"]:
         call.read(found["file"])
         # Of a file that is not there, another one may be run instead.
-        if call.there(found["file"]) is not True or call.rec.is_directory(found["file"]) is not False:
+        if (
+            call.there(found["file"]) is not True
+            or call.rec.is_directory(found["file"]) is not False
+        ):
             call.unknown(f"may run what stands for {found['file']}")

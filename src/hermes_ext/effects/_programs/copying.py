@@ -93,7 +93,9 @@ def install(call: Call) -> None:
         call.read(source)
         if call.has("-D"):
             directories(call, _folder_of(target))
+        # It removes what is there first.
         call.write(target)
+        call.delete(target)
 
 
 def directories(call: Call, word: Word) -> None:
@@ -104,9 +106,9 @@ def directories(call: Call, word: Word) -> None:
     parts = word.split("/")
     for count in range(1, len(parts) + 1):
         above = "/".join(parts[:count])
-        if above.strip("/.") or count == len(parts):
-            if above and call.there(above) is not True:
-                call.directory(above)
+        named = above.strip("/.") or (above and count == len(parts))
+        if named and call.there(above) is not True:
+            call.directory(above)
 
 
 # -- where it goes --------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from hermes_ext.effects._words import Hole, Word
 __all__ = ["pager", "rpm", "sql", "sqlite"]
 
 _FUNCTIONS: Final = (
-    "avg|cast|char_length|coalesce|count|date|datetime|distinct|in|values|group_concat|ifnull|length|lower|max|"
+    "avg|cast|char_length|coalesce|count|date|datetime|distinct|in|values|group_concat|ifnull|"
+    "length|lower|max|"
     "min|nullif|now|over|round|string_agg|strftime|substr|substring|sum|trim|typeof|upper|version|and|or|not|"
     "from|where|as|on|by|exists|any|all|select|then|when|else|using"
 )
@@ -24,7 +25,8 @@ _NOT_IN_QUERY: Final = re.compile(
 )
 _CALLED: Final = re.compile(r"([\w.\"]+)\s*\(")
 _SQLITE_SHOWS: Final = re.compile(
-    r"\s*\.(?:tables|schema|indexes|indices|databases|dbinfo|headers|mode|fullschema)(?:\s+[\w% ]*)?\Z"
+    r"\s*\.(?:tables|schema|fullschema|indexes|indices|databases|dbinfo|headers|mode)"
+    r"(?:\s+[\w% ]*)?\Z"
 )
 
 
@@ -36,7 +38,23 @@ def _only_reads(text: Word) -> bool:
 
 def sqlite(call: Call) -> None:
     """`sqlite3 FILE QUERY`."""
-    flags = ("-readonly", "-header", "-headers", "-csv", "-json", "-line", "-column", "-table", "-box", "-batch", "-noheader", "-list", "-markdown", "--version", "-version")
+    flags = (
+        "-readonly",
+        "-header",
+        "-headers",
+        "-csv",
+        "-json",
+        "-line",
+        "-column",
+        "-table",
+        "-box",
+        "-batch",
+        "-noheader",
+        "-list",
+        "-markdown",
+        "--version",
+        "-version",
+    )
     words = [each for each in call.words if each not in flags]
     if not words:
         return

@@ -12,19 +12,24 @@ from hermes_ext.effects._words import Hole, Word
 __all__ = ["fd", "find"]
 
 _ALONE: Final = frozenset(
-    """
-    ! ( ) , -not -a -and -o -or -print -print0 -ls -prune -quit -depth -d -mount -xdev -x -follow
-    -true -false -empty -readable -writable -executable -nouser -nogroup -daystart -noleaf -warn
-    -nowarn -ignore_readdir_race -noignore_readdir_race -help --help -version --version
-    """.split()
+    word
+    for line in (
+        "! ( ) , -not -a -and -o -or -print -print0 -ls -prune -quit -depth -d -mount -xdev -x",
+        "-follow -true -false -empty -readable -writable -executable -nouser -nogroup -daystart",
+        "-noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race -help --help -version",
+        "--version",
+    )
+    for word in line.split()
 )
 _WITH_ONE: Final = frozenset(
-    """
-    -name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type -xtype
-    -size -mtime -atime -ctime -mmin -amin -cmin -newer -anewer -cnewer -perm -user -group -uid
-    -gid -maxdepth -mindepth -fstype -inum -links -samefile -used -context -printf -regextype
-    -Bmin -Btime -flags
-    """.split()
+    word
+    for line in (
+        "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type",
+        "-xtype -size -mtime -atime -ctime -mmin -amin -cmin -newer -anewer -cnewer -perm -user",
+        "-group -uid -gid -maxdepth -mindepth -fstype -inum -links -samefile -used -context",
+        "-printf -regextype -Bmin -Btime -flags",
+    )
+    for word in line.split()
 )
 _FILES: Final = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
 _MOST_FOLDERS: Final = 4
@@ -109,9 +114,7 @@ class _Find:
         if len(self.folders) > _MOST_FOLDERS:
             found = [Hole("./" if all(map(_is_plain, self.folders)) else "")]
         elsewhere = action.endswith("dir")
-        for each in found:
-            if elsewhere:
-                each = Hole("./")
+        for each in [Hole("./")] if elsewhere else found:
             words = [_with(word, each) for word in command]
             self.call.shell.run(words, cwd=Hole() if elsewhere else None, stdin="")
 
@@ -146,9 +149,9 @@ def _with(word: Word, found: Word) -> Word:
         return found
     before, _, behind = word.partition("{}")
     prefix = found.prefix if isinstance(found, Hole) else found
-    if not before and isinstance(found, Below) and prefix.endswith("/") and "{}" not in behind:
-        if "/" not in behind:
-            return Below(prefix)
+    inside = isinstance(found, Below) and prefix.endswith("/") and not before
+    if inside and "{}" not in behind and "/" not in behind:
+        return Below(prefix)
     return Hole(before + prefix)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -62,9 +63,9 @@ def _write_repository(call: Call) -> list[Repository]:
     found = _check(call, writes=True)
     for each in found:
         for folder in each.folders():
-            call.rec.write(folder, call.by, tree=True)
+            _change_below(call, folder)
     if not found:
-        call.rec.write(".git", call.by, tree=True)
+        _change_below(call, ".git")
     return found
 
 
@@ -77,10 +78,17 @@ def _tree(call: Call) -> None:
 def _write_everything(call: Call) -> None:
     for each in _write_repository(call):
         root = each.root or "."
-        call.rec.write(root, call.by, tree=True)
+        _change_below(call, root)
         call.rec.taint(root)
     if not repositories(call.rec):
-        call.rec.write(".", call.by, tree=True)
+        _change_below(call, ".")
+
+
+def _change_below(call: Call, folder: Word) -> None:
+    # Git does not write through links.
+    call.rec.write(folder, call.by, tree=True)
+    call.rec.delete(folder, call.by, tree=True)
+    call.rec.made_directory(folder)
 
 
 def _paths(call: Call, paths: list[Word], *, deletes: bool = False) -> None:
@@ -91,10 +99,13 @@ def _paths(call: Call, paths: list[Word], *, deletes: bool = False) -> None:
             _write_everything(call)
             return
     for path in paths:
-        call.rec.write(path, call.by, tree=True)
-        if deletes:
-            call.delete(path, tree=True)
+        _change_below(call, path)
         call.rec.taint(path)
+        # Directories go with the last file in them.
+        above = os.path.dirname(str(path).rstrip("/")) if deletes else ""
+        while above.strip("/."):
+            call.delete(above)
+            above = os.path.dirname(above)
 
 
 def _checkout(call: Call) -> None:
@@ -148,11 +159,8 @@ def _clean(call: Call) -> None:
     if not call.has("-n", "--dry-run"):
         _check(call, writes=False)
         for path in call.operands or ["."]:
-            if isinstance(path, Hole) or not _PLAIN_PATH.match(path):
-                path = "."
-            call.rec.write(path, call.by, tree=True)
-            if path != ".":
-                call.delete(path, tree=True)
+            plain = isinstance(path, str) and _PLAIN_PATH.match(path)
+            _change_below(call, path if plain else ".")
 
 
 def _reset(call: Call) -> None:
@@ -215,11 +223,18 @@ def _config(call: Call) -> None:
     words = list(call.operands)
     verb = words.pop(0) if words and words[0] in _CONFIG_VERBS else None
     reads = verb in ("list", "get") or (verb is None and call.has(*_CONFIG_READS))
-    if reads or (verb is None and len(words) <= 1 and not call.has(*_CONFIG_UNSETS, "-e", "--edit") and not _unclear(call)):
+    if reads or (
+        verb is None
+        and len(words) <= 1
+        and not call.has(*_CONFIG_UNSETS, "-e", "--edit")
+        and not _unclear(call)
+    ):
         return
     key = words[0] if words else ""
     value = words[1] if len(words) > 1 and isinstance(words[1], str) else None
-    edited = verb in ("edit", "rename-section", "remove-section") or call.has("-e", "--edit", "--rename-section")
+    edited = verb in ("edit", "rename-section", "remove-section") or call.has(
+        "-e", "--edit", "--rename-section"
+    )
     if isinstance(key, Hole) or edited or not (key and harmless_setting(key, value)):
         unset = verb == "unset" or call.has(*_CONFIG_UNSETS)
         if not unset:
@@ -316,7 +331,8 @@ def _push(call: Call) -> None:
     found = _write_repository(call)
     named = call.operands[0] if call.operands else "origin"
     near = isinstance(named, Hole) or not (
-        re.fullmatch(r"[\w-]+(?:\.\w+)?", named) or re.match(r"(?:https?|ssh|git)://|[\w.-]+@[\w.-]+:(?!:)", named)
+        re.fullmatch(r"[\w-]+(?:\.\w+)?", named)
+        or re.match(r"(?:https?|ssh|git)://|[\w.-]+@[\w.-]+:(?!:)", named)
     )
     if near or any(each.pushes_to_disk() for each in found):
         call.unknown("may write a repository on this machine")

@@ -102,10 +102,12 @@ def mktemp(call: Call) -> None:
         # It refuses names that are there, so links in it do not matter.
         call.rec.write(folder, call.by, tree=True)
     if call.has("-t") and isinstance(template, str):
-        call.rec.write(os.path.join(_temporary(call), os.path.dirname(template)), call.by, tree=True)
+        call.rec.write(
+            os.path.join(_temporary(call), os.path.dirname(template)), call.by, tree=True
+        )
 
 
 def _temporary(call: Call) -> str:
     with suppress(KeyError):
         return call.rec.machine.environ["TMPDIR"]
-    return "/tmp"  # noqa: S108 - where mktemp makes its files
+    return "/tmp"

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from hermes_ext.effects._programs.call import Call
+from hermes_ext.effects._programs.copying import directories
 from hermes_ext.effects._words import Hole, Word
 
 __all__ = ["cloud", "curl", "rsync", "wget"]
@@ -24,7 +25,7 @@ def curl(call: Call) -> None:
         if word != "-":
             call.write(_below(folder, word))
             if call.has("--create-dirs"):
-                call.write_below(_folder_of(_below(folder, word)))
+                directories(call, _folder_of(_below(folder, word)))
     urls = [*call.operands, *call.values("--url")]
     for url in urls:
         if isinstance(url, str) and url.startswith("file://"):
@@ -62,7 +63,11 @@ def wget(call: Call) -> None:
     for word in documents:
         if word != "-":
             call.write(word)
-    if not documents and not call.has("--spider") and (call.operands or call.has("-i", "--input-file")):
+    if (
+        not documents
+        and not call.has("--spider")
+        and (call.operands or call.has("-i", "--input-file"))
+    ):
         call.write_below(call.last("-P", "--directory-prefix") or ".")
     if call.has("-b", "--background"):
         call.write_below(".")
@@ -86,7 +91,9 @@ def rsync(call: Call) -> None:
             call.delete(word, tree=True)
     if len(words) > 1 and not call.has("-n", "--dry-run"):
         destination = words[-1]
-        call.write_below(destination)
+        call.change_below(destination)
+        if call.has("-b", "--backup") and isinstance(destination, str):
+            call.write_below(os.path.dirname(destination.rstrip("/")) or ".")
         call.rec.taint(destination, words[0] if len(words) == 2 else Hole())
 
 
@@ -95,7 +102,9 @@ _CLOUD_ACTIONS: Final = {
         r"(?:s3 ls(?: s3://\S*)?|sts get-caller-identity|configure (?:list|get \S+)"
         r"|[\w-]+ (?:describe|list)-[\w-]+)\Z"
     ),
-    "gcloud": re.compile(r"(?:(?:[\w-]+ ){1,4}(?:list|describe(?: \S+)?)|info|version|config get(?:-value)? \S+)\Z"),
+    "gcloud": re.compile(
+        r"(?:(?:[\w-]+ ){1,4}(?:list|describe(?: \S+)?)|info|version|config get(?:-value)? \S+)\Z"
+    ),
     "az": re.compile(r"(?:(?:[\w-]+ ){1,4}(?:list|show)|version)\Z"),
 }
 

@@ -12,9 +12,13 @@ from hermes_ext.effects._words import Hole, Word
 
 __all__ = ["patch"]
 
-_HEADER: Final = re.compile(r"^(?:---|\+\+\+|\*\*\*|Index:) +(\"?[^\t\n]+?)\"?(?:\t[^\n]*)?$", re.MULTILINE)
+_HEADER: Final = re.compile(
+    r"^(?:---|\+\+\+|\*\*\*|Index:) +(\"?[^\t\n]+?)\"?(?:\t[^\n]*)?$", re.MULTILINE
+)
 _STRANGE: Final = re.compile(
-    r"^(?:rename|copy|GIT binary|Binary|Prereq:|old mode|new mode|deleted file|new file mode 12|\d+(?:,\d+)?[acd]\s*$)", re.MULTILINE
+    r"^(?:rename|copy|GIT binary|Binary|Prereq:|old mode|new mode|deleted file|new file mode 12"
+    r"|\d+(?:,\d+)?[acd]\s*$)",
+    re.MULTILINE,
 )
 
 

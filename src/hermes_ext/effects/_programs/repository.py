@@ -23,7 +23,9 @@ _RUNS: Final = re.compile(
 _SECTIONS: Final = re.compile(r"^[ \t]*\[[ \t]*(?:include|includeif|pager)\b", re.I | re.M)
 _RUNS_FOR_WRITES: Final = re.compile(r"(?:^|\])[ \t]*(?:editor|update[ \t]*=[ \t]*!)", re.I | re.M)
 _HOOKS_PATH: Final = re.compile(r"(?:^|\])[ \t]*hookspath[ \t]*=[ \t]*(.*)$", re.I | re.M)
-_HARMLESS_VALUE: Final = re.compile(r"\"?(?:true|false|cat|less|more|git-lfs (?:clean|smudge|filter-process)\b[^;|&`$]*)\"?\s*\Z")
+_HARMLESS_VALUE: Final = re.compile(
+    r"\"?(?:true|false|cat|less|more|git-lfs (?:clean|smudge|filter-process)\b[^;|&`$]*)\"?\s*\Z"
+)
 _URL: Final = re.compile(r"(?:^|\])[ \t]*(?:push)?url[ \t]*=[ \t]*(.*)$", re.I | re.M)
 _FAR: Final = re.compile(r"\"?(?:(?:https?|ssh|git)://|[\w.-]+@[\w.-]+:(?!:))", re.I)
 _HARMLESS_KEY: Final = re.compile(
@@ -99,12 +101,14 @@ class Repository:
 
     def _hooks(self, config: str, *, writes: bool) -> str:
         paths = [each.strip().strip('"') for each in _HOOKS_PATH.findall(config)]
-        folder = os.path.join(self.root or self.folder, paths[-1]) if paths else f"{self.common}/hooks"
+        folder = (
+            os.path.join(self.root or self.folder, paths[-1]) if paths else f"{self.common}/hooks"
+        )
         names: list[str] = []
         with suppress(OSError):
             names = os.listdir(os.path.expanduser(folder))
         for name in names:
-            if writes and not name.endswith(".sample") or name == "post-index-change":
+            if (writes and not name.endswith(".sample")) or name == "post-index-change":
                 return f"there is the hook {name}"
         return ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from hermes_ext.effects._programs.call import Call
@@ -28,25 +28,27 @@ def env(call: Call) -> None:
         if not isinstance(word, str) or not word.startswith("-"):
             break
         del words[0]
-        if word in ("-", "-i", "-0", "-v", "--ignore-environment", "--null", "--debug"):
-            continue
         if word == "--":
             break
-        if word in ("-u", "--unset", "-C", "--chdir"):
-            value = words.pop(0) if words else ""
-            folder = value if word in ("-C", "--chdir") else folder
+        if word in ("-C", "--chdir"):
+            folder = words.pop(0) if words else ""
         elif word.startswith("--chdir="):
             folder = word.partition("=")[2]
-        elif word in ("-S", "--split-string") or word.startswith(("-S", "--split-string=")):
+        elif word.startswith(("-S", "--split-string")):
             split = _split_string(word, words)
             if split is None:
                 call.unknown("-S is not followed")
                 return
             words = split
-        elif not word.startswith(("-u", "--unset=")):
+        elif word in ("-u", "--unset"):
+            del words[:1]
+        elif word not in _ENV_FLAGS and not word.startswith(("-u", "--unset=")):
             call.unknown(f"{word} is not known")
             return
     _run_with_assignments(call, words, folder)
+
+
+_ENV_FLAGS: Final = ("-", "-i", "-0", "-v", "--ignore-environment", "--null", "--debug")
 
 
 def _split_string(word: str, words: list[Word]) -> list[Word] | None:
@@ -64,8 +66,7 @@ def _split_string(word: str, words: list[Word]) -> list[Word] | None:
 
 def _run_with_assignments(call: Call, words: Sequence[Word], folder: Word | None = None) -> None:
     assignments: list[tuple[str, Word]] = []
-    place = 0
-    for place, word in enumerate((*words, "")):
+    for word in words:
         text = word.prefix if isinstance(word, Hole) else word
         if not _ASSIGNMENT.match(text):
             break
@@ -73,7 +74,7 @@ def _run_with_assignments(call: Call, words: Sequence[Word], folder: Word | None
         assignments.append((name, Hole(value) if isinstance(word, Hole) else value))
         if isinstance(word, Hole) and word.many:
             call.unknown("runs what is not known before it runs")
-    rest = words[place:]
+    rest = words[len(assignments) :]
     if rest:
         call.shell.run(rest, cwd=folder, assignments=assignments)
     elif any(risky_variable(*each) for each in assignments):
@@ -173,24 +174,28 @@ def _marker(call: Call) -> str | None:
 def _items(call: Call) -> list[str] | None:
     """The words of the input; None where it is not known."""
     text = call.shell.stdin
-    if call.has("-a", "--arg-file", "-E", "-e", "--eof") or text is None or isinstance(text, Hole):
+    if call.has("-a", "--arg-file", "-E", "-e", "--eof") or not isinstance(text, str):
         return None
-    if call.has("-0", "--null"):
-        return [each for each in text.split("\0") if each]
-    given = call.last("-d", "--delimiter")
-    if given is not None:
-        delimiter = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}.get(str(given), given)
-        if not isinstance(delimiter, str) or len(delimiter) != 1:
+    delimiter = "\0" if call.has("-0", "--null") else call.last("-d", "--delimiter")
+    if delimiter is not None:
+        return _split(text, delimiter)
+    if _marker(call) is None:
+        # Quotes are taken as a shell takes them, backslashes not quite.
+        try:
+            return None if "\\" in text else shlex.split(text)
+        except ValueError:
             return None
-        return text.removesuffix(delimiter).split(delimiter) if text else []
-    if _marker(call) is not None:
-        if re.search(r"['\"\\]", text):
-            return None
-        return [line.lstrip() for line in text.split("\n") if line.strip()]
-    try:
-        return shlex.split(text)
-    except ValueError:
+    if re.search(r"['\"\\]", text):
         return None
+    return [line.lstrip() for line in text.split("\n") if line.strip()]
+
+
+def _split(text: str, delimiter: Word) -> list[str] | None:
+    if isinstance(delimiter, str):
+        delimiter = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}.get(delimiter, delimiter)
+    if isinstance(delimiter, Hole) or len(delimiter) != 1:
+        return None
+    return text.removesuffix(delimiter).split(delimiter) if text else []
 
 
 def _batch(call: Call, count: int) -> int | None:
@@ -227,7 +232,10 @@ def _replaced(word: Word, marker: str, item: Word) -> Word:
 # -- shells ---------------------------------------------------------------------------------------
 
 _FLAGS: Final = frozenset("aefhklmnuvxBCEHPTil")
-_LONG: Final = frozenset({"--login", "--noprofile", "--norc", "--posix", "--verbose", "--noediting"})
+_LONG: Final = frozenset(
+    {"--login", "--noprofile", "--norc", "--posix", "--verbose", "--noediting"}
+)
+_SETTINGS: Final = ("pipefail", "errexit", "nounset", "xtrace")
 # What other shells than bash read another way.
 _OF_BASH: Final = re.compile(r"\$['\"]|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|\becho\b[^\n]*\\")
 _PLAIN: Final = re.compile(r"[\w\s./:,@%+\-'\"|;&<>=]*\Z")
@@ -236,43 +244,41 @@ _POSIX: Final = frozenset({"sh", "dash", "ash"})
 
 def shell(call: Call) -> None:
     """`sh -c CODE`, `sh FILE`, `sh` with its input."""
-    if any(isinstance(each, Hole) and each.may_begin_with("-") for each in _until_code(call)):
+    letters, words = _shell_options(call)
+    if letters is None:
         call.unknown("runs what is not known before it runs")
-        return
-    words = list(call.words)
-    coded = False
-    while words and isinstance(words[0], str) and words[0][:1] in ("-", "+") and len(words[0]) > 1:
-        word = str(words.pop(0))
-        if word == "--":
-            break
-        if word in _LONG:
-            continue
-        letters = set(word[1:])
-        coded = coded or "c" in letters
-        if letters & {"o", "O"} and words and isinstance(words[0], str):
-            if words.pop(0) not in ("pipefail", "errexit", "nounset", "xtrace"):
-                call.unknown("sets an option of the shell")
-        if word[:2] == "--" or not letters <= _FLAGS | {"c", "o", "s"}:
-            call.unknown(f"{word} is not known")
-            return
-        if "s" in letters:
-            break
-    if coded:
+    elif "c" in letters:
         _code(call, words)
-    elif words and not call.words[0] == "-s":
+    elif words and "s" not in letters:
         call.rec.read(words[0])
         call.unknown("runs a file that is not looked into")
     elif isinstance(call.shell.stdin, str):
-        _code(call, [call.shell.stdin])
+        _code(call, [call.shell.stdin, "sh", *words])
     else:
         call.unknown("runs commands that are not known before it runs")
 
 
-def _until_code(call: Call) -> Iterator[Word]:
-    for word in call.words:
-        yield word
-        if isinstance(word, str) and not word.startswith("-"):
-            return
+def _shell_options(call: Call) -> tuple[set[str] | None, list[Word]]:
+    """The letters of its options, and the words behind; None where they are not known."""
+    words, letters = list(call.words), set[str]()
+    while words:
+        word = words[0]
+        if isinstance(word, Hole):
+            known = not word.may_begin_with("-") and not word.may_begin_with("+")
+            return (letters if known else None), words
+        if word[:1] not in ("-", "+") or word in ("-", "+"):
+            break
+        del words[0]
+        if word in ("--", "-"):
+            break
+        if word in _LONG:
+            continue
+        letters |= set(word[1:])
+        if not letters <= _FLAGS | {"c", "o", "s"}:
+            return None, words
+        if "o" in word and (not words or words.pop(0) not in _SETTINGS):
+            return None, words
+    return letters, words
 
 
 def _code(call: Call, words: Sequence[Word]) -> None:
@@ -283,7 +289,8 @@ def _code(call: Call, words: Sequence[Word]) -> None:
         call.unknown("runs what is not known before it runs", *words)
         return
     call.shell.text(code, words[1:] or ("sh",))
-    if call.name in _POSIX and _OF_BASH.search(code):
-        call.unknown("may read this in another way than bash does", code)
-    elif call.name not in ("bash", "rbash", *_POSIX) and not _PLAIN.match(code):
+    posix = call.name in _POSIX
+    if (posix and _OF_BASH.search(code)) or (
+        not posix and call.name not in ("bash", "rbash") and not _PLAIN.match(code)
+    ):
         call.unknown("may read this in another way than bash does", code)
