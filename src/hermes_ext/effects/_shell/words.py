@@ -41,8 +41,8 @@ _ESCAPES: Final = {
     "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?",
 }  # fmt: skip
 _ANSI_C: Final = re.compile(
-    r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})"
-    r"|U([0-9a-fA-F]{1,8})|c(.))",
+    rb"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})"
+    rb"|U([0-9a-fA-F]{1,8})|c(.))",
     re.DOTALL,
 )
 
@@ -200,12 +200,13 @@ class WordReader:
         return (EMPTY + self.source.text(node)[1:-1],)
 
     def _ansi_c(self, node: Node, _: State) -> Values:
+        written = self.source.bytes[node.start_byte + 2 : node.end_byte - 1]
         try:
-            text = _ANSI_C.sub(_unescaped, self.source.text(node)[2:-1])
+            text = _ANSI_C.sub(_unescaped, written)
         except (ValueError, OverflowError):
             self.strange(node)
             return UNKNOWN
-        return (EMPTY + text.split("\0")[0],)
+        return (EMPTY + os.fsdecode(text.split(b"\0")[0]),)
 
     def _string(self, node: Node, state: State) -> Values:
         parts: list[Values] = [(EMPTY,)]
@@ -516,15 +517,17 @@ def _cut(value: str, operator: str, pattern: str) -> str:
     return next((value[:begin] for begin in begins if matches(value[begin:])), value)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    simple, octal, *numbers, control = found.groups()
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    simple, octal, hexadecimal, short, long, control = found.groups()
     if simple is not None:
-        return _ESCAPES[simple]
+        return _ESCAPES[simple.decode()].encode()
     if control is not None:
-        return chr(ord(control) & 0x1F)
+        return bytes([ord(control) & 0x1F])
     if octal is not None:
-        return chr(int(octal, 8) & 0xFF)
-    return chr(int(next(each for each in numbers if each is not None), 16))
+        return bytes([int(octal, 8) & 0xFF])
+    if hexadecimal is not None:
+        return bytes([int(hexadecimal, 16)])
+    return chr(int(short or long, 16)).encode("utf-8", "surrogatepass")
 
 
 def _marked(word: Word) -> str:
