@@ -89,9 +89,9 @@ class Plan:
     def _has_status(self, lines: list[str]) -> bool:
         """Whether the first line of that name says what it should."""
         before, wanted = self._status()
-        line = re.compile(rf"\W*{re.escape(before)}\W*?:(.*)", re.IGNORECASE)
-        found = next((match[1] for each in lines if (match := line.match(each))), "")
-        return _bare(found) == _bare(wanted)
+        line = re.compile(rf"[\W_]*{re.escape(before)}[\W_]*?:(.*)", re.IGNORECASE)
+        found = next((match[1] for each in lines if (match := line.match(each))), None)
+        return found is not None and _without_marks(found) == _without_marks(wanted)
 
 
 def in_words(names: list[str] | tuple[str, ...]) -> str:
@@ -136,9 +136,13 @@ def _headings(lines: list[str]) -> Iterator[str]:
             yield _bare(line)
 
 
-def _bare(text: str) -> str:
-    """A heading or a word without the marks and numbers around it."""
-    return re.sub(r"^[\W\d_]+|[\W_]+$", "", text).casefold()
+def _bare(heading: str) -> str:
+    """A heading without its number and the marks around it."""
+    return _without_marks(re.sub(r"^[\W\d_]+", "", heading))
+
+
+def _without_marks(text: str) -> str:
+    return re.sub(r"^[\W_]+|[\W_]+$", "", text).casefold()
 
 
 def _quoted(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hermes_ext.effects import Change
+from hermes_ext.effects import Change, ChangeKind
 
 from .plan import Plan, in_words
 
@@ -37,7 +37,7 @@ class Project:
     def may_change(self, change: Change) -> bool:
         """Whether a tool call may do this without a plan."""
         if change.path == self.plan.place:
-            return not change.tree
+            return not change.tree or change.kind is ChangeKind.DELETE
         places = map(self._place, self.settings["allowed_paths"])
         return any(place is not None and self._is_allowed(change, place) for place in places)
 

@@ -58,10 +58,12 @@ class Guarded:
 
     def _turn(self, **turn: Any) -> Any:
         where = {"cwd": self.cwd, "project_root": self.root}
-        return self.runtime.turn(session_id="s1", platform="cli", **(where | turn))
+        session = turn.pop("session", "s1")
+        return self.runtime.turn(session_id=session, platform="cli", **(where | turn))
 
 
 @pytest.fixture
-def guarded(tmp_path: Path) -> Callable[..., Guarded]:
+def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Guarded]:
     """Builds a `Guarded` with the given settings; one per test."""
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "home"))
     return lambda **options: Guarded(tmp_path, **options)

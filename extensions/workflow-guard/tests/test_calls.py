@@ -26,6 +26,10 @@ def v4a(*lines: str) -> tuple[str, dict[str, Any]]:
     return "patch", {"mode": "patch", "patch": V4A.format("\n".join(lines))}
 
 
+def shell(command: str) -> tuple[str, dict[str, Any]]:
+    return "terminal", {"command": command}
+
+
 def update(path: str) -> tuple[str, dict[str, Any]]:
     return v4a(f"*** Update File: {path}", "@@", "-a", "+b")
 
@@ -38,6 +42,14 @@ ALLOWED = {
     "replace": replace("plans/active/plan.md"),
     "replace without mode": ("patch", {"path": "plans/x.md", "old_string": "a", "new_string": "b"}),
     "patch": update("plans/x.md"),
+    "list": write(["plans/x.md", "handoff/y.md"]),
+    "a name of another case": ("Write_File", {"path": "plans/x.md", "content": "x"}),
+    "redirection": shell("echo note >> plans/x.md"),
+    "here-document": shell("mkdir -p plans/active && cat > plans/active/plan.md <<'EOF'\nGo.\nEOF"),
+    "tee": shell("ls | tee plans/x.md"),
+    "moved among the plans": shell("mv plans/first.md plans/second.md"),
+    "the plan is removed": shell("rm -rf plans/active/plan.md"),
+    "code": ("execute_code", {"code": "open('plans/x.md', 'w').write('x')"}),
     "patch of several": v4a(
         "*** Add File: plans/a.md",
         "+*** Update File: src/not-a-header.py",
@@ -62,14 +74,12 @@ BLOCKED = {
     "somebody's home": write("~root/x"),
     "backslashes": write("plans\\..\\app.py"),
     "leading space": write(" plans/x.md"),
-    "NUL": write("plans/x\0.md"),
     "empty": write(""),
     "blank": write("  "),
     "no path": ("write_file", {"content": "x"}),
     "nothing": ("write_file", {}),
     "null": write(None),
     "number": write(5),
-    "list": write(["plans/x.md"]),
     "second path": ("write_file", {"path": "plans/x", "content": "", "file_path": "app.py"}),
     "replace": replace("app.py"),
     "replace nothing": ("patch", {}),
@@ -78,8 +88,6 @@ BLOCKED = {
         {**replace("plans/x.md")[1], "patch": update("app.py")[1]["patch"]},
     ),
     "patch, and a path too": ("patch", {**update("plans/x.md")[1], "path": "app.py"}),
-    "unknown mode": ("patch", {**update("plans/x.md")[1], "mode": "Patch"}),
-    "null mode": ("patch", {**update("plans/x.md")[1], "mode": None}),
     "patch is a list": ("patch", {"mode": "patch", "patch": ["*** Update File: plans/x.md"]}),
     "patch without a path": ("patch", {"mode": "patch", "patch": V4A.format("+x")}),
     "patch of one in two": v4a(
@@ -105,22 +113,26 @@ BLOCKED = {
         "patch",
         {"mode": "patch", "patch": f"{update('plans/x.md')[1]['patch']}\n*** Delete File: app.py"},
     ),
-    "indented": v4a("*** Update File: plans/x.md", "  *** Delete File: app.py"),
     "lower case": v4a("*** Update File: plans/x.md", "*** delete file: app.py"),
     "unknown header": v4a("*** Update File: plans/x.md", "*** Truncate File: app.py"),
-    "terminal": ("terminal", {"command": "ls"}),
-    "terminal in allowed": ("terminal", {"command": "tee plans/x.md"}),
+    "list": write(["plans/x.md", "app.py"]),
+    "redirection": shell("echo x > app.py"),
+    "redirection among others": shell("echo x > plans/x.md; ls > app.py"),
+    "an unknown program": shell("make > plans/x.md"),
+    "a program that is not known before it runs": shell("$(cat plans/x.md)"),
+    "no document": shell("echo x > plans/x.py"),
+    "a directory": shell("rm -rf plans/old"),
+    "the plans": shell("rm -rf plans"),
+    "a copy of a directory": shell("cp -r . plans/x.md"),
+    "terminal without a command": ("terminal", {}),
     "code": ("execute_code", {"code": "open('app.py', 'w')"}),
     "process input": ("process", {"action": "submit", "session_id": "p", "data": "x"}),
     "process without action": ("process", {}),
     "process odd action": ("process", {"action": ["list"]}),
     "cron": ("cronjob", {"action": "create", "prompt": "fix it", "schedule": "1h"}),
-    "skills": ("skill_manage", {"action": "create"}),
     "browser click": ("browser_click", {"ref": "@e1"}),
     "speech": ("text_to_speech", {"text": "x", "output_path": "app.py"}),
     "MCP": ("mcp_files_write", {"path": "plans/x.md"}),
-    "capitals": ("Read_File", {"path": "app.py"}),
-    "spaces": ("read_file ", {"path": "app.py"}),
     "no name": ("", {}),
 }
 
@@ -135,6 +147,10 @@ HARMLESS = {
     "delegate_task": {"goal": "look around"},
     "process": {"action": "poll", "session_id": "p"},
     "cronjob": {"action": "list"},
+    "terminal": {"command": "git diff HEAD~1 | head -5; grep -rn TODO src && ls -la"},
+    "execute_code": {"code": "print(sum(range(10)))"},
+    "Read_File": {"path": "app.py"},
+    "read_file ": {"path": "app.py"},
 }
 
 
@@ -162,12 +178,11 @@ def test_reading_passes(guarded: Guard, tool: str, args: dict[str, Any]) -> None
     assert guarded().call(tool, args).action == "pass"
 
 
-@pytest.mark.parametrize(("tool", "args"), BLOCKED.values(), ids=BLOCKED)
-def test_with_a_plan_nothing_is_blocked(guarded: Guard, tool: str, args: dict[str, Any]) -> None:
+def test_with_a_plan_nothing_is_blocked(guarded: Guard) -> None:
     """With a plan, every call goes through."""
     guard = guarded()
     guard.write("plans/active/plan.md")
-    assert guard.call(tool, args).action == "pass"
+    assert {guard.call(*call).action for call in BLOCKED.values()} == {"pass"}
 
 
 def test_the_plan_counts_from_its_writing_on(guarded: Guard) -> None:
@@ -189,6 +204,22 @@ def test_the_message_names_what_was_refused(guarded: Guard) -> None:
     assert "Until then only plans/active/plan.md, plans/ and handoff/ may be written." in message
 
 
+def test_the_message_says_what_is_not_known(guarded: Guard) -> None:
+    """A command that is not understood is told why, once, and what passes; all of it in a line."""
+    guard = guarded()
+    with guard.runtime.turn(session_id="s1", cwd=guard.cwd, project_root=guard.root) as turn:
+        first = turn.intercept_tool_call(*shell("make \x1b[2J")).message
+        again = turn.intercept_tool_call(*shell("make all")).message
+    assert "this call of terminal is blocked: `make` runs what its files say." in first
+    assert "Calls that only read pass: read_file, search_files" in first
+    assert again == (
+        "There is no plan yet, so this call of terminal is blocked: `make` runs what its files "
+        "say. First write the plan to plans/active/plan.md with write_file, then make this call "
+        "again."
+    )
+    assert "\x1b" not in first
+
+
 def test_an_unknown_tool_can_be_allowed(guarded: Guard) -> None:
     """The message names the setting that lets an unknown tool run, and the setting does."""
     blocked = guarded().call("mcp_github_get_issue", {"number": 2})
@@ -204,7 +235,7 @@ def test_allowed_tools(guarded: Guard, allowed: str) -> None:
 
 
 def test_blocked_tools_win(guarded: Guard) -> None:
-    """What both lists name is blocked, and so is what is known to be harmless."""
+    """What both lists name is blocked altogether, and so is what only reads."""
     guard = guarded(blocked_tools=["terminal", "web_*"], allowed_tools=["*"])
     assert guard.call("terminal", {"command": "ls"}).blocked
     assert guard.call("web_search", {"query": "x"}).blocked
@@ -222,8 +253,9 @@ def test_the_feature_requests_settings(guarded: Guard) -> None:
         assert guard.call(tool, args).blocked
     for tool, args in (write("handoff/x.md"), replace("plans/x.md"), update("plans/x.md")):
         assert guard.call(tool, args).action == "pass"
-    # It can write, and nobody has allowed it.
-    assert guard.call("terminal", {"command": "sed -i s/a/b/ app.py"}).blocked
+    # Not named, and judged by what it does.
+    assert guard.call(*shell("sed -i s/a/b/ app.py")).blocked
+    assert guard.call(*shell("git status")).action == "pass"
 
 
 def test_a_plan_outside_of_the_allowed_paths(guarded: Guard) -> None:
@@ -257,9 +289,7 @@ def test_only_documents_in_allowed_folders(guarded: Guard, path: str) -> None:
     ("tool", "args"),
     [
         ("search_files", {"pattern": "--pre=sh", "path": "plans"}),
-        ("search_files", {"pattern": "x", "file_glob": " --pre=sh"}),
         ("browser_navigate", {"url": "--executable-path=/tmp/x"}),
-        ("kanban_complete", {"artifacts": ["/etc/passwd"]}),
     ],
 )
 def test_harmless_tools_with_harmful_arguments(
@@ -284,14 +314,42 @@ def test_links_are_resolved(guarded: Guard, call: Callable[[str], Any], tmp_path
     assert guard.call(*call("plans/up/plans/note.md")).action == "pass"
 
 
-def test_an_allowed_folder_may_be_a_link(guarded: Guard, tmp_path: Path) -> None:
-    """What the user has linked in as the folder of plans is allowed, by both of its names."""
-    guard = guarded()
+def test_a_linked_folder_is_allowed_by_its_own_name(guarded: Guard, tmp_path: Path) -> None:
+    """A link in a place of the settings leads nowhere: whoever writes there could have made it."""
     shared = tmp_path / "shared"
     shared.mkdir()
+    guard = guarded(allowed_paths=["plans/", str(shared)])
     (guard.root / "plans").symlink_to(shared)
-    assert guard.call(*write("plans/active/plan.md")).action == "pass"
+    assert guard.call(*write("plans/x.md")).action == "pass"
     assert guard.call(*write(str(shared / "x.md"))).action == "pass"
+    only_the_link = guarded()
+    assert only_the_link.call(*write("plans/x.md")).blocked
+
+
+@pytest.mark.parametrize("target", ["src", "."])
+def test_plans_that_become_a_link_open_nothing(guarded: Guard, target: str) -> None:
+    """An agent that makes a link of an allowed place can write no more than before."""
+    guard = guarded(allowed_paths=["plans"], allowed_suffixes=[])
+    source = guard.write("src/app.py", "x = 1\n")
+    (guard.root / "plans").symlink_to(target)
+    for path in ("plans/app.py", "plans/src/app.py", "plans/x.md", str(source)):
+        assert guard.call(*write(path)).blocked
+
+
+def test_a_plan_that_is_a_link_opens_nothing(guarded: Guard) -> None:
+    """Neither does its target count as the plan, nor may it be written as one."""
+    guard = guarded()
+    guard.write("src/app.py", "x = 1\n")
+    guard.write("plans/active/other.md")
+    plan = guard.root / "plans/active/plan.md"
+    for target in ("../../src/app.py", "other.md"):
+        plan.unlink(missing_ok=True)
+        plan.symlink_to(target)
+        blocked = guard.call(*write("src/app.py"))
+        assert "plans/active/plan.md is a link, or lies behind one" in blocked.message
+    plan.unlink()
+    plan.symlink_to("../../src/app.py")
+    assert guard.call(*write("plans/active/plan.md")).blocked
 
 
 def test_below_the_root(guarded: Guard, tmp_path: Path) -> None:
@@ -321,11 +379,9 @@ def test_a_subagent_is_judged_alike(guarded: Guard) -> None:
 
 def test_the_decision_names_its_setting(guarded: Guard) -> None:
     """A block says in its metadata which setting it comes from."""
-    guard = guarded()
-    names = [
-        guard.call(*call).metadata["setting"].rpartition(".")[2]
-        for call in (write("app.py"), ("terminal", {}), ("mcp_x", {}))
-    ]
+    guard = guarded(blocked_tools=["terminal"])
+    calls = (write("app.py"), ("terminal", {"command": "ls"}), ("mcp_x", {}))
+    names = [guard.call(*call).metadata["setting"].rpartition(".")[2] for call in calls]
     assert names == ["allowed_paths", "blocked_tools", "allowed_tools"]
 
 

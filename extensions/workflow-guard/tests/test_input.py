@@ -47,12 +47,77 @@ OTHERS = (
 )
 
 
+IN_OTHER_LANGUAGES = (
+    "Behebe den Fehler in app.py",
+    "Bitte behebe den Fehler wie besprochen",
+    "Kannst du in app.py den Fehler beheben?",
+    "Kannst Du bitte die Tests anpassen",
+    "Ok, jetzt füge einen Test hinzu",
+    "Ändere die Zeitgrenze",
+    "A\u0308ndere die Zeitgrenze",
+    "Corrige le bug dans app.py",
+    "Peux-tu ajouter un test ?",
+    "S’il te plaît, mets à jour la doc",
+    "Il faut supprimer ce module",
+    "Arregla el error en app.py",
+    "¿Puedes corregir el error?",
+    "Por favor, añade una prueba",
+    "修复 app.py 里的 bug",
+    "请帮我实现重试",
+    "把默认超时改成十秒",
+    "能不能在这里添加一个测试？",
+    "日志如下：\n请修改它",
+)
+
+NO_REQUESTS_IN_OTHER_LANGUAGES = (
+    "Was macht app.py?",
+    "Bitte erkläre, wie ich das beheben kann",
+    "Andere Tests schlagen fehl",
+    "Kannst du mir zeigen, wo das steht?",
+    "Que fait app.py ?",
+    "Explique comment corriger un conflit",
+    "Un changement est arrivé",
+    "¿Qué hace app.py?",
+    "Explica cómo corregir un conflicto",
+    "app.py 是做什么的？",
+    "请解释如何实现解析器",
+    "实现原理是什么？",
+    "更新：现在可以了",
+)
+
+
 @pytest.mark.parametrize("text", REQUESTS)
 def test_requests_become_the_command(guarded: Guard, text: str) -> None:
     """A request to implement something is put behind the command, as it was typed."""
     outcome = guarded().input(text)
     assert outcome.action == "rewrite"
     assert outcome.value == f"/start-feature {text}"
+
+
+def test_requests_in_other_languages(guarded: Guard) -> None:
+    """German, French, Spanish and Chinese requests are known as well, and questions left alone."""
+    guard = guarded()
+    found = [text for text in IN_OTHER_LANGUAGES if not guard.input(text, session=text).changed]
+    assert found == []
+    texts = NO_REQUESTS_IN_OTHER_LANGUAGES
+    assert [text for text in texts if guard.input(text, session=text).changed] == []
+
+
+def test_only_the_languages_that_are_set(guarded: Guard) -> None:
+    """Fewer languages can be set, or none."""
+    guard = guarded(languages=["fr"])
+    assert guard.input("Corrige le bug").changed
+    assert not guard.input("Fix the bug").changed
+    assert not guarded(languages=[]).input("Corrige le bug").changed
+
+
+def test_more_words(guarded: Guard) -> None:
+    """Words of one's own count at the start of a sentence and behind the words that ask."""
+    guard = guarded(implementation_words={"nl": ["voeg", "pas aan"], "ours": ["ship it", "実装"]})
+    for text in ("Voeg een test toe", "Please  ship it now", "Ok, pas\naan", "実装してください"):
+        assert guard.input(text, session=text).changed, text
+    for text in ("Het voeg", "pas", "we ship it"):
+        assert not guard.input(text, session=text).changed, text
 
 
 @pytest.mark.parametrize("text", OTHERS)
@@ -62,10 +127,27 @@ def test_other_inputs_are_left(guarded: Guard, text: str) -> None:
 
 
 def test_never_twice(guarded: Guard) -> None:
-    """What the rewrite made is not rewritten again."""
+    """What the rewrite made is not rewritten again, whatever the host puts in front of it."""
     guard = guarded()
     once = guard.input("fix it").value
-    assert guard.input(once).action == "pass"
+    for text in (once, f"[Alice] {once}", f"fix the first\n\n{once}", f"  {once}\n/review"):
+        assert guard.input(text).action == "pass", text
+
+
+def test_the_same_text_again(guarded: Guard) -> None:
+    """A request that waited or is sent again is not routed twice in its conversation.
+
+    Another one is, and so is the same one when a plan was there in between.
+    """
+    guard = guarded()
+    assert guard.input("Fix  it").changed
+    assert not guard.input("fix it\n").changed
+    assert guard.input("fix it", session="another").changed
+    plan = guard.write("plans/active/plan.md")
+    assert not guard.input("fix it").changed
+    plan.unlink()
+    assert guard.input("fix it").changed
+    assert guard.input("fix the other one").changed
 
 
 def test_a_path_is_no_command(guarded: Guard) -> None:
@@ -107,18 +189,21 @@ def test_own_command_and_pattern(guarded: Guard) -> None:
 
 
 def test_a_bad_pattern_is_told_and_the_guard_holds(guarded: Guard) -> None:
-    """A pattern that is no regular expression fails with the setting's name; tools stay blocked."""
+    """A pattern that is no regular expression fails with the setting's name; writing is blocked."""
     guard = guarded(implementation_pattern="(")
     outcome = guard.input("fix it")
     assert outcome.action == "pass"
     [error] = [step.error for step in outcome.steps if step.error]
     assert "extensions.workflow-guard.implementation_pattern" in str(error)
-    assert guard.call("terminal", {"command": "ls"}).blocked
+    assert guard.call("terminal", {"command": "touch app.py"}).blocked
 
 
-@pytest.mark.parametrize("piece", ["\n", " ", ". ", "please ", "please can you ", "fix-", "\n- "])
+PIECES = ("\n", " ", ". ", "please ", "please can you ", "fix-", "\n- ", "bitte ", "请", "[x] ")
+
+
+@pytest.mark.parametrize("piece", PIECES)
 def test_long_inputs_take_no_time(guarded: Guard, piece: str) -> None:
-    """The default pattern looks through half a megabyte in well under two seconds."""
+    """The words of all languages are looked for in half a megabyte within two seconds."""
     guard = guarded()
     begun = time.perf_counter()
     guard.input(piece * (500_000 // len(piece)))
