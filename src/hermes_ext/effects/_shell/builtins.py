@@ -34,7 +34,7 @@ def _cd(shell: Reading, words: list[Word], state: State) -> Ends:
         sign = re.sub(r"[^PL]", "", str(option))[-1:]
         physical = sign == "P" if sign else physical
     target: Word = rest[0] if rest else _home(shell)
-    if len(rest) > 1 or target == "":
+    if target == "":
         return state, state
     if target == "-":
         found: tuple[str, ...] | None = state.old or None
@@ -42,7 +42,9 @@ def _cd(shell: Reading, words: list[Word], state: State) -> Ends:
         found = _directory(shell, target, state, physical=physical)
     if physical and found:
         found = tuple(os.path.realpath(each) for each in found)
-    return _moved(shell, found, state, target)
+    ends = _moved(shell, found, state, target)
+    # More words are an error, but not to every shell.
+    return (ends[0], state) if len(rest) > 1 else ends
 
 
 def _home(shell: Reading) -> Word:

@@ -22,7 +22,15 @@ from hermes_ext.effects._shell.expand import as_word, fields
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.output import printed
 from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, merged
-from hermes_ext.effects._shell.tree import HereDocument, Item, Line, Node, Source, pipelines_of
+from hermes_ext.effects._shell.tree import (
+    HereDocument,
+    Item,
+    Line,
+    Node,
+    Source,
+    destinations_of,
+    pipelines_of,
+)
 from hermes_ext.effects._shell.words import WordReader
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
@@ -34,7 +42,7 @@ _NESTED: Final = 12  # shells in shells, functions in functions
 _NOT_POSIX: Final = re.compile(
     r"""\$['"]|[<>]\(|\[\[|&>|<<<|\(\(|\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}|\w=\(|\+=
     |\b(?:function|source|declare|typeset|local|select|coproc|shopt|pushd|popd)\b
-    |\becho\b[^;|&\n]*\\""",
+    |\becho\b[^;|&\n]*\\|>\s*[^\s;|&]*[*?\[]""",
     re.VERBOSE,
 )
 # Where writing changes no file.
@@ -336,13 +344,13 @@ class Reading:
 
     def _file_redirect(self, node: Node, state: State) -> None:
         operator = next((each.type for each in node.children if not each.is_named), "")
-        destinations = node.children_by_field_name("destination")[:1]
+        destinations, _ = destinations_of(node)
         if operator in (">&-", "<&-"):
             return
         if not destinations or operator not in _REDIRECTIONS:
             self.reader.strange(node)
             return
-        for value in self.reader.values(destinations[0], state):
+        for value in self.reader.joined(destinations, state):
             words = fields(value, self.rec)
             # Several words are an error to the shell, which then runs nothing.
             for word in words:
@@ -375,7 +383,7 @@ class Reading:
             elif child.type.endswith("_redirect"):
                 redirects.append(child)
                 if child.type == "file_redirect":
-                    item.words += child.children_by_field_name("destination")[1:]
+                    item.words += destinations_of(child)[1]
             elif child.is_named:
                 if arguments and source.joint(arguments[-1][-1], child) is not None:
                     arguments[-1].append(child)

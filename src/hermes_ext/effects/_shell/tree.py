@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node as _Node
     from tree_sitter import Parser
 
-__all__ = ["HereDocument", "Item", "Line", "Node", "Source", "pipelines_of"]
+__all__ = ["HereDocument", "Item", "Line", "Node", "Source", "destinations_of", "pipelines_of"]
 
 Node: TypeAlias = "_Node"
 
@@ -139,7 +139,23 @@ def _arrange_redirected(node: Node, lines: list[Line]) -> None:
             _arrange_behind(redirect, last, lines)
         elif redirect.type == "file_redirect":
             # In `> a b` the second word is an argument of the command.
-            last.words += redirect.children_by_field_name("destination")[1:]
+            last.words += destinations_of(redirect)[1]
+
+
+def destinations_of(redirect: Node) -> tuple[list[Node], list[Node]]:
+    """The parts of the word that a redirection is to, and the words behind it.
+
+    Several parts: the grammar ends a word where a quoted one ends.
+    """
+    found = redirect.children_by_field_name("destination")
+    text = redirect.text or b""
+    count = min(1, len(found))
+    while count < len(found):
+        begin, end = found[count - 1].end_byte, found[count].start_byte
+        if not _JOINT.match(text[begin - redirect.start_byte : end - redirect.start_byte]):
+            break
+        count += 1
+    return found[:count], found[count:]
 
 
 def _arrange_behind(redirect: Node, last: Item, lines: list[Line]) -> None:
@@ -147,7 +163,7 @@ def _arrange_behind(redirect: Node, last: Item, lines: list[Line]) -> None:
     for child in redirect.children:
         if child.type == "file_redirect":
             last.redirects.append(child)
-            last.words += child.children_by_field_name("destination")[1:]
+            last.words += destinations_of(child)[1]
         elif child.type == "pipeline" or child.type in ("&&", "||"):
             _arrange(child, lines) if child.is_named else _operator(child, lines)
         elif child.is_named and child.type not in HereDocument.PARTS:
