@@ -105,7 +105,7 @@ class Table:
     """
 
     def __init__(
-        self, options: Iterable[Option] = (), *, words: bool = False, numbers: bool = False
+        self, options: Iterable[Option] = (), *, words: bool = False, numbers: bool = True
     ) -> None:
         self.options: Final = tuple(options)
         self._words = words

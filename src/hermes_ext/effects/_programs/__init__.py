@@ -61,6 +61,7 @@ PROGRAMS: Final[dict[str, Callable[[Call], None]]] = {
     "sql": databases.sql,
     "sqlite": databases.sqlite,
     "sudo": running.sudo,
+    "test": running.test,
     "tar": archives.tar,
     "unzip": archives.unzip,
     "watch": running.watch,

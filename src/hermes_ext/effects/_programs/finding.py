@@ -130,7 +130,9 @@ def find(call: Call) -> None:
 
 
 def _is_expression(word: Word) -> bool:
-    return isinstance(word, str) and (word[:1] == "-" or word in ("!", "(", ")", ","))
+    if isinstance(word, Hole):
+        return word.prefix[:1] in ("-", "(", "!", ",") and word.prefix != "-"
+    return word[:1] == "-" or word in ("!", "(", ")", ",")
 
 
 def _may_be_more(word: Hole) -> bool:

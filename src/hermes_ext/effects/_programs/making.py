@@ -92,7 +92,7 @@ def mktemp(call: Call) -> None:
         return
     folders: list[Word] = call.values("-p", "--tmpdir")
     template = call.operands[0] if call.operands else None
-    if template is None or (call.has("-t", "--tmpdir") and not folders):
+    if not folders and (template is None or call.has("-t", "--tmpdir")):
         folders.append(_temporary(call))
     elif not folders:
         folders.append("." if isinstance(template, Hole) else os.path.dirname(template) or ".")

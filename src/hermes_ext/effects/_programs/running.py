@@ -11,7 +11,7 @@ from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._variables import risky_variable
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
-__all__ = ["busybox", "env", "flock", "nohup", "shell", "sudo", "watch", "xargs"]
+__all__ = ["busybox", "env", "flock", "nohup", "shell", "sudo", "test", "watch", "xargs"]
 
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _MOST_RUNS: Final = 50
@@ -132,6 +132,19 @@ def busybox(call: Call) -> None:
         call.shell.run(call.words)
     elif call.words:
         call.unknown("is not followed here")
+
+
+def test(call: Call) -> None:
+    """`test`, `[`: what stands behind `-v` is evaluated, with the commands in it."""
+    words = call.words
+    for before, word in zip(("", *words), words, strict=False):
+        if isinstance(word, Hole):
+            runs = word.many or before in ("-v", "-R") or isinstance(before, Hole)
+        else:
+            runs = "[" in word and word != "[" and ("$" in word or "`" in word)
+        if runs:
+            call.unknown("may evaluate what is not known before it runs")
+            return
 
 
 # -- xargs ----------------------------------------------------------------------------------------
