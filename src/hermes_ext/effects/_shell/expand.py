@@ -166,12 +166,13 @@ def _glob(pattern: str, recorder: Recorder) -> Iterator[Word]:
         yield Hole(plain(known), many=True)
         return
     bases = ("/",) if pattern.startswith("/") else recorder.cwd
-    matches = {name: None for base in bases for name in glob_matches(pattern, base, recorder)}
-    if len(matches) > _MOST_WORDS or not bases:
+    found = [glob_matches(pattern, base, recorder) for base in bases]
+    names = dict.fromkeys(name for each in found for name in each)
+    if len(names) > _MOST_WORDS or not bases:
         yield Hole(plain(pattern[: first.start()]), many=True)
-    elif matches:
-        yield from matches
-    else:
+        return
+    yield from names
+    if not all(found):
         yield plain(pattern)
 
 
