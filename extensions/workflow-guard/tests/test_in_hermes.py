@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,15 @@ from hermes_ext.testing.model_server import ModelRequest, Reply, ToolUse
 pytestmark = pytest.mark.hermes
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+ENABLE, RUN = re.findall(r"\$ hermes (.*)", README)
 # YAML 1.2: in 1.1, `on` is a boolean.
 TURN_ON = YAML(typ="safe").load(re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0])
-PROMPT = re.findall(r'hermes -z "(.*?)"', README)[0]
+PROMPT = shlex.split(RUN)[1]
+# What the README says that the model gets.
+PROMISED = [
+    " ".join(told.split())
+    for told in re.findall(r"`(\[workflow-guard\] There.*?) …`", README, re.DOTALL)
+]
 
 BUGGY = "def add(a, b):\n    return a - b\n"
 FIXED = "def add(a, b):\n    return a + b\n"
@@ -26,6 +33,8 @@ FIX = ToolUse(
     "patch",
     {"mode": "replace", "path": "app.py", "old_string": "a - b", "new_string": "a + b"},
 )
+LOOK = ToolUse("terminal", {"command": "git status; grep -rn add ."})
+SED = ToolUse("terminal", {"command": "sed -i s/-/+/ app.py"})
 PLAN = ToolUse("write_file", {"path": "plans/active/plan.md", "content": "# Plan\n\nUse +.\n"})
 
 # Hermes asks the model to test what it has edited before it may end; that is another story.
@@ -35,64 +44,40 @@ Factory = Callable[..., Any]
 
 
 def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
-    """Request rewritten, edit blocked, plan written, edit made, guardrails from then on."""
+    """Enabled by its command: request rewritten, edits blocked, plan written, edit made."""
     seen: list[str] = []
-    replies = iter([Reply(tool_calls=(FIX,)), Reply(tool_calls=(PLAN,)), Reply(tool_calls=(FIX,))])
+    replies = iter(Reply(tool_calls=(call,)) for call in (LOOK, FIX, SED, PLAN, FIX))
 
     def script(_request: ModelRequest) -> Reply:
         seen.append((home.project / "app.py").read_text(encoding="utf-8"))
         return next(replies, Reply("Fixed."))
 
     model = model_factory(script)
-    home = hermes(model, extensions=TURN_ON["extensions"], config=NO_NUDGES, git=True)
+    home = hermes(model, config=NO_NUDGES, git=True)
+    home.cli(*ENABLE.split()).check()
+    section = YAML(typ="safe").load(home.config_path)["extensions"]
+    assert section["on"] == TURN_ON["extensions"]["on"]
     (home.project / "app.py").write_text(BUGGY, encoding="utf-8")
-    run = home.oneshot(PROMPT)
+    run = home.cli(*shlex.split(RUN))
     assert run.check().stdout == "Fixed.\n", run
 
-    first, second, third, last = model.main_requests
-    assert first.last_user == f"/start-feature {PROMPT}"
-    for request in (first, second):
+    requests = model.main_requests
+    assert requests[0].last_user == f"/start-feature {PROMPT}"
+    for request in requests[:4]:
         assert request.system.count("There is no plan for this project yet") == 1
         assert "There is a plan" not in request.system
-    for request in (third, last):
+    for request in requests[4:]:
         assert request.system.count("There is a plan: plans/active/plan.md") == 1
         assert "There is no plan" not in request.system
-    error = json.loads(second.tool_results[0][1])["error"]
-    promised = re.search(r"`(\[workflow-guard\].*?) …`", README, re.DOTALL)
-    assert promised is not None
-    assert error.startswith(" ".join(promised[1].split()))
-    assert "error" not in json.loads(third.tool_results[1][1])
-    assert seen == [BUGGY, BUGGY, BUGGY, FIXED]
-
-
-def test_ways_around_are_blocked(model_factory: Factory, hermes: Factory) -> None:
-    """Shell, code, a multi-file patch and a link leave the project as it is; reading works."""
-    patch = (
-        "*** Begin Patch\n*** Add File: plans/a.md\n+a\n*** Update File: app.py\n"
-        "@@\n-    return a - b\n+    return a + b\n*** End Patch"
-    )
-    calls = (
-        ToolUse("terminal", {"command": "sed -i s/-/+/ app.py"}),
-        ToolUse("execute_code", {"code": "open('app.py', 'w').write('')"}),
-        ToolUse("patch", {"mode": "patch", "patch": patch}),
-        ToolUse("write_file", {"path": "plans/link.py", "content": ""}),
-        ToolUse("write_file", {"path": "plans/../app.py", "content": ""}),
-        ToolUse("read_file", {"path": "app.py"}),
-    )
-    model = model_factory([*(Reply(tool_calls=(call,)) for call in calls), Reply("Done.")])
-    home = hermes(model, extensions=TURN_ON["extensions"], config=NO_NUDGES)
-    app = home.project / "app.py"
-    app.write_text(BUGGY, encoding="utf-8")
-    (home.project / "plans").mkdir()
-    (home.project / "plans/link.py").symlink_to(app)
-    home.oneshot(PROMPT).check()
-    *blocked, read = [text for _, text in model.main_requests[-1].tool_results]
-    assert len(blocked) == 5
-    for text in blocked:
-        assert json.loads(text)["error"].startswith("[workflow-guard] There is no plan yet")
-    assert "return a - b" in read
-    assert app.read_text(encoding="utf-8") == BUGGY
-    assert sorted(path.name for path in home.project.rglob("*")) == ["app.py", "link.py", "plans"]
+    looked, *blocked, _, _ = [text for _, text in requests[-1].tool_results]
+    assert "return a - b" not in looked
+    assert "def add(a, b)" in looked
+    errors = [json.loads(text)["error"] for text in blocked]
+    assert len(errors) == len(PROMISED) == 2
+    for error, promised in zip(errors, PROMISED, strict=True):
+        assert error.startswith(promised)
+    assert "error" not in json.loads(requests[-1].tool_results[-1][1])
+    assert seen == [*[BUGGY] * 5, FIXED]
 
 
 def test_with_a_plan(model_factory: Factory, hermes: Factory) -> None:
@@ -143,12 +128,9 @@ def test_a_subagent_is_held_to_the_same_rules(model_factory: Factory, hermes: Fa
     assert list(home.project.iterdir()) == []
 
 
-def test_the_readmes_commands(hermes: Factory) -> None:
-    """`hermes extensions enable` turns it on, and `info` shows its settings."""
-    home = hermes(None)
-    home.cli("extensions", "enable", "workflow-guard").check()
-    section = YAML(typ="safe").load(home.config_path)["extensions"]
-    assert section["on"] == TURN_ON["extensions"]["on"]
+def test_the_readmes_settings_are_shown(hermes: Factory) -> None:
+    """`info` shows the settings."""
+    home = hermes(None, extensions=TURN_ON["extensions"])
     shown = home.cli("extensions", "info", "workflow-guard").check().stdout
     for name in ("plan_path", "allowed_paths", "blocked_tools", "allowed_tools", "plan_command"):
         assert name in shown

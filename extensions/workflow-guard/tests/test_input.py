@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - Chinese has marks of its own
 """Which inputs become the planning command."""
 
 from __future__ import annotations

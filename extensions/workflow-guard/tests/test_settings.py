@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
@@ -46,6 +47,14 @@ def test_every_setting_has_a_default_and_a_description() -> None:
         {"allowed_tool": ["x"]},
         {"plan_command": ""},
         {"implementation_pattern": ""},
+        {"implementation_words": ["fix"]},
+        {"languages": ["xx"]},
+        {"new_modules": "allow"},
+        {"plan": {"status": " "}},
+        {"plan": {"status": ["approved"]}},
+        {"plan": {"headings": ["1."]}},
+        {"plan": {"max_age_hours": 0}},
+        {"plan": {"heading": ["Goal"]}},
         [],
     ],
     ids=str,
@@ -68,11 +77,22 @@ def test_readme_names_each_setting() -> None:
         assert shown.get(name, setting["default"]) == setting["default"], name
 
 
-def test_readme_names_each_tool() -> None:
-    """The table of tools in README.md is the one of the code."""
-    source = (HERE / "calls.py").read_text(encoding="utf-8")
-    listed = source.partition("HARMLESS = ")[2].partition(")\n")[0]
-    known = set(re.findall(r'"(\w+)"', listed))
-    rows = re.findall(r"^\| (`.*?) \| passe?s?\b", README, re.MULTILINE)
-    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert told == known
+def test_readme_shows_the_rules_of_a_plan() -> None:
+    """Each key of `plan` is in the example and in the table, and the example is valid."""
+    rules = SCHEMA["properties"]["plan"]
+    block = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[1]
+    shown = YAML(typ="safe").load(block)["extensions"]["workflow-guard"]["plan"]
+    jsonschema.validate(shown, rules)
+    for name, rule in rules["properties"].items():
+        assert f"| `{name}` |" in README
+        assert name in shown
+        assert "default" in rule
+        assert rule["description"]
+
+
+def test_each_language_of_the_schema_has_words() -> None:
+    """`languages` offers what languages.py has."""
+    source = (HERE / "languages.py").read_text(encoding="utf-8")
+    known = re.findall(r'^    "(\w\w)": Language\(', source, re.MULTILINE)
+    assert SCHEMA["properties"]["languages"]["items"]["enum"] == known
+    assert SCHEMA["properties"]["languages"]["default"] == known
