@@ -41,14 +41,16 @@ def main() -> int:
     with Scratch() as scratch:
         ahead = _round(asked.seed, asked.only or list(CONSTRUCTS))
         for number, (construct, command) in enumerate(itertools.islice(ahead, asked.count), 1):
-            effects = scratch.judge(command, git=construct.git)
-            run = scratch.run(command, git=construct.git)
+            effects = scratch.judge(command, construct.tree)
+            run = scratch.run(command, construct.tree)
             counts[construct.name] += 1
             exact[construct.name] += effects.exact
-            late += run.status is None
+            if run.status is None:
+                late += 1
+                print(f"LATE {construct.name}: {command!r}")
             if asked.show_inexact and not effects.exact:
                 print(f"INEXACT {construct.name}: {command!r} {effects.unknown}")
-            if lost := missed(run, effects, scratch.root(git=construct.git)):
+            if lost := missed(run, effects, scratch.root(construct.tree)):
                 misses[construct.name] += 1
                 print(f"MISS {construct.name}: {command!r}", *(lost.items()), sep="\n    ")
             if number % 500 == 0:

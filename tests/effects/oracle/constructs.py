@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 from tests.effects.oracle import flow, programs, words
-from tests.effects.oracle.programs import PROGRAMS, templates_of
+from tests.effects.oracle.programs import CONFIGURED, PROGRAMS, templates_of
 from tests.effects.oracle.tricks import TRICKS
 
 __all__ = ["CONSTRUCTS", "READERS", "WRITERS", "Construct", "of_program"]
@@ -23,7 +23,7 @@ class Construct:
         exact: the share of its commands that must be understood to the end: reading all as "may
             write anything" would be no reading.
         rules: the rules of `RULES` that its commands are there to show the need of.
-        git: whether its commands run in a repository.
+        tree: which of the scratch trees its commands run in.
         nests: whether commands of all constructs may stand in its places.
         shuffled: whether the letters of options may change places, or stand alone.
         damaged: whether characters are taken out, doubled and put in where nobody would.
@@ -34,7 +34,7 @@ class Construct:
     templates: tuple[str, ...]
     exact: float = 0.5
     rules: tuple[str, ...] = ()
-    git: bool = False
+    tree: str = "plain"
     nests: bool = False
     shuffled: bool = False
     damaged: bool = False
@@ -475,7 +475,7 @@ _ALL = (
     Construct("shells", flow.SHELLS, exact=0.7),
     Construct("other", flow.OTHER, exact=0.55, rules=("background",)),
     Construct("finding", programs.FINDING, exact=0.55),
-    Construct("git", programs.GIT, exact=0.55, git=True, shuffled=True, count=240),
+    Construct("git", programs.GIT, exact=0.55, tree="repository", shuffled=True, count=240),
     Construct(
         "programs",
         tuple(chain.from_iterable(PROGRAMS.values())),
@@ -483,6 +483,7 @@ _ALL = (
         shuffled=True,
         count=750,
     ),
+    Construct("configured", CONFIGURED, exact=0.1, tree="configured", count=120),
     Construct("tricks", TRICKS, exact=0.25, count=350),
     Construct("mixed", flow.MIXED, exact=0.5, nests=True, count=1_050),
     Construct("posix", flow.POSIX, exact=0.45, nests=True, count=150),
@@ -494,4 +495,5 @@ CONSTRUCTS: Final = {construct.name: construct for construct in _ALL}
 def of_program(name: str) -> Construct | None:
     """Commands that run a program which writes; None if there are no templates for it."""
     found = templates_of(name)
-    return Construct(f"program {name}", found, git=name == "git") if found else None
+    tree = "repository" if name == "git" else "plain"
+    return Construct(f"program {name}", found, tree=tree) if found else None

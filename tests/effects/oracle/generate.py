@@ -52,4 +52,4 @@ def _any(dice: Dice, depth: int) -> str:
 
 @lru_cache(maxsize=1)
 def _nestable() -> tuple[str, ...]:
-    return tuple(name for name, construct in CONSTRUCTS.items() if not construct.git)
+    return tuple(name for name, construct in CONSTRUCTS.items() if construct.tree == "plain")

@@ -1,6 +1,6 @@
 """Runs commands in a scratch tree and tells what they changed: a process of its own, fenced in.
 
-It reads one JSON object a line, `{"command": …, "git": …}`, and answers with one:
+It reads one JSON object a line, `{"command": …, "tree": …}`, and answers with one:
 `{"changed": {path: "created" | "changed" | "deleted"}, "status": …}`. The tree is whole again
 before it answers.
 """
@@ -42,29 +42,26 @@ class TooLong(Exception):
 
 
 class Place:
-    """A scratch tree: with a repository or without."""
+    """A scratch tree."""
 
-    def __init__(self, root: str, *, git: bool) -> None:
+    def __init__(self, root: str, name: str) -> None:
         os.mkdir(root)
         self.root = root
-        self.git = git
         self.work = os.path.join(root, tree.WORK)
-        self.entries = tree.start(root, git=git)
+        self.entries = tree.start(root, name)
         self.environ = environ(root)
         self.nothing = os.open("/dev/null", os.O_RDWR)
         self._build()
+        self.index = self._index()
 
     def _build(self) -> None:
         tree.build(self.root, self.entries)
         self.before = tree.look(self.root)
-        self.index = self._index()
 
     def _index(self) -> str:
         """What the index of the repository holds; looking may refresh it, which changes nothing."""
-        if not self.git:
-            return ""
         listed = subprocess.run(
-            ["git", "ls-files", "-s"],
+            ["git", "-c", "core.fsmonitor=false", "ls-files", "-s"],
             cwd=self.work,
             env=self.environ,
             stdin=self.nothing,
@@ -177,11 +174,11 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGALRM, _too_long)
     os.umask(0o022)
-    places = {name: Place(f"{root}/{name}", git=name == "git") for name in ("plain", "git")}
+    places = {name: Place(f"{root}/{name}", name) for name in tree.TREES}
     print("ready", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        answer = places["git" if asked["git"] else "plain"].run(asked["command"])
+        answer = places[asked["tree"]].run(asked["command"])
         print(json.dumps(answer), flush=True)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Self
 
 from attrs import field, frozen
-from tests.effects.oracle import tree
 from tests.effects.oracle.runner import environ
+from tests.effects.oracle.tree import TREES, WORK
 
 from hermes_ext import ToolCall
 from hermes_ext.effects import ChangeKind, Effects, Machine, effects_of
@@ -30,16 +30,16 @@ class Run:
     """A command and what it did."""
 
     command: str
-    git: bool
+    tree: str
     changed: dict[str, str] = field(factory=dict)  # path below the root -> how
     status: int | None = 0
 
 
 class Scratch:
-    """Two scratch trees and the process that runs commands in them."""
+    """The scratch trees and the process that runs commands in them."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, bool], Run] = {}
+        self._known: dict[tuple[str, str], Run] = {}
         memory = "/dev/shm"
         where = memory if os.access(memory, os.W_OK) else None
         self._root = os.path.realpath(tempfile.mkdtemp(prefix="hermes-ext-oracle-", dir=where))
@@ -70,30 +70,30 @@ class Scratch:
         self._runner.stdout.close()
         shutil.rmtree(self._root, ignore_errors=True)
 
-    def root(self, *, git: bool) -> Path:
-        """Where the tree stands."""
-        return Path(self._root, "git" if git else "plain")
+    def root(self, tree: str = "plain") -> Path:
+        """Where a tree stands."""
+        return Path(self._root, tree)
 
-    def _placed(self, command: str, git: bool) -> str:
-        return command.replace("@ROOT@", str(self.root(git=git)))
+    def _placed(self, command: str, tree: str) -> str:
+        return command.replace("@ROOT@", str(self.root(tree)))
 
     @cached_property
-    def _machines(self) -> dict[bool, Machine]:
-        return {git: self._machine(self.root(git=git)) for git in (False, True)}
+    def _machines(self) -> dict[str, Machine]:
+        return {tree: self._machine(self.root(tree)) for tree in TREES}
 
     @staticmethod
     def _machine(root: Path) -> Machine:
         known = environ(str(root))
         return Machine(
-            cwd=root / tree.WORK,
+            cwd=root / WORK,
             homes=(known["HOME"],),
             environ={name: known[name] for name in ("TMPDIR", "USER", "LOGNAME")},
         )
 
-    def judge(self, command: str, *, git: bool = False, skip: str = "") -> Effects:
+    def judge(self, command: str, tree: str = "plain", skip: str = "") -> Effects:
         """What is said of a command before it runs; `skip`: with that rule left out."""
-        machine = self._machines[git]
-        command = self._placed(command, git)
+        machine = self._machines[tree]
+        command = self._placed(command, tree)
         if not skip:
             return effects_of(ToolCall("terminal", {"command": command}), machine=machine)
         from hermes_ext.effects._tools import announce
@@ -102,24 +102,24 @@ class Scratch:
         announce("terminal", {"command": command}, recorder)
         return recorder.effects()
 
-    def run(self, command: str, *, git: bool = False) -> Run:
+    def run(self, command: str, tree: str = "plain") -> Run:
         """Really run it, once: what it does is remembered."""
-        known = self._known.get((command, git))
+        known = self._known.get((command, tree))
         if known is None:
-            known = self._known[command, git] = self._run(command, git)
+            known = self._known[command, tree] = self._run(command, tree)
         return known
 
-    def _run(self, command: str, git: bool) -> Run:
+    def _run(self, command: str, tree: str) -> Run:
         assert self._runner.stdin is not None
         assert self._runner.stdout is not None
-        asked = {"command": self._placed(command, git), "git": git}
+        asked = {"command": self._placed(command, tree), "tree": tree}
         self._runner.stdin.write(json.dumps(asked) + "\n")
         self._runner.stdin.flush()
         line = self._runner.stdout.readline()
         if not line:
             raise OSError(f"the runner of the oracle ended at {command!r}")
         answer = json.loads(line)
-        return Run(command, git, answer["changed"], answer["status"])
+        return Run(command, tree, answer["changed"], answer["status"])
 
 
 def missed(run: Run, effects: Effects, root: Path) -> dict[str, str]:

@@ -39,10 +39,10 @@ def test_no_change_is_missed(scratch: Scratch, construct: Construct, start: int)
     stop = min(start + _PART, construct.count)
     misses, exact = [], 0
     for command in itertools.islice(commands(construct, seed()), start, stop):
-        effects = scratch.judge(command, git=construct.git)
+        effects = scratch.judge(command, construct.tree)
         exact += effects.exact
-        run = scratch.run(command, git=construct.git)
-        for path, how in missed(run, effects, scratch.root(git=construct.git)).items():
+        run = scratch.run(command, construct.tree)
+        for path, how in missed(run, effects, scratch.root(construct.tree)).items():
             misses.append(f"{command!r}\n    {how} and not announced: {path!r}")
     assert not misses, f"seed {seed()}:\n" + "\n".join(misses)
     assert exact >= construct.exact * (stop - start), f"seed {seed()}: {exact} are understood"

@@ -52,11 +52,11 @@ def _first_missed(scratch: Scratch, rule: str, constructs: list[Construct]) -> t
     changing = 0
     for construct in constructs:
         for command in itertools.islice(commands(construct, seed()), _MOST):
-            run = scratch.run(command, git=construct.git)
+            run = scratch.run(command, construct.tree)
             changing += bool(run.changed)
             if run.changed:
-                effects = scratch.judge(command, git=construct.git, skip=rule)
-                if missed(run, effects, scratch.root(git=construct.git)):
+                effects = scratch.judge(command, construct.tree, skip=rule)
+                if missed(run, effects, scratch.root(construct.tree)):
                     return command, changing
     return "", changing
 

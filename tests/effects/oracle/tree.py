@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["HOME", "WORK", "Entry", "build", "differences", "entries_of", "look", "start"]
+__all__ = ["HOME", "TREES", "WORK", "Entry", "build", "differences", "entries_of", "look", "start"]
 
 HOME: Final = "home/dev"
 WORK: Final = "home/dev/code/demo"
@@ -138,11 +138,57 @@ echo noise > noise.log
 """
 
 
-def start(root: str, *, git: bool) -> list[Entry]:
-    """Make the tree, with a repository in its working directory or without; what stands in it."""
+# Programs read these without being told to, and run what they say.
+_SETTINGS: Final = r"""
+set -e
+cd "$1"
+export HOME="$2"
+for hook in pre-commit post-commit post-checkout post-merge post-rewrite reference-transaction \
+        post-index-change pre-push commit-msg prepare-commit-msg applypatch-msg post-applypatch; do
+    mkdir -p .git/hooks
+    printf '#!/bin/sh\\ntouch "$HOME/by-hook"\\n' > .git/hooks/$hook
+    chmod 755 .git/hooks/$hook
+done
+git config core.fsmonitor 'touch by-fsmonitor; false'
+git config diff.external 'touch by-external'
+git config diff.md.textconv 'touch by-textconv; cat'
+git config filter.f.clean 'touch by-clean; cat'
+git config filter.f.smudge 'touch by-smudge; cat'
+git config alias.look '!touch by-alias'
+git config alias.back 'checkout -f'
+git config core.pager 'touch by-pager; cat'
+git config pager.log 'touch by-pager; cat'
+git config core.editor 'touch by-editor'
+git config core.sshCommand 'touch by-ssh'
+git config credential.helper '!touch by-helper'
+git config gpg.program ./script.sh
+printf '*.md diff=md\n*.txt filter=f\n' > .gitattributes
+printf 'output = "by-curlrc"\n' > ~/.curlrc
+printf 'output_document = by-wgetrc\n' > ~/.wgetrc
+printf '.shell touch by-sqliterc\n' > ~/.sqliterc
+printf 'Host *\n  ProxyCommand touch by-ssh-config\n' > ~/.ssh-config
+mkdir -m 700 ~/.ssh && mv ~/.ssh-config ~/.ssh/config && chmod 600 ~/.ssh/config
+for file in .bashrc .bash_profile .profile .zshenv .mavenrc .bash_logout; do
+    echo 'touch ~/by-profile' > ~/$file
+done
+printf 'set exrc\ncall system("touch by-vimrc")\n' > ~/.vimrc
+printf 'open("by-json", "w").close()\n' > odd/json.py
+printf 'all:\n\ttouch by-make\n' > Makefile
+printf '[alias]\n\tlast = !touch by-global-alias\n' >> ~/.gitconfig
+printf '{"scripts": {"test": "touch by-npm"}}\n' > package.json
+"""
+TREES: Final = {
+    "plain": (_ARCHIVES,),
+    "repository": (_ARCHIVES, _HISTORY),
+    "configured": (_ARCHIVES, _HISTORY, _SETTINGS),
+}
+
+
+def start(root: str, name: str) -> list[Entry]:
+    """Make one of `TREES`; what stands in it."""
     build(root, _plain())
     work, home = os.path.join(root, WORK), os.path.join(root, HOME)
-    for script in (_ARCHIVES, _HISTORY) if git else (_ARCHIVES,):
+    for script in TREES[name]:
         subprocess.run(["bash", "-c", script, "-", work, home], check=True)
     return entries_of(root)
 
