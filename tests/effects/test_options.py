@@ -45,7 +45,7 @@ _WORDS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(_WORDS, st.booleans())
 def test_options_are_read_as_getopt_reads_them(words: list[str], permute: bool) -> None:
     """Clusters, values, abbreviations and `--`: whatever getopt takes is read in the same way."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from hermes_ext._hooks.text import as_name
 from hermes_ext.effects._options import READING, Option, Table
 
 __all__ = ["DEEDS", "Entry", "Knowledge", "problems", "schema"]
@@ -221,31 +222,32 @@ def _bundled() -> Knowledge:
 # -- the format ---------------------------------------------------------------------------------
 
 
+_OPTIONS: Final = r"^-\S+(\s+-\S+)*\s*$"  # over several lines, maybe
+
+
 def schema() -> dict[str, Any]:
     """The JSON Schema of `extensions.effects.commands`, and but for `program` of the data."""
     one = {"enum": list(DEEDS)}
     # One pattern, and no backtracking: the words are taken from a list.
     several = {"type": "string", "pattern": "^({0})( ({0}))*$".format("|".join(DEEDS))}
-    names = {"type": "string", "pattern": "^-\\S+(\\s+-\\S+)*\\s*$"}
+    names = {"type": "string", "pattern": _OPTIONS}
     option = {
-        "anyOf": [
-            {"const": "flag"},
-            several,
-            {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": {
-                    "value": several,
-                    "optional": one,
-                    "operands": one,
-                    "default": {"type": "string"},
-                    "first": {"type": "boolean"},
-                    "unknown": {"type": "string", "minLength": 1},
-                    "harmless": {"type": "boolean"},
-                },
-                "not": {"required": ["value", "optional"]},
+        "if": {"type": "string"},
+        "then": {"anyOf": [{"const": "flag"}, several]},
+        "else": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "value": several,
+                "optional": one,
+                "operands": one,
+                "default": {"type": "string"},
+                "first": {"type": "boolean"},
+                "unknown": {"type": "string", "minLength": 1},
+                "harmless": {"type": "boolean"},
             },
-        ]
+            "not": {"required": ["value", "optional"]},
+        },
     }
     entry = {
         "type": ["object", "null"],
@@ -284,26 +286,48 @@ def schema() -> dict[str, Any]:
 
 
 def problems(mapping: object) -> list[tuple[tuple[str, ...], str]]:
-    """What is wrong with what a user says of commands: key paths, and why."""
+    """What is wrong with what a user says of commands: the path of keys, and why."""
     from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
 
-    found = []
-    for error in Draft202012Validator(schema()).iter_errors(mapping):
-        inner = best_match(error.context) if error.context else None
-        told = error if inner is None else inner
-        found.append((tuple(map(str, told.absolute_path)), _in_words(told)))
-    return sorted(found)
+    found = Draft202012Validator(schema()).iter_errors(mapping)
+    return sorted((tuple(map(str, each.absolute_path)), _in_words(each)) for each in found)
 
 
 def _in_words(error: Any) -> str:
-    if error.validator == "additionalProperties":
-        known = error.schema.get("properties", {})
-        extra = [str(key) for key in error.instance if key not in known]
-        return f"{extra[0]!r} is not known here; there are {', '.join(sorted(known))}"
-    if error.validator in ("enum", "pattern", "const"):
-        return f"{error.instance!r} is not understood; see `commands` in the documentation"
+    shown = as_name(str(error.instance), 60)
+    kind = str(error.validator)
+    if kind == "additionalProperties":
+        known = error.schema["properties"]
+        extra = next(key for key in error.instance if key not in known)
+        return f"{as_name(str(extra), 60)} is not known here; there are {', '.join(sorted(known))}"
+    if "propertyNames" in error.absolute_schema_path:
+        return f"{shown} is no name, and not several with one space between them"
+    if kind == "type":
+        wanted = error.validator_value
+        words = wanted if isinstance(wanted, str) else " or ".join(wanted)
+        return f"found {shown}, expected {_TYPES.get(words, words)}"
+    if kind == "pattern" and error.validator_value == _OPTIONS:
+        return f"found {shown}, expected options, such as: -q --quiet"
+    if kind in _EXPECTED:
+        among = error.validator_value if kind == "enum" else DEEDS
+        return f"found {shown}, expected {_EXPECTED[kind]} {', '.join(map(str, among))}"
+    if kind == "not":
+        return "has both `value` and `optional`; it takes one of them"
     return str(error.message)
+
+
+_EXPECTED: Final = {
+    "anyOf": "`flag`, or what is done with its value: one of",
+    "enum": "one of",
+    "pattern": "words, with one space between them, of",
+}
+_TYPES: Final = {
+    "object or null": "a mapping",
+    "object": "a mapping",
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+}
 
 
 def stronger(one: str, other: str) -> str:
