@@ -14,8 +14,8 @@ from typing import Any
 LARGEST = 1_000_000
 """Bytes. A larger plan does not count."""
 
-_FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
-# Markdown, AsciiDoc, Org; and a line below the text in Markdown and reStructuredText.
+_FENCE = re.compile(r"\s{0,3}```")
+# Of Markdown, AsciiDoc and Org; and the line below one in Markdown and reStructuredText.
 _HEADING = re.compile(r"(?:#{1,6}|={1,6}|\*{1,6})\s+(\S.*)")
 _UNDERLINE = re.compile(r"(?:=+|-+|~+|\^+)\s*")
 _HOUR = 3600
@@ -105,7 +105,7 @@ def _check_place(place: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         raise _Fault("is missing") from None
     # Else a link would make any file the plan, and the plan's place a way to write that file.
-    if place.resolve() != place:
+    if os.path.realpath(place) != str(place):
         raise _Fault("is a link, or lies behind one; plan_path has to name the file itself")
     if stat.S_ISDIR(mode):
         raise _Fault("is a directory")
@@ -142,7 +142,8 @@ def _bare(heading: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    return re.sub(r"^[\W_]+|[\W_]+$", "", text).casefold()
+    found = re.search(r"[^\W_](?:.*[^\W_])?", text)
+    return found[0].casefold() if found else ""
 
 
 def _quoted(text: str) -> str:

@@ -12,6 +12,10 @@ from hermes_ext.effects import Change, ChangeKind
 
 from .plan import Plan, in_words
 
+# A link is no document: made in the background, it could be there just when a call that was judged
+# without it writes.
+_LINKING = frozenset({"ln", "os.link", "os.symlink", "Path.hardlink_to", "Path.symlink_to"})
+
 
 @dataclass(frozen=True)
 class Project:
@@ -36,12 +40,14 @@ class Project:
 
     def may_change(self, change: Change) -> bool:
         """Whether a tool call may do this without a plan."""
-        if change.path == self.plan.place:
+        if change.path == self.plan.place and change.by not in _LINKING:
             return not change.tree or change.kind is ChangeKind.DELETE
         places = map(self._place, self.settings["allowed_paths"])
         return any(place is not None and self._is_allowed(change, place) for place in places)
 
     def _is_allowed(self, change: Change, place: Path) -> bool:
+        if change.by in _LINKING:
+            return False
         if change.path == place:
             return not change.tree
         suffixes = {each.casefold() for each in self.settings["allowed_suffixes"]}
@@ -62,7 +68,7 @@ class Project:
         place = Path(os.path.normpath(given))
         if self.root is not None and place.is_relative_to(self.root):
             return place
-        return place.parent.resolve() / place.name
+        return Path(os.path.realpath(place.parent)) / place.name
 
     def shown(self, path: Path) -> str:
         """A path as the model is to write it in a tool call."""
@@ -100,4 +106,4 @@ class Project:
 
 
 def _resolved(path: Path | None) -> Path | None:
-    return None if path is None else path.resolve()
+    return None if path is None else Path(os.path.realpath(path))

@@ -120,6 +120,12 @@ BLOCKED = {
     "redirection among others": shell("echo x > plans/x.md; ls > app.py"),
     "an unknown program": shell("make > plans/x.md"),
     "a program that is not known before it runs": shell("$(cat plans/x.md)"),
+    "a link": shell("ln -s first.md plans/second.md"),
+    "a second name": shell("ln plans/first.md plans/second.md"),
+    "a link by code": (
+        "execute_code",
+        {"code": "import os\nos.symlink('first.md', 'plans/active/plan.md')"},
+    ),
     "no document": shell("echo x > plans/x.py"),
     "a directory": shell("rm -rf plans/old"),
     "the plans": shell("rm -rf plans"),

@@ -161,6 +161,21 @@ def test_a_plan_of_more_than_a_megabyte_is_none(guarded: Guard) -> None:
     assert fault(guard) == "is larger than 1 MB"
 
 
+def test_a_plan_of_marks_takes_no_time(guarded: Guard) -> None:
+    """A plan that somebody made to be slow to read is read in time, and is none."""
+    guard = guarded(plan=RULES)
+    for text in (
+        "# - " * 240_000,
+        f"# {'=' * 900_000} x",
+        f"Status{'*' * 900_000}x",
+        "#\n" * 400_000,
+    ):
+        guard.write(PLAN, f"{text}\n")
+        begun = time.perf_counter()
+        assert 'has no heading "Goal"' in fault(guard)
+        assert time.perf_counter() - begun < 2
+
+
 def test_a_missing_plan_is_told_what_it_needs(guarded: Guard) -> None:
     """The model need not try what a plan has to have."""
     guard = guarded(plan=RULES)
