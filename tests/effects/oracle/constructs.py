@@ -483,7 +483,7 @@ _ALL = (
         shuffled=True,
         count=750,
     ),
-    Construct("configured", CONFIGURED, exact=0.1, tree="configured", count=120),
+    Construct("configured", CONFIGURED, exact=0.1, tree="configured", count=100),
     Construct("tricks", TRICKS, exact=0.25, count=350),
     Construct("mixed", flow.MIXED, exact=0.5, nests=True, count=1_050),
     Construct("posix", flow.POSIX, exact=0.45, nests=True, count=150),

@@ -1031,7 +1031,7 @@ GIT: Final = (
 
 
 CONFIGURED: Final = (
-    *GIT,
+    *(each for each in GIT if "push" not in each),
     "git look",
     "git back",
     "git last",
