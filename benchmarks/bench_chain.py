@@ -14,6 +14,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pluggy
@@ -88,8 +89,8 @@ def chain_of(
 
 
 def calls(chain: CompiledChain, event: Event = CALL) -> Work:
-    """One run of the chain."""
-    return lambda: run(chain, event, SCOPE)
+    """One run of the chain, called as directly as the yardsticks are."""
+    return partial(run, chain, event, SCOPE)
 
 
 def plain_loop(functions: Sequence[Callable[..., Any]]) -> Work:

@@ -24,7 +24,7 @@ from hermes_ext._chain.outcome import (
     step_of,
 )
 from hermes_ext._chain.timeouts import workers
-from hermes_ext._hooks.handler import CallAll, Handler, caller_of_all
+from hermes_ext._hooks.handler import Caller, Handler
 from hermes_ext._hooks.isolation import identical, own_copy
 from hermes_ext._hooks.payloads import (
     NO_METADATA,
@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 
+_PART: Final = 16  # handlers that are called by one piece of code
 _BLOCK: Final = Action.BLOCK  # looking a member up in its class takes as long as a call
 
 
@@ -61,7 +62,18 @@ class CompiledChain:
         failures: where failures are counted.
     """
 
-    __slots__ = ("complete", "failures", "groups", "handlers", "hook", "light", "members", "passed")
+    __slots__ = (
+        "ailing",
+        "call_all",
+        "complete",
+        "failures",
+        "handlers",
+        "hook",
+        "light",
+        "members",
+        "parts",
+        "passed",
+    )
 
     def __init__(
         self, hook: HookName, handlers: Sequence[Handler], failures: FailureBook | None = None
@@ -69,10 +81,16 @@ class CompiledChain:
         self.hook = hook
         self.handlers = tuple(handlers)
         self.failures = FailureBook(handlers) if failures is None else failures
+        self.ailing = self.failures.ailing  # the book's own set, which each run looks at
         self.members = frozenset(self.handlers)
         self.light = tuple(takewhile(_is_light, self.handlers))
         self.complete = len(self.light) == len(self.handlers)
-        self.groups = _groups(self.light)
+        self.parts = tuple(
+            (Caller(self.light[place : place + _PART]), place)
+            for place in range(0, len(self.light), _PART)
+        )
+        alone = self.complete and len(self.parts) == 1
+        self.call_all = self.parts[0][0].call_all if alone else None
         self.passed = ChainOutcome(Action.PASS, trace=_Quiet(self.handlers, len(handlers), None))
 
     def __bool__(self) -> bool:
@@ -81,23 +99,6 @@ class CompiledChain:
 
 def _is_light(handler: Handler) -> bool:
     return handler.inline and not handler.observe
-
-
-# Neighbours that want the same: their calls, how to call them all, the first of
-# them and its place in the chain.
-_Group: TypeAlias = tuple[tuple[Callable[..., Any], ...], CallAll, Handler, int]
-
-
-def _groups(handlers: Sequence[Handler]) -> tuple[_Group, ...]:
-    groups: list[_Group] = []
-    for place, handler in enumerate(handlers):
-        if groups and handler.groups and groups[-1][2].signature == handler.signature:
-            calls, call_all, first, begin = groups[-1]
-            groups[-1] = ((*calls, handler.call), call_all, first, begin)
-        else:
-            call_all = caller_of_all(handler.signature)
-            groups.append(((handler.call,), call_all, handler, place))
-    return tuple(groups)
 
 
 class _Quiet:
@@ -161,37 +162,69 @@ def run(
         KeyboardInterrupt: and nothing else, whatever handlers do.
     """
     began = perf_counter_ns()
-    failures = chain.failures
-    if strict or timed or (failures.suspended and not chain.members.isdisjoint(failures.suspended)):
+    # The usual case is kept short: one piece of code calls them all, and none has failed lately.
+    if strict or timed or chain.ailing or chain.call_all is None:
+        return _with_care(chain, event, scope, began, strict, timed)
+    try:
+        acted = chain.call_all(event, scope)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
+        return _after_crash(chain, event, scope, began, chain.parts[0][0].place_of(error), error)
+    if acted is None:
+        return chain.passed
+    return _after_result(chain, event, scope, began, acted[0], acted[1])
+
+
+def _with_care(
+    chain: CompiledChain, event: Event, scope: Scope, began: int, strict: bool, timed: bool
+) -> ChainOutcome:
+    """The same with everything that may be so: long chains, handlers that are waited for, failures
+    that came before, and handlers that are looked at one by one.
+    """
+    suspended = chain.failures.suspended
+    if strict or timed or (suspended and not chain.members.isdisjoint(suspended)):
         return _Fold(chain, event, scope, began).examining(strict, timed).finish()
-    for functions, call_all, first, place in chain.groups:
-        calls = iter(functions)
+    for caller, place in chain.parts:
         try:
-            returned = call_all(calls, event, scope, first, NO_METADATA)
-            if returned is None:
-                continue
+            acted = caller.call_all(event, scope)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
-            crashed = place + _last(functions, calls)
-            if crashed and failures.ailing:
-                failures.worked(chain.handlers[:crashed])
-            if chain.handlers[crashed].on_error == "block":
-                return _closed(chain, event, began, crashed, error)
-            fold = _Fold(chain, event, scope, began, crashed)
-            fold.failed(chain.handlers[crashed], error, own_frames=2)
-        else:
-            fold = _Fold(chain, event, scope, began, place + _last(functions, calls))
-            if fold.place and failures.ailing:
-                failures.worked(chain.handlers[: fold.place])
-            fold.returned(chain.handlers[fold.place], returned)
-        fold.place += 1
-        return fold.finish()
-    if failures.ailing:
-        failures.worked(chain.light)
+            return _after_crash(chain, event, scope, began, place + caller.place_of(error), error)
+        if acted is not None:
+            return _after_result(chain, event, scope, began, place + acted[0], acted[1])
+    if chain.ailing:
+        chain.failures.worked(chain.light)
     if chain.complete:
         return chain.passed
     return _Fold(chain, event, scope, began, len(chain.light)).finish()
+
+
+def _after_result(
+    chain: CompiledChain, event: Event, scope: Scope, began: int, place: int, returned: Any
+) -> ChainOutcome:
+    """What becomes of a chain in which those before `place` passed, and that one returned this."""
+    if place and chain.ailing:
+        chain.failures.worked(chain.handlers[:place])
+    fold = _Fold(chain, event, scope, began, place)
+    fold.returned(chain.handlers[place], returned)
+    fold.place += 1
+    return fold.finish()
+
+
+def _after_crash(
+    chain: CompiledChain, event: Event, scope: Scope, began: int, place: int, error: BaseException
+) -> ChainOutcome:
+    """What becomes of a chain in which those before `place` passed, and that one raised."""
+    if place and chain.ailing:
+        chain.failures.worked(chain.handlers[:place])
+    if chain.handlers[place].on_error == "block":
+        return _closed(chain, event, began, place, error)
+    fold = _Fold(chain, event, scope, began, place)
+    fold.failed(chain.handlers[place], error, own_frames=2)
+    fold.place += 1
+    return fold.finish()
 
 
 def _closed(
@@ -227,12 +260,6 @@ async def arun(
     """
     fold = _Fold(chain, event, scope, perf_counter_ns()).examining(strict, timed)
     return await fold.finish_async()
-
-
-def _last(functions: tuple[Callable[..., Any], ...], calls: Any) -> int:
-    done: int = len(functions) - calls.__length_hint__()
-    # The first one, if not even its arguments could be made.
-    return done - 1 if done else 0
 
 
 def _shown(value: object) -> str:

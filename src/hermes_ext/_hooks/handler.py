@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import field, frozen
@@ -15,14 +17,17 @@ from hermes_ext._hooks.results import ALLOWED, PASS, VERDICTS, Action, HookName
 from hermes_ext._hooks.signature import Signature
 from hermes_ext._hooks.source import Source
 
-__all__ = ["COMPILED", "CallAll", "Handler", "OnError", "Pack", "caller_of_all"]
+__all__ = [
+    "COMPILED",
+    "Caller",
+    "Handler",
+    "OnError",
+    "Pack",
+]
 
 OnError: TypeAlias = Literal["pass", "block", "ask"]
 Pack: TypeAlias = Callable[[Any, Scope, "Handler", Mapping[str, Any]], tuple[Any, ...]]
 """From event, scope, handler and metadata, the arguments for `Handler.call`."""
-CallAll: TypeAlias = Callable[
-    [Iterator[Callable[..., Any]], Any, Scope, "Handler", Mapping[str, Any]], Any
-]
 
 
 @frozen(eq=False)
@@ -99,11 +104,6 @@ class Handler:
         """The arguments that it gets."""
         return self.signature.wants
 
-    @property
-    def groups(self) -> bool:
-        """Whether neighbours of the same signature can be called together with it."""
-        return self.signature.positional and _OF_ITS_EXTENSION.isdisjoint(self.wants)
-
     def given(self, values: tuple[Any, ...]) -> dict[str, Any]:
         """Arguments made by `pack`, by name."""
         if not self.signature.positional:
@@ -178,6 +178,7 @@ def _compiled(text: str) -> Any:
         "Messages": Messages,
         "own_copy": own_copy,
         "own_metadata": _own_metadata,
+        "no_metadata": NO_METADATA,
         "PASS": PASS,
     }
     exec(compile(text, COMPILED, "exec"), names)
@@ -192,25 +193,73 @@ def _packer(signature: Signature) -> Pack:
     return _compiled(f"made = lambda {_PARAMETERS}: ({made})")  # type: ignore[no-any-return]
 
 
-@functools.lru_cache(maxsize=256)
-def caller_of_all(signature: Signature) -> CallAll:
-    """A function that calls functions of one signature in turn, until one returns something.
+class Caller:
+    """Calls handlers that need not be waited for, one after the other.
 
-    It takes an iterator of the functions, so that the caller can tell how far it came: counting
-    them, or passing the arguments as a tuple, costs a quarter of it all.
+    Attributes:
+        call_all: the function that does it.
     """
-    shared = [name for name in signature.wants if signature.positional and name not in _COPIED]
-    given = (
-        ", ".join(name if name in shared else _value_of(name) for name in signature.wants)
-        if signature.positional
-        else _named_values(signature)
-    )
+
+    __slots__ = ("_lines", "_starts", "call_all")
+
+    def __init__(self, handlers: Sequence[Handler]) -> None:
+        make = _caller_of(tuple(handler.signature for handler in handlers))
+        self.call_all = make([handler.call for handler in handlers], handlers)
+        self._starts, self._lines = _lines_of(self.call_all.__code__)
+
+    def place_of(self, error: BaseException) -> int:
+        """Which of the handlers was at work when `call_all` raised.
+
+        Each is called on a line of its own, so the instruction that the traceback names tells: to
+        keep count would cost a quarter of it all, and `tb_lineno` as much as the exception.
+        """
+        # The first frame is that of who called it.
+        trace = error.__traceback__ and error.__traceback__.tb_next
+        if trace is None:
+            return 0
+        return self._lines[bisect_right(self._starts, trace.tb_lasti) - 1]
+
+
+@functools.lru_cache(maxsize=256)
+def _lines_of(code: CodeType) -> tuple[list[int], list[int]]:
+    """Where the instructions of each handler's line start, and the places of the handlers."""
+    found = [(start, line) for start, _, line in code.co_lines() if line is not None]
+    before = code.co_firstlineno + _LINES_BEFORE
+    return [start for start, _ in found], [max(0, line - before) for _, line in found]
+
+
+_LINES_BEFORE: Final = 2  # `def`, and the values that the handlers share
+
+
+@functools.lru_cache(maxsize=256)
+def _caller_of(signatures: tuple[Signature, ...]) -> Callable[..., Any]:
+    # Nobody before them has added metadata, or they would not be called from here.
+    shared = {
+        name: f"{name} = {'no_metadata' if name == 'metadata' else _value_of(name)}"
+        for signature in signatures
+        for name in signature.wants
+        if signature.positional and name not in _COPIED | _OF_ITS_EXTENSION
+    }
+    numbers = range(len(signatures))
     lines = [
-        f"def made(calls, {_PARAMETERS}):",
-        *(f"    {name} = {_value_of(name)}" for name in shared),
-        "    for function in calls:",
-        f"        returned = function({given})",
-        "        if returned is not None and returned is not PASS:",
-        "            return returned",
+        "def made(functions, handlers):",
+        f"    {', '.join(f'f{n}' for n in numbers)}, = functions",
+        f"    {', '.join(f'h{n}' for n in numbers)}, = handlers",
+        "    def call_all(event, scope):",
+        f"        {'; '.join(shared.values()) or 'pass'}",
+        *(_line(number, signature, shared) for number, signature in enumerate(signatures)),
+        "        return None",
+        "    return call_all",
     ]
     return _compiled("\n".join(lines))  # type: ignore[no-any-return]
+
+
+def _line(number: int, signature: Signature, shared: Mapping[str, str]) -> str:
+    """The call of one handler."""
+    if signature.positional:
+        values = ", ".join(name if name in shared else _value_of(name) for name in signature.wants)
+    else:
+        values = _named_values(signature).replace("own_metadata(metadata)", "no_metadata")
+    values = re.sub(r"\bhandler\b", f"h{number}", values)
+    call = f"(returned := f{number}({values})) is not None and returned is not PASS"
+    return f"        if {call}: return {number}, returned"
