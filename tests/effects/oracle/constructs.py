@@ -7,6 +7,7 @@ from typing import Final
 
 from attrs import frozen
 from tests.effects.oracle import flow, programs, words
+from tests.effects.oracle.code import PYTHON
 from tests.effects.oracle.programs import CONFIGURED, PROGRAMS, templates_of
 from tests.effects.oracle.tricks import TRICKS
 
@@ -483,6 +484,7 @@ _ALL = (
         shuffled=True,
         count=750,
     ),
+    Construct("python", PYTHON, exact=0.3, count=200),
     Construct("configured", CONFIGURED, exact=0.1, tree="configured", count=100),
     Construct("tricks", TRICKS, exact=0.25, count=350),
     Construct("mixed", flow.MIXED, exact=0.5, nests=True, count=1_050),

@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tests.effects.oracle.code import PYTHON_SOURCES
 from tests.effects.oracle.tree import WORK
 
 __all__ = ["FILES", "Dice"]
@@ -79,6 +80,8 @@ class Dice:
             return self._any(self, depth - 1) if depth > 0 else self.writer()
         if kind == "w":
             return self.writer()
+        if kind == "py":
+            return self.fill(self.pick(PYTHON_SOURCES))
         if kind == "r":
             return self._simple(self, "r")
         return str(getattr(self, kind)())
