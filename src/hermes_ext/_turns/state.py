@@ -7,7 +7,7 @@ only the turn object itself is the key. Ids are merely ways to find it.
 
 from __future__ import annotations
 
-import logging
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
@@ -15,11 +15,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any, Final
-from uuid import uuid4
 
 from hermes_ext.exceptions import StateError
-
-logger = logging.getLogger("hermes_ext")
 
 _current: ContextVar[TurnCore | None] = ContextVar("hermes_ext_turn", default=None)
 _rejudging: ContextVar[bool] = ContextVar("hermes_ext_rejudging", default=False)
@@ -154,7 +151,7 @@ class TurnCore:
         self, session_id: str, turn_id: str | None = None, task_id: str | None = None
     ) -> None:
         self.session_id = session_id
-        self.uid = turn_id or uuid4().hex
+        self.uid = turn_id or os.urandom(16).hex()
         self.turn_id = self.uid
         self.task_id = task_id
         self.state = TurnState()
@@ -329,7 +326,10 @@ def get_turn_state(session_id: str | None = None) -> TurnState:
         turn = next(filter(None, (_open_turns.only(kind, session_id) for kind in _KINDS)), None)
     if turn is not None:
         return turn.state
-    logger.warning(
+    # Here, because an author's `import hermes_ext` should not wait for it.
+    import logging
+
+    logging.getLogger("hermes_ext").warning(
         "get_turn_state(%r): no open turn can be told from this thread and id; the state is empty. "
         "Use the handler's `state` argument, or hand the state to your thread.",
         session_id,
