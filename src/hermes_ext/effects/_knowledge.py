@@ -302,18 +302,22 @@ def _in_words(error: Any) -> str:
         return f"{as_name(str(extra), 60)} is not known here; there are {', '.join(sorted(known))}"
     if "propertyNames" in error.absolute_schema_path:
         return f"{shown} is no name, and not several with one space between them"
-    if kind == "type":
-        wanted = error.validator_value
-        words = wanted if isinstance(wanted, str) else " or ".join(wanted)
-        return f"found {shown}, expected {_TYPES.get(words, words)}"
-    if kind == "pattern" and error.validator_value == _OPTIONS:
-        return f"found {shown}, expected options, such as: -q --quiet"
-    if kind in _EXPECTED:
-        among = error.validator_value if kind == "enum" else DEEDS
-        return f"found {shown}, expected {_EXPECTED[kind]} {', '.join(map(str, among))}"
     if kind == "not":
         return "has both `value` and `optional`; it takes one of them"
-    return str(error.message)
+    expected = _expected(kind, error.validator_value)
+    return f"found {shown}, expected {expected}" if expected else str(error.message)
+
+
+def _expected(kind: str, wanted: Any) -> str:
+    if kind == "type":
+        words = wanted if isinstance(wanted, str) else " or ".join(wanted)
+        return _TYPES.get(words, words)
+    if wanted == _OPTIONS:
+        return "options, such as: -q --quiet"
+    if kind in _EXPECTED:
+        among = wanted if kind == "enum" else DEEDS
+        return f"{_EXPECTED[kind]} {', '.join(map(str, among))}"
+    return ""
 
 
 _EXPECTED: Final = {

@@ -143,4 +143,4 @@ def _run(call: Call, code: str | None) -> None:
     if code is None:
         call.unknown("runs what is not known before it runs")
     else:
-        call.shell.text(code, ("sh",), stdin=Hole())
+        call.sh(code, stdin=Hole())

@@ -21,6 +21,18 @@ __all__ = ["Call", "Shell", "is_sink"]
 _SINK: Final = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)\Z")
 
 
+# What other shells than bash do not know, or take for something else.
+_OF_BASH: Final = re.compile(
+    r"""\$['"]
+    |\{(?:[^{}\s"'`$]|\$\([^)]*\)|\$\{[^}]*\}|\$|"[^"]*"|'[^']*'|`[^`]*`)*(?:,|\.\.)
+    |\becho\b[^\n]*\\|\becho\s+-[a-zA-Z]*[eE]|\(\(|\+=|\[\^|~[+-]
+    |>\s*[^\s;|&<>]*[*?\[]
+    |\b(?:pushd|popd|declare|typeset|let|mapfile|readarray)\b
+    |\b(?:export|readonly|local)\s[^;\n]*\$""",
+    re.VERBOSE,
+)
+
+
 class Shell(Protocol):
     """What started a command, and can start others."""
 
@@ -170,6 +182,11 @@ class Call:
         found = {self.rec.exists(each.own) for each in self.rec.places(word)}
         return found.pop() if len(found) == 1 else None
 
+    def is_at_home(self, name: str) -> bool:
+        """Whether the user has a file of this name, or may have it."""
+        rec = self.rec
+        return any(rec.exists(f"{home}/{name}") is not False for home in rec.machine.homes)
+
     def unknown(self, why: str, *words: Word) -> None:
         """More may be touched; `why` follows the command's name."""
         self.rec.unknown(f"`{self.by}` {why}", *(words or self.words))
@@ -179,11 +196,19 @@ class Call:
         _DEEDS[deed](self, word)
 
     def do_shell(self, word: Word) -> None:
-        """Shell text is run."""
+        """Text is run by `sh`."""
         if isinstance(word, Hole):
             self.unknown("runs what is not known before it runs", word)
         else:
-            self.shell.text(word, stdin=Hole())
+            self.sh(word, stdin=Hole())
+
+    def sh(
+        self, code: str, args: Sequence[Word] = ("sh",), *, stdin: str | Hole | None = None
+    ) -> None:
+        """The text of a `sh`, which need not be bash."""
+        self.shell.text(code, args, stdin=stdin)
+        if _OF_BASH.search(code):
+            self.unknown("may read this in another way than bash does", code)
 
     def check_options(self) -> None:
         """What options do that do more than to change how the operands are taken."""

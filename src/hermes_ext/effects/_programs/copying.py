@@ -17,9 +17,12 @@ def cp(call: Call) -> None:
     call.check_options()
     recursive = call.has("-a", "--archive", "-r", "-R", "--recursive")
     symbolic = call.has("-s", "--symbolic-link")
+    replaces = call.has("--remove-destination")
     linked = call.has("-l", "--link") and not symbolic
     for source, target in _pairs(call):
         _copied(call, source, target, recursive=recursive)
+        if replaces:
+            call.delete(target, tree=recursive)
         if linked:
             call.write(source, tree=recursive)
         if symbolic:

@@ -91,12 +91,19 @@ def run_subcommand(call: Call) -> None:
 def check_dependence(call: Call) -> None:
     """A file in a directory above may change what a program does: run something, for one."""
     rec = call.rec
+    names = [each for each in call.entry.depends_on if not each.startswith("~/")]
+    for each in call.entry.depends_on:
+        if each not in names and call.is_at_home(each[2:]):
+            call.unknown(f"does what {each} says")
+            return
+    if not names:
+        return
     if not rec.machine.local or len(rec.cwd) != 1:
         call.unknown("depends on files that cannot be looked for")
         return
     folder = rec.cwd[0]
     while True:
-        for name in call.entry.depends_on:
+        for name in names:
             if rec.exists(os.path.join(folder, name)) is not False:
                 call.unknown(f"does what {name} says")
                 return

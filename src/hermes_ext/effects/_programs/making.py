@@ -95,7 +95,7 @@ def mktemp(call: Call) -> None:
     if not folders and (template is None or call.has("-t", "--tmpdir")):
         folders.append(_temporary(call))
     elif not folders:
-        folders.append("." if isinstance(template, Hole) else os.path.dirname(template) or ".")
+        folders.append((isinstance(template, str) and os.path.dirname(template)) or ".")
     if isinstance(template, Hole) or (isinstance(template, str) and ".." in template):
         call.unknown("makes a file whose name is not known before it runs", template)
     for folder in folders:

@@ -109,7 +109,7 @@ def watch(call: Call) -> None:
     elif any(isinstance(each, Hole) for each in words):
         call.unknown("runs what is not known before it runs")
     else:
-        call.shell.text(" ".join(map(str, words)), stdin="")
+        call.sh(" ".join(map(str, words)), stdin="")
 
 
 def flock(call: Call) -> None:
@@ -249,8 +249,6 @@ _LONG: Final = frozenset(
     {"--login", "--noprofile", "--norc", "--posix", "--verbose", "--noediting"}
 )
 _SETTINGS: Final = ("pipefail", "errexit", "nounset", "xtrace")
-# What other shells than bash read another way.
-_OF_BASH: Final = re.compile(r"\$['\"]|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|\becho\b[^\n]*\\")
 _PLAIN: Final = re.compile(r"[\w\s./:,@%+\-'\"|;&<>=]*\Z")
 _POSIX: Final = frozenset({"sh", "dash", "ash"})
 
@@ -258,6 +256,7 @@ _POSIX: Final = frozenset({"sh", "dash", "ash"})
 def shell(call: Call) -> None:
     """`sh -c CODE`, `sh FILE`, `sh` with its input."""
     letters, words = _shell_options(call)
+    _check_settings(call, letters or set())
     if letters is None:
         call.unknown("runs what is not known before it runs")
     elif "c" in letters:
@@ -269,6 +268,43 @@ def shell(call: Call) -> None:
         _code(call, [call.shell.stdin, "sh", *words])
     else:
         call.unknown("runs commands that are not known before it runs")
+
+
+def _check_settings(call: Call, letters: set[str]) -> None:
+    """What the shell runs before anything else."""
+    names: list[str] = []
+    if call.name == "zsh":
+        names += [".zshenv"]
+    if "l" in letters:
+        names += [
+            ".profile",
+            ".bash_profile",
+            ".bash_login",
+            ".zprofile",
+            ".zlogin",
+            ".bash_logout",
+        ]
+    if "i" in letters:
+        names += [".bashrc", ".zshrc", ".kshrc"]
+    for name in names:
+        if call.is_at_home(name) and not _is_usual(call, name):
+            call.unknown(f"runs ~/{name} first")
+
+
+def _is_usual(call: Call, name: str) -> bool:
+    """Whether the user has nothing but what each new user gets."""
+    if not call.rec.machine.local:
+        return False
+    try:
+        with open(f"/etc/skel/{name}", "rb") as file:
+            usual = file.read(100_000)
+        for home in call.rec.machine.homes:
+            with open(f"{home}/{name}", "rb") as file:
+                if file.read(100_001) != usual or call.rec.exists(f"{home}/{name}") is None:
+                    return False
+    except OSError:
+        return False
+    return True
 
 
 def _shell_options(call: Call) -> tuple[set[str] | None, list[Word]]:
@@ -285,6 +321,7 @@ def _shell_options(call: Call) -> tuple[set[str] | None, list[Word]]:
         if word in ("--", "-"):
             break
         if word in _LONG:
+            letters |= {"l"} if word == "--login" else set()
             continue
         letters |= set(word[1:])
         if not letters <= _FLAGS | {"c", "o", "s"}:
@@ -301,9 +338,10 @@ def _code(call: Call, words: Sequence[Word]) -> None:
     if isinstance(code, Hole):
         call.unknown("runs what is not known before it runs", *words)
         return
-    call.shell.text(code, words[1:] or ("sh",))
-    posix = call.name in _POSIX
-    if (posix and _OF_BASH.search(code)) or (
-        not posix and call.name not in ("bash", "rbash") and not _PLAIN.match(code)
-    ):
+    args = words[1:] or ("sh",)
+    if call.name in _POSIX:
+        call.sh(code, args)
+        return
+    call.shell.text(code, args)
+    if call.name not in ("bash", "rbash") and not _PLAIN.match(code):
         call.unknown("may read this in another way than bash does", code)

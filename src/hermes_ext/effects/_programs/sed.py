@@ -205,4 +205,4 @@ class _Script:
         code = self.line().strip()
         if not code:
             raise _NotUnderstood
-        self.call.shell.text(code, stdin="")
+        self.call.sh(code, stdin="")
