@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,15 @@ class Guarded:
 
 @pytest.fixture
 def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Guarded]:
-    """Builds a `Guarded` with the given settings; one per test."""
+    """Builds a `Guarded` with the given settings; all of a test in one folder."""
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "home"))
     return lambda **options: Guarded(tmp_path, **options)
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """One with the default settings and without a plan, for tests that change nothing."""
+    base = tmp_path_factory.mktemp("untouched")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HERMES_HOME", str(base / "home"))
+        yield Guarded(base)

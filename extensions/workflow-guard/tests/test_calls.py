@@ -161,16 +161,16 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize(("tool", "args"), ALLOWED.values(), ids=ALLOWED)
-def test_allowed_writes_pass(guarded: Guard, tool: str, args: dict[str, Any]) -> None:
+def test_allowed_writes_pass(untouched: Any, tool: str, args: dict[str, Any]) -> None:
     """Without a plan, a call may write the plan and under the allowed paths."""
-    outcome = guarded().call(tool, args)
+    outcome = untouched.call(tool, args)
     assert outcome.action == "pass", outcome.message
 
 
 @pytest.mark.parametrize(("tool", "args"), BLOCKED.values(), ids=BLOCKED)
-def test_other_writes_are_blocked(guarded: Guard, tool: str, args: dict[str, Any]) -> None:
+def test_other_writes_are_blocked(untouched: Any, tool: str, args: dict[str, Any]) -> None:
     """Without a plan, whatever can write elsewhere is blocked, with what to do in the message."""
-    outcome = guarded().call(tool, args)
+    outcome = untouched.call(tool, args)
     assert outcome.blocked
     assert outcome.blocked_by == "workflow-guard"
     assert not any(step.error for step in outcome.steps)
@@ -179,9 +179,9 @@ def test_other_writes_are_blocked(guarded: Guard, tool: str, args: dict[str, Any
 
 
 @pytest.mark.parametrize(("tool", "args"), HARMLESS.items(), ids=HARMLESS)
-def test_reading_passes(guarded: Guard, tool: str, args: dict[str, Any]) -> None:
+def test_reading_passes(untouched: Any, tool: str, args: dict[str, Any]) -> None:
     """Without a plan, tools that only read, or write nothing of a project's, run."""
-    assert guarded().call(tool, args).action == "pass"
+    assert untouched.call(tool, args).action == "pass"
 
 
 def test_with_a_plan_nothing_is_blocked(guarded: Guard) -> None:

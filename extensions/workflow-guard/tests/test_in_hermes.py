@@ -80,18 +80,6 @@ def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
     assert seen == [*[BUGGY] * 5, FIXED]
 
 
-def test_with_a_plan(model_factory: Factory, hermes: Factory) -> None:
-    """With a plan the request is left as it is and the edit goes through at once."""
-    model = model_factory([Reply(tool_calls=(FIX,)), Reply("Fixed.")])
-    home = hermes(model, extensions=TURN_ON["extensions"], config=NO_NUDGES)
-    (home.project / "app.py").write_text(BUGGY, encoding="utf-8")
-    (home.project / "plans/active").mkdir(parents=True)
-    (home.project / "plans/active/plan.md").write_text("Use +.\n", encoding="utf-8")
-    home.oneshot(PROMPT).check()
-    assert model.main_requests[0].last_user == PROMPT
-    assert (home.project / "app.py").read_text(encoding="utf-8") == FIXED
-
-
 def test_a_skill_named_by_the_command_is_expanded(model_factory: Factory, hermes: Factory) -> None:
     """A skill called start-feature is expanded for the rewritten request, as if typed."""
     model = model_factory([Reply("Planned.")])
