@@ -382,7 +382,7 @@ def try_all(base: Path) -> dict[str, Any]:
         "NEW": NEW,
     }
     names = "\n".join(f"{name} = {value!r}" for name, value in given.items())
-    return play(home, f"{names}\n{DRIVER}")
+    return play(home, f"{names}\n{DRIVER}", timeout=240)
 
 
 def is_here(way: Way) -> bool:
