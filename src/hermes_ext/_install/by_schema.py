@@ -10,7 +10,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve
 
@@ -35,8 +35,46 @@ Tell = Callable[[Place, str, str | None], Problem]
 _TOLD = 50  # problems of one extension; nobody reads more
 
 
+def is_plain(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema is surely valid, and its defaults fit it.
+
+    Most schemas of settings are a list of properties with a type, a default and a description. To
+    see that takes a thousandth of what checking them against the schema of schemas does, which
+    every start would wait for.
+    """
+    properties = schema.get("properties", {})
+    return (
+        _PLAIN_OBJECT.issuperset(schema)
+        and schema.get("type", "object") == "object"
+        and isinstance(schema.get("additionalProperties", True), bool)
+        and all(isinstance(schema.get(key, ""), str) for key in _TEXTS)
+        and isinstance(properties, dict)
+        and all(isinstance(name, str) and _is_plain(each) for name, each in properties.items())
+    )
+
+
+_TEXTS: Final = ("description", "title")
+_PLAIN_OBJECT: Final = frozenset({"type", "additionalProperties", "properties", *_TEXTS})
+_PLAIN: Final = frozenset({"type", "default", *_TEXTS})
+_TYPES: Final[Mapping[str, type]] = {
+    "string": str, "boolean": bool, "integer": int, "array": list, "object": dict
+}  # fmt: skip
+
+
+def _is_plain(schema: Any) -> bool:
+    if not isinstance(schema, dict) or not _PLAIN.issuperset(schema):
+        return False
+    kind = schema.get("type")
+    wanted = _TYPES.get(kind) if isinstance(kind, str) else None
+    default = schema.get("default")
+    fits = wanted is not None and ("default" not in schema or type(default) is wanted)
+    return fits and all(isinstance(schema.get(key, ""), str) for key in _TEXTS)
+
+
 def schema_fault(manifest: Manifest) -> Problem | None:
     """What is wrong with the manifest's own schema."""
+    if is_plain(manifest.config or {}):
+        return None
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
@@ -67,6 +105,8 @@ def schema_faults(
 
     written: the value without the schema's defaults. tell: the problem of what people wrote.
     """
+    if not written and is_plain(manifest.config or {}):
+        return ()
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
     from referencing import Registry

@@ -6,7 +6,7 @@ relative imports work whatever the folder is called, submodules of the same name
 is neither read nor written: what runs is the source as it is now, also if it changed within the
 clock tick of its timestamp. A project's modules come out of its verified files (see `from_tree`).
 
-The code runs in a thread of its own, so that an import that never ends costs its deadline and not
+The code runs in another thread, so that an import that never ends costs its deadline and not
 the agent. What needs the main thread (`signal.signal`, a GUI) therefore fails at import; objects
 bound to their thread (a sqlite3 connection) belong in the handler that uses them. Where the caller
 is itself inside an import, the code runs in the caller's thread, without a deadline: a thread
@@ -19,11 +19,13 @@ import contextvars
 import importlib
 import itertools
 import os
+import queue
 import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 PREFIX = "_hermes_ext_x"
 
 IMPORT_SECONDS = 20.0
+_IDLE_SECONDS = 2.0  # until a thread that has nothing to import ends
 
 T = TypeVar("T")
 
@@ -145,32 +148,74 @@ def forget(package: str, keep: set[str] | frozenset[str] = frozenset()) -> None:
 
 
 def bounded(function: Callable[[], T], seconds: float, label: str) -> T:
-    """Call in a thread of its own, for at most `seconds`.
+    """Call in another thread, for at most `seconds`.
 
     Raises what the function raises, and EndlessImport after the deadline; the thread is then left
     behind, and what it returns is dropped.
     """
     if _inside_import():
         return function()
-    ended: list[tuple[bool, Any]] = []
-    context = contextvars.copy_context()
-
-    def target() -> None:
-        try:
-            ended.append((True, context.run(function)))
-        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            ended.append((False, error))
-
-    thread = threading.Thread(target=target, name=f"hermes-ext import {label}", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not ended:
+    work = _Work(partial(contextvars.copy_context().run, function), label)
+    _workers.put(work)
+    if not work.ended.wait(seconds):
         raise EndlessImport(f"the import did not finish within {seconds:g} s")
-    good, value = ended[0]
-    if not good:
-        raise value
-    result: T = value
+    if work.error is not None:
+        raise work.error
+    result: T = work.value
     return result
+
+
+class _Work:
+    """A call, and what became of it."""
+
+    def __init__(self, function: Callable[[], Any], label: str) -> None:
+        self.function = function
+        self.label = label
+        self.ended = threading.Event()
+        self.error: BaseException | None = None
+        self.value: Any = None
+
+
+class _Workers:
+    """A thread that waits a moment for the next import: a new one for each takes longer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[queue.SimpleQueue[_Work]] = []
+
+    def put(self, work: _Work) -> None:
+        """Have it done."""
+        with self._lock:
+            given = self._idle.pop() if self._idle else None
+        if given is None:
+            given = queue.SimpleQueue()
+            name = f"hermes-ext import {work.label}"
+            threading.Thread(target=self._run, args=(given,), name=name, daemon=True).start()
+        given.put(work)
+
+    def _run(self, given: queue.SimpleQueue[_Work]) -> None:
+        while True:
+            try:
+                work = given.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:
+                with self._lock:
+                    if given in self._idle:
+                        self._idle.remove(given)
+                        return
+                # Somebody has taken it in this moment, and work is on its way.
+                work = given.get()
+            try:
+                work.value = work.function()
+            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+                work.error = error
+            # Before the end is told: who waits for it may have more at once.
+            with self._lock:
+                self._idle.append(given)
+            work.ended.set()
+            del work
+
+
+_workers = _Workers()
 
 
 def place_of(error: BaseException, folder: Path) -> str:
