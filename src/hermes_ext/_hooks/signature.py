@@ -122,6 +122,9 @@ class _SignatureCheck:
             )
 
     def compiled(self, is_method: bool) -> Signature:
+        plain = _plain_names(self.function, is_method)
+        if plain is not None and set(plain) <= set(self.known):
+            return Signature(plain, True, frozenset())
         parameters = self._parameters(is_method)
         bound = _bound_keywords(self.function)
         wants: list[str] = []
@@ -175,6 +178,28 @@ class _SignatureCheck:
                 f"{self.name} takes *args, which would stay empty",
                 "Name the arguments that you want, or take **kwargs for all",
             )
+
+
+def _plain_names(function: Any, is_method: bool) -> tuple[str, ...] | None:
+    """The parameters of a function that has no defaults and nothing else that is special.
+
+    Most handlers are so, and their code says it at a tenth of the cost of `inspect.signature`.
+    """
+    if (
+        type(function) is not FunctionType
+        or function.__defaults__
+        or function.__dict__.keys()
+        & {
+            "__wrapped__",
+            "__signature__",
+        }
+    ):
+        return None
+    code = function.__code__
+    special = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    if code.co_flags & special or code.co_kwonlyargcount or code.co_posonlyargcount:
+        return None
+    return code.co_varnames[is_method : code.co_argcount]
 
 
 def _bound_keywords(function: Any) -> frozenset[str]:

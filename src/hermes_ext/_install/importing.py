@@ -157,7 +157,7 @@ def bounded(function: Callable[[], T], seconds: float, label: str) -> T:
         return function()
     work = _Work(partial(contextvars.copy_context().run, function), label)
     _workers.put(work)
-    if not work.ended.wait(seconds):
+    if not work.ended.acquire(timeout=seconds):
         raise EndlessImport(f"the import did not finish within {seconds:g} s")
     if work.error is not None:
         raise work.error
@@ -171,7 +171,8 @@ class _Work:
     def __init__(self, function: Callable[[], Any], label: str) -> None:
         self.function = function
         self.label = label
-        self.ended = threading.Event()
+        self.ended = threading.Lock()  # which is what an Event is made of, and faster
+        self.ended.acquire()
         self.error: BaseException | None = None
         self.value: Any = None
 
@@ -211,7 +212,7 @@ class _Workers:
             # Before the end is told: who waits for it may have more at once.
             with self._lock:
                 self._idle.append(given)
-            work.ended.set()
+            work.ended.release()
             del work
 
 
