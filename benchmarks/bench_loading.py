@@ -1,0 +1,151 @@
+"""What loading extensions costs, beside a loader as anybody would write it.
+
+    python benchmarks/bench_loading.py            # the table
+    python benchmarks/bench_loading.py --check    # exit 1 where a bar is missed
+
+Every load happens in a process of its own, after one that leaves bytecode behind; what is compared
+is the smallest of several interleaved rounds. Both loaders have imported what they need before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROUNDS = 3
+SLACK = 1.2
+LOADING_BAR = 0.5
+IMPORT_BAR = 1.5
+SIZES = (100, 1_000)
+
+EXTENSION = """
+from hermes_ext import HookResult, register_hook
+
+
+@register_hook("intercept_tool_call", tools=["tool_{number}"], guard=True)
+def judge(tool_name, tool_args, config):
+    if str(tool_args.get("path", "")).startswith(config["prefix"]):
+        return HookResult.block("Not here.")
+    return None
+"""
+MANIFEST = """
+name: extension-{number}
+version: 1.0.0
+description: Keeps a tool out of a folder.
+config:
+  type: object
+  additionalProperties: false
+  properties:
+    prefix: {{type: string, default: /etc, description: The folder.}}
+"""
+
+# The yardstick: find, read, import, register, sort. It knows no settings, no trust, no failures.
+NAIVE = """
+import importlib.util, sys, time
+from pathlib import Path
+import pluggy, yaml
+import hermes_ext, hermes_ext.runtime
+spec = pluggy.HookspecMarker("naive")
+class Specs:
+    @spec
+    def intercept_tool_call(self, tool_name, tool_args, config): ...
+began = time.perf_counter()
+manager = pluggy.PluginManager("naive")
+manager.add_hookspecs(Specs)
+mark = pluggy.HookimplMarker("naive")
+found = []
+for folder in sorted(Path(sys.argv[1], "extensions").iterdir()):
+    manifest = yaml.safe_load((folder / "extension.yaml").read_text())
+    name = "naive_" + folder.name.replace("-", "_")
+    place = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    module = importlib.util.module_from_spec(place)
+    sys.modules[name] = module
+    place.loader.exec_module(module)
+    mark(specname="intercept_tool_call")(module.judge)
+    manager.register(module, manifest["name"])
+    found.append((100, manifest["name"], module.judge))
+found.sort(key=lambda each: each[:2])
+print(time.perf_counter() - began, len(found))
+"""
+OURS = """
+import sys, time
+from pathlib import Path
+import pluggy, yaml
+import hermes_ext, hermes_ext.runtime
+from hermes_ext._install import loader, directories
+began = time.perf_counter()
+runtime = hermes_ext.runtime.Runtime.from_config(home=Path(sys.argv[1]), cwd=Path("/"))
+took = time.perf_counter() - began
+print(took, sum(handler.extension.startswith("extension") for handler in runtime.handlers))
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all of it; 1 if `--check` was given and a bar is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--check", action="store_true", help="exit 1 where a bar is missed")
+    check = parser.parse_args(arguments).check
+    missed = []
+    with tempfile.TemporaryDirectory(prefix="hermes-ext-bench-") as folder:
+        for size in SIZES:
+            missed += _loading(Path(folder, str(size)), size)
+    missed += _importing()
+    for line in missed:
+        print(f"missed: {line}", file=sys.stderr)
+    return 1 if check and missed else 0
+
+
+def _loading(home: Path, size: int) -> list[str]:
+    for number in range(size):
+        place = home / "extensions" / f"extension-{number}"
+        place.mkdir(parents=True)
+        (place / "__init__.py").write_text(EXTENSION.replace("{number}", str(number)))
+        (place / "extension.yaml").write_text(MANIFEST.format(number=number))
+    best = {"naive": float("inf"), "ours": float("inf")}
+    for _ in range(ROUNDS + 1):
+        for name, program in (("naive", NAIVE), ("ours", OURS)):
+            seconds, count = _run(program, str(home)).split()
+            assert int(count) == size, (name, count)
+            best[name] = min(best[name], float(seconds))
+    print(f"{size} extensions")
+    for name, seconds in best.items():
+        print(f"  {name:<46} {seconds * 1000:>10.1f} ms")
+    return _bar("load / naive load", best["ours"] / best["naive"], LOADING_BAR)
+
+
+def _importing() -> list[str]:
+    programs = {
+        "nothing": "pass",
+        "pluggy and attrs": "import pluggy, attrs",
+        "hermes_ext": "import hermes_ext",
+    }
+    best = dict.fromkeys(programs, float("inf"))
+    timed = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
+    for _ in range(3 * ROUNDS):
+        for name, program in programs.items():
+            best[name] = min(best[name], float(_run(timed.format(program))))
+    print("imports")
+    for name, seconds in best.items():
+        print(f"  {name:<46} {seconds * 1000:>10.1f} ms")
+    ratio = best["hermes_ext"] / best["pluggy and attrs"]
+    return _bar("import hermes_ext / pluggy and attrs", ratio, IMPORT_BAR)
+
+
+def _run(program: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _bar(name: str, ratio: float, limit: float) -> list[str]:
+    ok = ratio <= limit * SLACK
+    print(f"  {name:<46} {ratio:>10.2f} x    bar <= {limit:g}  {'ok' if ok else 'MISSED'}")
+    return [] if ok else [f"{name}: {ratio:.2f}, bar <= {limit:g}"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
