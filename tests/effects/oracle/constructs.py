@@ -8,6 +8,7 @@ from typing import Final
 from attrs import frozen
 from tests.effects.oracle import flow, programs, words
 from tests.effects.oracle.code import PYTHON
+from tests.effects.oracle.oddities import ODDITIES
 from tests.effects.oracle.programs import CONFIGURED, PROGRAMS, templates_of
 from tests.effects.oracle.tricks import TRICKS
 
@@ -487,7 +488,8 @@ _ALL = (
     Construct("python", PYTHON, exact=0.3, count=200),
     Construct("configured", CONFIGURED, exact=0.1, tree="configured", count=100),
     Construct("tricks", TRICKS, exact=0.25, count=350),
-    Construct("mixed", flow.MIXED, exact=0.5, nests=True, count=1_050),
+    Construct("oddities", ODDITIES, exact=0.4, count=450),
+    Construct("mixed", flow.MIXED, exact=0.5, nests=True, count=700),
     Construct("posix", flow.POSIX, exact=0.45, nests=True, count=150),
     Construct("damaged", ("«any»",), exact=0.2, nests=True, damaged=True, count=300),
 )
