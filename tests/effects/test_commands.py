@@ -256,6 +256,29 @@ find -files0-from x -delete
 fd . -x ./x
 xargs rm < a.txt
 ls | xargs -I{} rm {}
+sed 's/[^]/]/g;p;#/w n' a.txt
+sed 's/[[:alpha:]/]/g;p;#/w n' a.txt
+awk '/[/] {print > "n"} #]/' a.txt
+less -N+'!touch n' a.txt
+curl -w '%output{n}x' https://example.com
+curl -T a.txt file:///tmp/n
+psql -c "select lo_export/**/(1, 'n')"
+sqlite3 db.sqlite 'select 1' -cmd '.shell rm a.txt'
+python3 -m tarfile -e t.tar e
+mv --exchange a.txt b.txt
+hg log --config alias.log='!rm a.txt'
+pip list --python ./x
+uv pip list --python ./x
+poetry -C d show
+cargo tree --conf build.rustc=./x
+bundle check --gemfile=x
+terraform -chdir=d show
+pytest --version
+ldd ./x
+arch -x86_64 rm a.txt
+hostnamectl set-hostname x
+sysctl kernel.x=1
+git log --ext-diff
 parallel rm ::: a.txt
 ssh host rm a.txt
 env -i ./x
@@ -298,7 +321,7 @@ sed 's#a#b#g; /x/!s/y/z/2' a.txt
 awk '$1 > 3 && /a\\/b/ {n++} END {print (n > 2) ? "a>b" : n}' a.txt
 awk -F'|' '{print $1 " | " $2}' a.txt
 awk 'BEGIN{while ((getline l < "a.txt") > 0) print l > "/dev/stderr"}'
-awk '{ if ($1 / 2 > 3) print; x = y ~ /[/>]/ }' a.txt
+awk '{ if ($1 / 2 > 3) print; x = y ~ /[>]/ }' a.txt
 perl -ne 'print if /^a.*$/i' a.txt
 perl -lane 'print $F[0]' a.txt
 node -p "require('./data.json').version"
@@ -370,6 +393,9 @@ def test_what_only_reads_is_seen_to(machine: Machine, command: str) -> None:
         ("tar xf t.tar", "t.tar", ""),
         ("diff -r d e", "d e", "d e"),
         ("curl -s file:///etc/passwd", "/etc/passwd", ""),
+        ("curl -d @a.txt -F x=@b.txt -T d/x http://example.com", "a.txt b.txt d/x", ""),
+        ("""awk 'BEGIN{while((getline l < "a.txt") > 0) print l}'""", "a.txt", ""),
+        ("sed 'r b.txt' a.txt", "a.txt b.txt", ""),
         ("sudo cat a.txt", "a.txt", ""),
         ("dd if=a.txt", "a.txt", ""),
         ("cat - a.txt", "a.txt", ""),

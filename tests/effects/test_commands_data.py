@@ -87,7 +87,7 @@ deploy:
     "-i --in-place": {operands: write}
     "--color": {optional: text}
     "--run": {unknown: it runs a program}
-    "--dry-run": {harmless: true}
+    "--dry-run": {harmless: true, below: true}
   flags: "-v --verbose"
   values: >-
     -a

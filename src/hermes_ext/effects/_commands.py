@@ -42,8 +42,6 @@ def run_command(
         with shell.rec.under("unknown"):
             shell.rec.unknown(f"{shown} is not known", *words)
         return
-    if len(words) == 2 and words[1] in ("--version", "--help"):
-        return
     if entry.may_harm or entry.subcommands is not None:
         with shell.rec.under(f"command:{name}"):
             _run(Call(name, name, words[1:], entry, shell, _run))
@@ -61,6 +59,9 @@ def _name_of(word: Word) -> str | None:
 
 def _run(call: Call) -> None:
     entry = call.entry
+    asks_about_it = call.words in (("--version",), ("--help",))
+    if asks_about_it and not (entry.unknown or entry.depends_on):
+        return
     if entry.unknown:
         call.unknown(entry.unknown)
         return

@@ -62,7 +62,7 @@ class Entry:
     def subcommand(self, name: str) -> Entry | None:
         """What is known of a subcommand; None for nothing."""
         found = (self.subcommands or {}).get(name)
-        return None if found is None else _compiled(found)
+        return None if found is None else _compiled(found, self.table)
 
     def option_may_harm(self) -> bool:
         """Whether a word that is not known could be an option that does more than to read."""
@@ -79,13 +79,13 @@ class _Raw:
         self.entry: Entry | None = None
 
 
-def _compiled(raw: _Raw) -> Entry:
+def _compiled(raw: _Raw, above: Table | None = None) -> Entry:
     if raw.entry is None:
-        raw.entry = _entry(raw.written)
+        raw.entry = _entry(raw.written, above)
     return raw.entry
 
 
-def _entry(written: Mapping[str, Any]) -> Entry:
+def _entry(written: Mapping[str, Any], above: Table | None) -> Entry:
     listed = {"flag": written.get("flags"), "text": written.get("values")}
     options = tuple(
         _option(key, value)
@@ -103,7 +103,9 @@ def _entry(written: Mapping[str, Any]) -> Entry:
     others = written.get("others")
     return Entry(
         table=Table(
-            options, words=bool(written.get("words")), numbers=bool(written.get("numbers", True))
+            (*(each for each in above.options if each.below), *options) if above else options,
+            words=bool(written.get("words")),
+            numbers=bool(written.get("numbers", True)),
         ),
         operands=operands,
         default=str(written.get("default", "")),
@@ -131,6 +133,7 @@ def _option(key: str, value: Any) -> Option:
         first=bool(value.get("first", False)),
         unknown=str(value.get("unknown", "")),
         harmless=bool(value.get("harmless", False)),
+        below=bool(value.get("below", False)),
     )
 
 
@@ -245,6 +248,7 @@ def schema() -> dict[str, Any]:
                 "first": {"type": "boolean"},
                 "unknown": {"type": "string", "minLength": 1},
                 "harmless": {"type": "boolean"},
+                "below": {"type": "boolean"},
             },
             "not": {"required": ["value", "optional"]},
         },

@@ -31,6 +31,7 @@ class Option:
         first: whether its value takes the place of the first operand.
         unknown: why nobody can say what the command does where it is given; "" if that is known.
         harmless: whether nothing is written where it is given.
+        below: whether it may stand behind the name of a subcommand too.
     """
 
     names: tuple[str, ...]
@@ -41,6 +42,7 @@ class Option:
     first: bool = False
     unknown: str = ""
     harmless: bool = False
+    below: bool = False
 
     @property
     def may_harm(self) -> bool:

@@ -39,6 +39,7 @@ PROGRAMS: Final[dict[str, Callable[[Call], None]]] = {
     "gzip": archives.gzip,
     "install": copying.install,
     "jar": archives.jar,
+    "ldd": databases.ldd,
     "ln": copying.ln,
     "mkdir": making.mkdir,
     "mktemp": making.mktemp,

@@ -19,7 +19,7 @@ _TOKEN: Final = re.compile(
     |(?P<sign>\|\||\|&|&&|>>|>=|<=|==|!=|!~|\+\+|--|[-+*%^/]=|\*\*=?|[-+*/%^!<>|?:,$()\[\]~=@&])""",
     re.VERBOSE | re.DOTALL,
 )
-_PATTERN: Final = re.compile(r"/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^\]\\\n]|\\.)*\])+/")
+_PATTERN: Final = re.compile(r"/(?:[^/\\\n\[]|\\.|\[\^?(?:[^\]\\/\n]|\\.)+\])+/")
 # Behind these a slash divides.
 _VALUES: Final = frozenset({"name", "number", "string"})
 _BEFORE_PATTERN: Final = frozenset({"print", "printf", "return", "in", "getline", "exit", "case"})
@@ -64,6 +64,8 @@ def _program(call: Call, text: str) -> None:
             _piped(call, tokens, place)
         elif token == "system":
             _system(call, tokens, place)
+        elif token == "<":
+            _read(call, tokens, place)
         elif token == "@":
             call.unknown("includes or calls what is not seen here", text)
 
@@ -118,6 +120,13 @@ def _redirected(call: Call, tokens: list[tuple[str, str]], place: int) -> None:
         call.unknown("prints to a file whose name is not known before it runs")
     else:
         call.write(name)
+
+
+def _read(call: Call, tokens: list[tuple[str, str]], place: int) -> None:
+    """`getline < "file"`, or a comparison, which has no name of a file behind it."""
+    name = _literal(tokens, place + 1)
+    if name is not None:
+        call.read(name)
 
 
 def _piped(call: Call, tokens: list[tuple[str, str]], place: int) -> None:

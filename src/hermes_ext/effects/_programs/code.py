@@ -148,7 +148,7 @@ def _venv(call: Call, words: Sequence[Word]) -> None:
     call.unknown("-m venv runs ensurepip") if "--without-pip" not in words else None
 
 
-def _archive(call: Call, words: Sequence[Word]) -> None:
+def _archive(call: Call, words: Sequence[Word], *, tar: bool = False) -> None:
     if len(words) > 1 and words[0] in ("-l", "--list", "-t", "--test"):
         call.read(words[1])
     elif len(words) > 1 and words[0] in ("-c", "--create"):
@@ -156,8 +156,15 @@ def _archive(call: Call, words: Sequence[Word]) -> None:
     elif len(words) > 1 and words[0] in ("-e", "--extract"):
         call.read(words[1])
         unpacked(call, words[2] if len(words) > 2 else ".")
+        call.unknown("-m tarfile -e may write where the archive says") if tar else None
     else:
         call.unknown("is told what is not known")
+
+
+def _server(call: Call, words: Sequence[Word]) -> None:
+    if not all(isinstance(each, str) and each.isdigit() for each in words):
+        call.unknown("-m http.server is given words that are not looked into")
+    call.rec.search(".")
 
 
 def _no_words(call: Call, words: Sequence[Word]) -> None:
@@ -170,13 +177,13 @@ _MODULES: Final[dict[str, Callable[[Call, Sequence[Word]], None]]] = {
     "ast": _only_read,
     "base64": _only_read,
     "calendar": _only_read,
-    "http.server": _no_words,
+    "http.server": _server,
     "json.tool": _json_tool,
     "pip": _pip,
     "platform": _no_words,
     "site": _no_words,
     "sysconfig": _no_words,
-    "tarfile": _archive,
+    "tarfile": lambda call, words: _archive(call, words, tar=True),
     "this": _no_words,
     "tokenize": _only_read,
     "venv": _venv,

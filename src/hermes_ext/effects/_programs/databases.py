@@ -8,7 +8,7 @@ from typing import Final
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["pager", "rpm", "sql", "sqlite"]
+__all__ = ["ldd", "pager", "rpm", "sql", "sqlite"]
 
 _FUNCTIONS: Final = (
     "avg|cast|char_length|coalesce|count|date|datetime|distinct|in|values|group_concat|ifnull|"
@@ -17,7 +17,8 @@ _FUNCTIONS: Final = (
     "from|where|as|on|by|exists|any|all|select|then|when|else|using"
 )
 _QUERY: Final = re.compile(
-    r"\s*(?:select\b|show\s|describe\s|explain\s+select\b|with\s)[^;\\`]*;?\s*\Z", re.IGNORECASE
+    r"\s*(?:select\b|show\s|describe\s|explain\s+select\b|with\s)(?:(?!--|/\*)[^;\\`#])*;?\s*\Z",
+    re.IGNORECASE,
 )
 _NOT_IN_QUERY: Final = re.compile(
     r"\b(?:into|update|insert|delete|drop|alter|create|replace|attach|copy|call|do|execute|lock|for\s+update)\b",
@@ -92,6 +93,8 @@ def sql(call: Call) -> None:
 def pager(call: Call) -> None:
     """`less FILE`: a word that begins with `+` is a command."""
     call.check_options()
+    if any(isinstance(each, str) and re.match(r"-[^-]*\+", each) for each in call.words):
+        call.unknown("is given commands")
     for word in call.operands:
         text = word.prefix if isinstance(word, Hole) else word
         if text.startswith("+") or (isinstance(word, Hole) and (word.many or not text)):
@@ -106,3 +109,14 @@ def rpm(call: Call) -> None:
     call.check_options()
     if not call.has("-q", "--query", "-qa", "-V", "--verify"):
         call.unknown("is asked for more than what is installed")
+
+
+_INSTALLED: Final = re.compile(r"/(?:usr|bin|sbin|lib\w*|opt)/(?!.*\.\.)")
+
+
+def ldd(call: Call) -> None:
+    """`ldd FILE`, which may run the file."""
+    for word in call.operands:
+        call.read(word)
+        if isinstance(word, Hole) or not _INSTALLED.match(word):
+            call.unknown("may run the file", word)

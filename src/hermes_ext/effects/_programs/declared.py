@@ -36,7 +36,7 @@ def run_declared(call: Call) -> None:
                 deed = stronger(deed, other)
         if not harmless or deed in READING:
             call.do(deed, word)
-    if default and not placed:
+    if default and not placed and (not harmless or deeds[-1] in READING):
         call.do(deeds[-1], default)
 
 

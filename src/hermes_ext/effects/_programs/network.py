@@ -27,11 +27,36 @@ def curl(call: Call) -> None:
             if call.has("--create-dirs"):
                 directories(call, _folder_of(_below(folder, word)))
     urls = [*call.operands, *call.values("--url")]
+    _sent(call, urls)
+    for form in call.values("-w", "--write-out"):
+        if isinstance(form, Hole) or form.startswith("@") or "%output" in form:
+            call.unknown("may write a file that its format names", form)
     for url in urls:
         if isinstance(url, str) and url.startswith("file://"):
             call.read(unquote(url.removeprefix("file://")))
     if call.has("-O", "--remote-name", "--remote-name-all"):
         _remote_names(call, urls, folder)
+
+
+_WITH_FILES: Final = (
+    "-d", "--data", "--data-ascii", "--data-binary", "--data-urlencode", "--json", "-F", "--form",
+    "-H", "--header", "--url-query", "--variable",
+)  # fmt: skip
+_FILE_IN_DATA: Final = re.compile(r"(?:[^@<=]*=)?[@<]([^;]+)|[\w.-]+@([^;]+)")
+
+
+def _sent(call: Call, urls: list[Word]) -> None:
+    """Files that are sent."""
+    for data in call.values(*_WITH_FILES):
+        found = _FILE_IN_DATA.match(data) if isinstance(data, str) else None
+        if found:
+            call.read(found[1] or found[2])
+    sent = call.values("-T", "--upload-file")
+    for file in sent:
+        call.read(file)
+    for url in urls if sent else ():
+        if isinstance(url, Hole) or url.startswith("file:"):
+            call.unknown("may send to a file of this machine", url)
 
 
 def _remote_names(call: Call, urls: list[Word], folder: Word | None) -> None:
@@ -59,6 +84,8 @@ def _folder_of(word: Word) -> Word:
 def wget(call: Call) -> None:
     """`wget URL`: writes into the directory, or where `-O` says."""
     call.check_options()
+    for file in call.values("--post-file", "--body-file"):
+        call.read(file)
     documents = call.values("-O", "--output-document")
     for word in documents:
         if word != "-":

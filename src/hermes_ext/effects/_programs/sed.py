@@ -15,6 +15,8 @@ __all__ = ["in_place", "sed"]
 _PLAIN: Final = frozenset("=dDgGhHnNpPxzF")
 _NUMBER: Final = re.compile(r"\s*\d*")
 _ADDRESS: Final = re.compile(r"\s*(?:\d+(?:~\d+)?|\$|[+~]\d+)")
+# No bracket, no class and no backslash in front of the last one.
+_BRACKET: Final = re.compile(r"\[\^?+(?!\])(?:[^]\[\\\n]|\[:\w+:\]|\\[^]\n])+\]")
 _FLAGS: Final = re.compile(r"[gpiImM0-9]*")
 _LABEL: Final = re.compile(r"[^;\n}]*")
 
@@ -135,21 +137,28 @@ class _Script:
         return found
 
     def _delimited(self, delimiter: str) -> None:
-        """Go behind the next delimiter.
-
-        One in brackets ends a pattern for some and not for others: not understood.
-        """
-        bracket = False
+        """Go behind the next delimiter."""
         while (char := self.text[self.at]) != delimiter:
             if char == "\\":
                 self.at += 1
             elif char == "[":
-                end = self.text.find("]", self.at + 2)
-                bracket = bracket or delimiter in self.text[self.at : end + 1 or None]
+                self._bracket(delimiter)
             self.at += 1
-        if bracket:
-            raise _NotUnderstood
         self.at += 1
+
+    def _bracket(self, delimiter: str) -> None:
+        """See to it that brackets hide no delimiter.
+
+        One that stands in them ends a pattern for some and not for others, and where they end is
+        not the same to all.
+        """
+        found = _BRACKET.match(self.text, self.at)
+        if found is None:
+            # Outside of patterns a bracket means nothing.
+            if "]" in self.text[self.at : self.text.find("\n", self.at) + 1 or None]:
+                raise _NotUnderstood
+        elif delimiter in found[0].replace(f"\\{delimiter}", ""):
+            raise _NotUnderstood
 
     def _command(self) -> None:
         while self.peek() in ("!", " ", "\t"):
