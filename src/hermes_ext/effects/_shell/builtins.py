@@ -129,10 +129,11 @@ def _exec(shell: Reading, words: list[Word], state: State) -> Ends:
     if len(words) == 1:
         return state, state
     rest = words[1:]
-    while rest and rest[0] in ("-c", "-l"):
-        rest = rest[1:]
-    if rest[:1] == ["-a"]:
-        rest = rest[2:]
+    while rest and isinstance(rest[0], str) and re.fullmatch(r"-[cla]+", rest[0]):
+        if rest[0] != "-c":
+            # A shell that is called so reads the start-up files of the user.
+            shell.rec.unknown(f"exec {rest[0]} gives a program another name", *rest)
+        rest = rest[2:] if rest[0].endswith("a") else rest[1:]
     if rest:
         shell.program(rest)
     return state, state

@@ -45,6 +45,7 @@ _NOT_POSIX: Final = re.compile(
     |\becho\b[^;|&\n]*\\|>\s*[^\s;|&]*[*?\[]""",
     re.VERBOSE,
 )
+_EXPANDED_AGAIN: Final = re.compile(r"[$`\\'\"~*?\[{\s]")
 # Where writing changes no file.
 _SINKS: Final = re.compile(
     r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+|(?:tcp|udp)/.*)\Z"
@@ -360,6 +361,9 @@ class Reading:
         if operator in (">&", "<&") and isinstance(word, str) and re.fullmatch(r"\d+-?|-", word):
             return
         with self.rec.under("redirect"):
+            # What bash finds behind `>&` it expands a second time.
+            if operator == ">&" and isinstance(word, str) and _EXPANDED_AGAIN.search(word):
+                self.rec.unknown("the word behind >& is expanded twice", word)
             if operator.startswith("<") and operator != "<>":
                 self.rec.read(word)
                 if operator == "<":

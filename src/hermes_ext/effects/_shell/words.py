@@ -291,7 +291,7 @@ class WordReader:
     def _expansion(self, node: Node, state: State, *, quoted: bool) -> Iterable[str]:
         if node.type == "simple_expansion":
             name = self.source.text(node)[1:]
-            if name[0].isdigit() and len(name) > 1:  # the parameter has one digit
+            if name[:1].isdigit() and len(name) > 1:  # the parameter has one digit
                 return _joined([self._argument(int(name[0]), state), (name[1:],)])
             return self.variable(name, state, quoted=quoted)
         self._nested(node, state)
