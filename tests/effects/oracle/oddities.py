@@ -219,7 +219,7 @@ ODDITIES: Final = (
     "function f { echo x >&3; } 3>«fresh»; f",
     "time ls >«fresh»",
     "{ time ls; } 2>«fresh»",
-    "coproc cat >«fresh»; wait",
+    "coproc echo x >«fresh»; wait",
     "exec 9>«fresh»; BASH_XTRACEFD=9; set -x; true",
     "set -o history; HISTFILE=«fresh»; echo a; history -w",
     # Variables.
