@@ -37,12 +37,12 @@ _WRITE: Final = [name for name in Knowledge.bundled() if _writes(Knowledge.bundl
 _REASONS: Final = {
     "it needs a service, or rights that nobody has": (
         "apt apt-cache apt-get aws chattr chgrp chown chroot dbus-run-session docker gcloud ip"
-        " journalctl mysql nsenter su systemctl systemd-run tmux unshare"
+        " journalctl mysql nsenter su systemctl systemd-run terraform tmux unshare"
     ),
-    "it needs a terminal": "less man more script watch",
+    "it needs a terminal": "less man more script watch zless zmore",
     "it takes seconds": "javac npx",
     "the shell has its own": "[ printf test",
-    "what it writes is no file that it can write here": "ed lsof nm pkg-config yq",
+    "what it writes is no file that it can write here": "arch base64 ed ldd lsof nm objdump pkg-config size yq",
 }
 _NOT_RUN: Final = {name: why for why, names in _REASONS.items() for name in names.split()}
 
