@@ -193,7 +193,7 @@ def test_a_repository_that_the_same_call_changes(own: Machine) -> None:
     """What a call does to the settings counts for the git behind it."""
     assert _effects("git add . && git status", own).exact
     assert not _effects("echo x >> ../.git/config; git status", own).exact
-    assert not _effects("cp -rT x ..; git status", own).exact
+    assert not _effects("mkdir y; cp -rT y ..; git status", own).exact
     assert not _effects("git config core.fsmonitor ./x; git status", own).exact
 
 
