@@ -27,6 +27,7 @@ class Construct:
         rules: the rules of `RULES` that its commands are there to show the need of.
         tree: which of the scratch trees its commands run in.
         nests: whether commands of all constructs may stand in its places.
+        several: whether several of its commands stand one behind the other.
         shuffled: whether the letters of options may change places, or stand alone.
         damaged: whether characters are taken out, doubled and put in where nobody would.
         count: how many of its commands the tests run.
@@ -38,6 +39,7 @@ class Construct:
     rules: tuple[str, ...] = ()
     tree: str = "plain"
     nests: bool = False
+    several: bool = False
     shuffled: bool = False
     damaged: bool = False
     count: int = 90
@@ -488,8 +490,9 @@ _ALL = (
     Construct("python", PYTHON, exact=0.3, count=200),
     Construct("configured", CONFIGURED, exact=0.1, tree="configured", count=100),
     Construct("tricks", TRICKS, exact=0.25, count=350),
+    Construct("sequences", flow.STEPS, exact=0.4, several=True, count=250),
     Construct("oddities", ODDITIES, exact=0.4, count=450),
-    Construct("mixed", flow.MIXED, exact=0.5, nests=True, count=700),
+    Construct("mixed", flow.MIXED, exact=0.5, nests=True, count=600),
     Construct("posix", flow.POSIX, exact=0.45, nests=True, count=150),
     Construct("damaged", ("«any»",), exact=0.2, nests=True, damaged=True, count=300),
 )

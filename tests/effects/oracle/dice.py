@@ -135,6 +135,10 @@ class Dice:
         """Something to write to: there or not."""
         return self.file() if self.random.random() < 0.4 else self.new()
 
+    def few(self) -> str:
+        """One of a few names, so that commands meet what others left."""
+        return self.pick(("a", "b", "d", "d/a", "d/b", "l", "l/a", "docs", "list.txt", "dirlink"))
+
     def word(self) -> str:
         """Any word that names nothing."""
         return shlex.quote(self.pick(_WORDS))

@@ -13,6 +13,7 @@ from tests.effects.oracle.dice import Dice
 __all__ = ["commands", "seed"]
 
 _DEPTH: Final = 3
+_SEVERAL: Final = 3
 
 
 def seed() -> str:
@@ -31,6 +32,9 @@ def commands(construct: Construct, of_seed: str) -> Iterator[str]:
             order = list(construct.templates)
             dice.random.shuffle(order)
         made = dice.fill(order.pop(), _DEPTH if construct.nests else 0)
+        if construct.several:
+            more = [dice.fill(dice.pick(construct.templates)) for _ in range(_SEVERAL)]
+            made = dice.pick(("; ", "\n", " && ")).join((made, *more))
         if construct.shuffled:
             made = dice.shuffled(made)
         if construct.damaged:

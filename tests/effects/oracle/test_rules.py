@@ -42,7 +42,9 @@ _REASONS: Final = {
     "it needs a terminal": "less man more script watch zless zmore",
     "it takes seconds": "javac npx",
     "the shell has its own": "[ printf test",
-    "what it writes is no file that it can write here": "arch base64 ed ldd lsof nm objdump pkg-config size yq",
+    "what it writes is no file that it can write here": (
+        "arch base64 ed ldd lsof nm objdump pkg-config size yq"
+    ),
 }
 _NOT_RUN: Final = {name: why for why, names in _REASONS.items() for name in names.split()}
 
