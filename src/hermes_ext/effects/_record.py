@@ -329,13 +329,13 @@ class Recorder:
         for own, leads_to, _ in self.places(source):
             if own != leads_to or any(each.startswith(own) for each in self._links):
                 return True
-            for folder, folders, files in os.walk(own):
-                left -= len(files) + len(folders)
-                if left < 0:
+            ahead = [own]
+            while ahead:
+                entries = _entries(ahead.pop())
+                left -= len(entries)
+                if left < 0 or any(entry.is_symlink() for entry in entries):
                     return True
-                for name in (*folders, *files):
-                    if os.path.islink(os.path.join(folder, name)):
-                        return True
+                ahead += [each.path for each in entries if each.is_dir(follow_symlinks=False)]
         return False
 
     def step(self) -> None:
@@ -368,6 +368,14 @@ class Recorder:
             variables=frozenset(self._variables),
             unknown=tuple(self._unknown),
         )
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (OSError, ValueError):
+        return []
 
 
 def _as_text(words: Sequence[Word]) -> str:
