@@ -129,7 +129,7 @@ def test_what_git_only_reads(machine: Machine, command: str) -> None:
     effects = _effects(command, machine)
     assert not effects.may_write, (effects.unknown, effects.changes)
     assert machine.cwd is not None
-    assert machine.cwd.parent in effects.searches
+    assert machine.cwd.parent in effects.reads
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.guard.conftest import Ground
 REFUSED = [
     "open('/root/.hermes/config.yaml', 'w').write('x')",
     "import os\nos.remove(os.path.expanduser('~/.hermes/config.yaml'))",
-    "from os import remove as r, path\nr(path.join(path.expanduser('~'), '.hermes', 'x'))",
+    "from os import remove as r, path as p\nr(p.join(p.expanduser('~'), '.hermes', '.env'))",
     "from pathlib import Path\n(Path.home() / '.hermes' / 'config.yaml').write_text('x')",
     "from pathlib import Path\nPath('~/.hermes/config.yaml').expanduser().unlink()",
     "from pathlib import Path as P\n(P.home() / 'a').with_name('.hermes').joinpath('x').touch()",

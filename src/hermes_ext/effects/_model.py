@@ -28,7 +28,7 @@ class Change:
             what it leads to.
         kind: `create` where nothing is there yet; moving deletes one path and creates another.
         tree: whether it is a directory whose contents change as well: with `delete` all of it goes,
-            with `write` anything below it may be created or changed.
+            with `write` anything below it may be created, changed or deleted.
         by: what does it, for messages: `write_file`, `sed -i`.
     """
 

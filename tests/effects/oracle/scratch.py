@@ -143,6 +143,7 @@ def _announced(effects: Effects, path: Path, how: str) -> bool:
     """Whether a change is among those announced, and as what it is."""
     fitting = _FITS[how]
     return any(
-        change.touches(path) and (change.kind in fitting or (change.tree and how != "deleted"))
+        change.touches(path)
+        and (change.kind in fitting or (change.tree and change.kind is ChangeKind.WRITE))
         for change in effects.changes
     )

@@ -139,8 +139,11 @@ def _pairs(call: Call, alone: str = "") -> Iterator[tuple[Word, Word]]:
         for _, target in pairs:
             call.write_below(_folder_of(target))
     if call.has("--parents"):
-        for _, target in list(pairs):
-            call.write_below(_folder_of(target) if folder is None else folder)
+        for source, target in list(pairs):
+            place = _folder_of(target) if folder is None else folder
+            call.write_below(place)
+            if isinstance(source, str) and isinstance(place, str):
+                call.write(os.path.join(place, source.lstrip("/")), tree=True)
     yield from pairs
 
 

@@ -22,6 +22,9 @@ _WITHOUT: Final = frozenset({"init", "clone", "version", "help"})
 _PLAIN_PATH: Final = re.compile(r"[^:*?\[\\][^*?\[\\]*\Z")
 
 
+_SEARCHES: Final = frozenset({"grep", "ls-files", "ls-tree"})
+
+
 def git(call: Call) -> None:
     """`git SUBCOMMAND`."""
     call.check_options()
@@ -36,8 +39,10 @@ def git(call: Call) -> None:
             stack.enter_context(call.at(folder))
         if call.operands and call.operands[0] not in _WITHOUT:
             _check(call, writes=False)
+            # Only these name files of the tree, or show what is in them, without being told which.
+            look = call.rec.search if call.operands[0] in _SEARCHES else call.rec.read
             for each in repositories(call.rec) or ():
-                call.rec.search(each.root or each.folder)
+                look(each.root or each.folder)
         run_subcommand(call)
 
 
@@ -87,7 +92,6 @@ def _write_everything(call: Call) -> None:
 def _change_below(call: Call, folder: Word) -> None:
     # Git does not write through links.
     call.rec.write(folder, call.by, tree=True)
-    call.rec.delete(folder, call.by, tree=True)
     call.rec.made_directory(folder)
 
 
@@ -160,7 +164,7 @@ def _clean(call: Call) -> None:
         _check(call, writes=False)
         for path in call.operands or ["."]:
             plain = isinstance(path, str) and _PLAIN_PATH.match(path)
-            _change_below(call, path if plain else ".")
+            call.rec.delete(path if plain else ".", call.by, tree=True)
 
 
 def _reset(call: Call) -> None:

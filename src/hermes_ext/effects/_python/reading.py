@@ -76,7 +76,7 @@ class _Reading(ast.NodeVisitor):
     def __init__(self, program: Program, rec: Recorder, shell: Shell | None) -> None:
         self._program = program
         self._rec = rec
-        self._values = Values(program, homes_of(rec.machine))
+        self._values = Values(program, homes_of(rec.machine), rec.machine.environ)
         self._calls = Calls(program, self._values, rec, shell)
         self._sets_attributes = any(
             isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
@@ -108,6 +108,10 @@ class _Reading(ast.NodeVisitor):
                 for word in self._values.of(node):
                     if isinstance(word, str) or word.prefix or word.suffix:
                         texts[word] = None
+            elif isinstance(node, ast.keyword) and node.arg:
+                texts[node.arg] = None
+            elif isinstance(node, ast.ImportFrom):
+                texts |= {f"{node.module}.{alias.name}": None for alias in node.names}
         if len(texts) > _MOST_TEXTS:
             raise TooMuch
         for word in texts:
@@ -246,6 +250,13 @@ class _Reading(ast.NodeVisitor):
         plain = isinstance(node.cls, ast.Name) and node.cls.id in _PLAIN_CLASSES
         if not plain or node.kwd_attrs:
             self._doubt("a pattern asks for attributes")
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        stored = not isinstance(node.ctx, ast.Load)
+        if stored and self._program.target(node.value) == "os.environ":
+            for word in self._values.of(node.slice):
+                if isinstance(word, str):
+                    self._rec.variable(word)
 
     def visit_Call(self, node: ast.Call) -> None:
         self._calls.read(node)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import operator
 import os
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from pathlib import PurePosixPath
@@ -21,6 +24,7 @@ _MOST: Final = 24  # values of one expression
 _DEPTH: Final = 80
 _LARGEST: Final = 10**18
 _UNKNOWN: Final[Words] = (Hole(),)
+_NUMBER: Final = re.compile(r"-?\d+\Z")
 
 
 class Program(ast.NodeVisitor):
@@ -40,6 +44,7 @@ class Program(ast.NodeVisitor):
         self.mixed: set[str] = set()
         self.own_attributes: set[str] = set()
         self._parents: dict[int, ast.AST] = {}
+        self._asked: set[str] = set()
         self.nodes = self._ordered(tree, most)
         for node in self.nodes:
             self.visit(node)
@@ -69,11 +74,25 @@ class Program(ast.NodeVisitor):
     def target(self, node: ast.AST) -> str | None:
         """What an expression stands for by its imports: `os.path.join`."""
         if isinstance(node, ast.Name):
-            return None if node.id in self.mixed else self.imported.get(node.id)
+            if node.id in self.mixed:
+                return None
+            return self.imported.get(node.id) or self._other_name(node.id)
         if isinstance(node, ast.Attribute):
             owner = self.target(node.value)
             return f"{owner}.{node.attr}" if owner in MODULES else None
         return None
+
+    def _other_name(self, name: str) -> str | None:
+        """What a name stands for that is given one value, which is another name."""
+        given = self.bound.get(name, ())
+        value = given[0] if len(given) == 1 else None
+        if not isinstance(value, ast.Name | ast.Attribute) or name in self._asked:
+            return None
+        self._asked.add(name)
+        try:
+            return self.target(value)
+        finally:
+            self._asked.discard(name)
 
     # -- bindings ---------------------------------------------------------------------------------
 
@@ -180,8 +199,11 @@ class Program(ast.NodeVisitor):
 class Values(ast.NodeVisitor):
     """What expressions of a program may be as texts; a path counts as its text."""
 
-    def __init__(self, program: Program, homes: Sequence[str]) -> None:
+    def __init__(
+        self, program: Program, homes: Sequence[str], environ: Mapping[str, str] | None = None
+    ) -> None:
         self._program = program
+        self._environ = environ or {}
         self._homes = tuple(homes) or _UNKNOWN
         self._known: dict[int, Words] = {}
         self._asked: set[int] = set()
@@ -259,6 +281,9 @@ class Values(ast.NodeVisitor):
 
     def visit_BinOp(self, node: ast.BinOp) -> Iterable[Word]:
         left, right = self.of(node.left), self.of(node.right)
+        # A number is kept as its text here, and is not added to another as texts are.
+        if any(isinstance(each, str) and _NUMBER.match(each) for each in (*left, *right)):
+            return _UNKNOWN
         if isinstance(node.op, ast.Add):
             return _each(_concatenated, [left, right])
         if isinstance(node.op, ast.Div):
@@ -288,10 +313,18 @@ class Values(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> Iterable[Word]:
         if self._program.target(node.value) == "os.environ":
             return self._variable([self.of(node.slice)])
+        if isinstance(node.slice, ast.Slice):
+            cut = _edges(node.slice)
+            if cut is not None:
+                return (e[cut] if isinstance(e, str) else Hole() for e in self.of(node.value))
         return _UNKNOWN
 
     def _variable(self, args: Sequence[Words]) -> Words:
-        return self._homes if args and args[0] == ("HOME",) else _UNKNOWN
+        name = args[0][0] if args and len(args[0]) == 1 else None
+        if name == "HOME":
+            return self._homes
+        known = self._environ.get(name) if isinstance(name, str) else None
+        return _UNKNOWN if known is None else (known,)
 
     def visit_Call(self, node: ast.Call) -> Iterable[Word]:
         if any(isinstance(each, ast.Starred) for each in node.args) or node.keywords:
@@ -302,6 +335,9 @@ class Values(ast.NodeVisitor):
             return self._function(target, args)
         if isinstance(node.func, ast.Name):
             own = node.func.id in self._program.bound or len(args) != 1
+            if node.func.id == "chr" and not own:
+                codes = [int(each) for each in args[0] if isinstance(each, str) and each.isdigit()]
+                return tuple(chr(each) for each in codes if each < sys.maxunicode) or _UNKNOWN
             return args[0] if node.func.id == "str" and not own else _UNKNOWN
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func, args)
@@ -336,6 +372,9 @@ class Values(ast.NodeVisitor):
         owner = self._program.target(func.value)
         if owner is not None:
             return self._function(f"{owner}.{func.attr}", args)
+        data = _bytes_of(func.value) if func.attr == "decode" else None
+        if data is not None:
+            return (data.decode("utf-8", "replace"),)
         on = self.of(func.value)
         if func.attr == "join" and len(node.args) == 1:
             items = self.of_list(node.args[0])
@@ -362,6 +401,33 @@ class Values(ast.NodeVisitor):
                     yield os.path.join(str(home), rest) if known else Hole()
             else:
                 yield path
+
+
+def _edges(part: ast.Slice) -> slice | None:
+    """A slice of numbers that stand there; None where they are not known."""
+    try:
+        numbers = [
+            None if each is None else operator.index(ast.literal_eval(each))
+            for each in (part.lower, part.upper, part.step)
+        ]
+    except (ValueError, TypeError, SyntaxError, RecursionError):
+        return None
+    return None if numbers[2] == 0 else slice(*numbers)
+
+
+def _bytes_of(node: ast.expr) -> bytes | None:
+    """Bytes that stand there, or that `bytes.fromhex` makes of what stands there."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+        return node.value
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
+        return None
+    text = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+    if not isinstance(text, str) or ast.unparse(node.func) != "bytes.fromhex":
+        return None
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return None
 
 
 PATH_CLASSES: Final = tuple(
