@@ -89,7 +89,8 @@ class Recorder:
         self._looked_up = 0
         self._unknown: dict[str, None] = {}
         self._commands: list[Command] = []
-        self._links: dict[str, str | None] = {}
+        self._links: dict[str, list[str]] = {}
+        self._unlinked: dict[str, None] = {}
         self._made: dict[str, bool] = {}
         self._tainted: set[str] = set()
 
@@ -146,7 +147,7 @@ class Recorder:
         for own, leads_to, _ in self._written(word, by):
             self._change(own, ChangeKind.DELETE, tree, by)
             if own != leads_to and self.on("link"):
-                self._links.setdefault(own, None)
+                self._unlinked[own] = None
             # With a slash behind it, some programs go through a link.
             if trailing and leads_to != own:
                 self._change(leads_to, ChangeKind.DELETE, tree, by)
@@ -160,7 +161,7 @@ class Recorder:
             if isinstance(target, Hole):
                 self._tainted.add(own)
             else:
-                self._links[own] = os.path.join(os.path.dirname(own), target)
+                self._links.setdefault(own, []).append(os.path.join(os.path.dirname(own), target))
 
     def taint(self, word: Word, source: Word | None = None) -> None:
         """What lies below a path may be links from now on: it was unpacked, copied or moved there.
@@ -235,10 +236,20 @@ class Recorder:
         full = [os.path.join(base, path) for base in bases]
         local = self.machine.local
         found = [places_of(each, local=local) for each in full]
-        if self._links:
-            # The link may not come about: what has its name already may stay.
-            found += [places_of(each, local=local, links=self._links) for each in full]
+        # A link may not come about, or not go away: what has its name already may stay.
+        for links in self._ways():
+            found += [places_of(each, local=local, links=links) for each in full]
         return list(dict.fromkeys(found))
+
+    def _ways(self) -> Iterator[dict[str, str | None]]:
+        """The links that there may be, besides those on the disk."""
+        most = max(map(len, self._links.values()), default=0)
+        for gone in (self._unlinked, {}) if self._unlinked else ({},):
+            for number in range(max(most, min(1, len(gone)))):
+                chosen = {
+                    own: each[min(number, len(each) - 1)] for own, each in self._links.items()
+                }
+                yield {**gone, **chosen}
 
     def exists(self, path: str) -> bool | None:
         """Whether something has this name (a link itself counts); None if that cannot be told."""

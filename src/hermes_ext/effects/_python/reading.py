@@ -88,7 +88,8 @@ class _Reading(ast.NodeVisitor):
         if not self._rec.cwd or not self._rec.machine.local:
             self._rec.unknown("where Python looks for modules is not known")
         for directory in self._rec.cwd:
-            for name in _modules_in(directory):
+            made = (each.partition(".")[0] for each in self._rec.made_below(directory))
+            for name in (*_modules_in(directory), *filter(_is_imported, made)):
                 self._rec.unknown(f"Python takes the module {name} from {directory!r}", directory)
 
     def read(self) -> None:

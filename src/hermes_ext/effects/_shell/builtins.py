@@ -76,6 +76,9 @@ def _moved(shell: Reading, found: tuple[str, ...] | None, state: State, target: 
 def _pushd(shell: Reading, words: list[Word], state: State) -> Ends:
     shell.ran += 2
     operands = [each for each in words[1:] if each != "-n"]
+    if "-n" in words and len(operands) == 1:
+        state.stack.append(_directory(shell, operands[0], state) or ())
+        return state, state
     if len(operands) != 1 or (isinstance(operands[0], str) and operands[0][:1] in "+-"):
         state.stack, state.cwd, state.old = [()], (), ()
         return state, state
@@ -89,12 +92,20 @@ def _popd(shell: Reading, words: list[Word], state: State) -> Ends:
     shell.ran += 2
     if not shell.rec.on("cd"):
         return state, state
+    if not state.stack:  # an error, and nothing happens
+        return state, state
     moved = state.copy()
     moved.old = state.cwd
-    moved.cwd = moved.stack.pop() if len(words) == 1 and moved.stack else ()
+    moved.cwd = moved.stack.pop() if len(words) == 1 else ()
     if len(words) > 1:
         moved.stack = [()]
     return moved, None if moved.cwd else state
+
+
+def _dirs(shell: Reading, words: list[Word], state: State) -> Ends:
+    if len(words) > 1:
+        state.stack = [] if words[1:] == ["-c"] else [()]
+    return _no_change(shell, words, state)
 
 
 def _eval(shell: Reading, words: list[Word], state: State) -> Ends:
@@ -308,7 +319,7 @@ BUILTINS: Final[dict[str, _Builtin]] = {
     "complete": _changes_the_shell,
     "continue": _no_change,
     "coproc": _runs_apart,
-    "dirs": _no_change,
+    "dirs": _dirs,
     "enable": _changes_the_shell,
     "eval": _eval,
     "exec": _exec,

@@ -258,7 +258,10 @@ def _declaration(shell: Reading, node: Node, state: State) -> Ends:
         if inner:
             state.make_local(text.partition("=")[0].partition("[")[0].rstrip("+"))
         if child.type == "variable_assignment":
+            before = state.variables.get(shell.name_of(child), (HOLE,))
             shell.assign(child, state)
+            if kind == "local" and state.local is None:  # outside of a function it fails
+                _or_as_before(shell.name_of(child), before, state)
             if kind == "readonly":
                 state.fixed.add(shell.name_of(child))
             if exports:
@@ -274,6 +277,12 @@ def _declaration(shell: Reading, node: Node, state: State) -> Ends:
             for alternative in shell.alternatives(child, state):
                 _declare_words(shell, alternative, exports, state)
     return state, state
+
+
+def _or_as_before(name: str, before: Values, state: State) -> None:
+    if name in state.variables:
+        state.variables[name] = tuple(dict.fromkeys((*state.variables[name], *before)))
+    state.arrays.pop(name, None)
 
 
 def _declared(shell: Reading, node: Node, option: str, exports: bool) -> bool:

@@ -69,6 +69,7 @@ class Reading:
         self.rec = recorder
         self.stdin = stdin
         self._state = State(recorder.cwd)
+        self._given: Sequence[tuple[str, Word]] = ()
         self._depth = 0
         self.output: str | None = None
         self.ran = 0
@@ -106,6 +107,9 @@ class Reading:
         for name, values in self._state.variables.items():
             gone: Values = () if name in self._state.exported else ("",)
             state.variables[name] = tuple(dict.fromkeys((*values, *gone)))
+        for name, word in self._given:
+            state.variables[name] = (word if isinstance(word, str) else HOLE,)
+            state.exported.add(name)
         state.arguments = tuple(args[1:])
         outer, self._state = self._state, state
         try:
@@ -465,6 +469,7 @@ class Reading:
         for variable, value in assignments:
             if variable != "IFS" or name not in ("read", "mapfile", "readarray"):
                 self.check_variable(variable, value)
+        self._also(assignments, state)
         return builtin(self, words, state)
 
     def program(self, words: Sequence[Word], assignments: Sequence[tuple[str, Word]] = ()) -> None:
@@ -473,7 +478,12 @@ class Reading:
             with self.rec.under("unknown"):
                 self.rec.unknown("which program runs is not known before it runs", *words)
             return
-        run_command(words, self, assignments)
+        # What a variable is for this command alone, a shell that it starts finds, too.
+        before, self._given = self._given, (*self._given, *assignments)
+        try:
+            run_command(words, self, assignments)
+        finally:
+            self._given = before
 
     def _call(
         self,
@@ -484,6 +494,7 @@ class Reading:
     ) -> Ends:
         for variable, value in assignments:
             self.check_variable(variable, value)
+        self._also(assignments, state)
         self.ran += 2
         ok: State | None = None
         failed: State | None = None
@@ -517,6 +528,13 @@ class Reading:
         """Whether a name has a meaning that later commands count on."""
         knowledge = self.rec.machine.commands or Knowledge.bundled()
         return name in BUILTINS or knowledge.knows(name)
+
+    def _also(self, assignments: Sequence[tuple[str, Word]], state: State) -> None:
+        """Variables that have another value besides: for as long as one command takes."""
+        for name, word in assignments:
+            value = word if isinstance(word, str) else HOLE
+            values = (value, *state.variables.get(name, (HOLE,)))
+            self.set(name, tuple(dict.fromkeys(values)), state, told=False)
 
     # -- variables --------------------------------------------------------------------------------
 

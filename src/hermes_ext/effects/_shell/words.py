@@ -245,7 +245,7 @@ class WordReader:
         if node.type in ("simple_expansion", "expansion"):
             return tuple(self._expansion(node, state, quoted=True))
         if node.type == "command_substitution":
-            return (self._substituted(node, state),)
+            return (self._substituted(node, state, quoted=True),)
         if node.type == "arithmetic_expansion":
             return self._arithmetic(node, state)
         if node.type == "$":
@@ -423,10 +423,11 @@ class WordReader:
 
     # -- substitutions ----------------------------------------------------------------------------
 
-    def _substituted(self, node: Node, state: State) -> str:
+    def _substituted(self, node: Node, state: State, *, quoted: bool = False) -> str:
         with self.rec.under("substitution"):
             if self.source.text(node).startswith("`"):
-                inner = re.sub(r"\\([`$\\])", r"\1", self.source.text(node)[1:-1])
+                escaped = r'\\([`$\\"])' if quoted else r"\\([`$\\])"
+                inner = re.sub(escaped, r"\1", self.source.text(node)[1:-1])
                 output = self._run_text(inner, state)
             else:
                 output = self._run(node, state, "substitution")
