@@ -104,6 +104,8 @@ def _paths(call: Call, paths: list[Word], *, deletes: bool = False) -> None:
             return
     for path in paths:
         _change_below(call, path)
+        if deletes:
+            call.rec.delete(path, call.by, tree=True)
         call.rec.taint(path)
         # Directories go with the last file in them.
         above = os.path.dirname(str(path).rstrip("/")) if deletes else ""
