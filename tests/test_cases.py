@@ -600,3 +600,102 @@ def test_the_feature_requests_settings_with_the_bundled_guard(home: Home, tmp_pa
         for command in ("sed -i s/a/b/ app.py", "bash -c 'rm -rf .'", "ls\nrm -r -f x", "$(rm x)"):
             assert blocked("terminal", command=command)
     runtime.close()
+
+
+# -- guards that look at names --------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Any:
+    """A project with one protected file, and everything that keeps it so from the package."""
+    from tests.bundled import Bundled
+
+    on = Bundled(tmp_path, "protected-paths", paths=["plans/secret.md"])
+    on.write("plans/secret.md", "secret\n")
+    on.write("x", "x\n")
+    return on
+
+
+PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-secret\n+known\n*** End Patch"
+SECRET = "plans/secret.md"
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("write_file", {"path": SECRET, "content": ""}),
+        ("patch", {"mode": "replace", "path": SECRET, "old_string": "s", "new_string": "k"}),
+        ("patch", {"mode": "patch", "patch": PATCH.format(SECRET)}),
+        ("terminal", {"command": f"sed -i s/s/k/ {SECRET}"}),
+        ("terminal", {"command": f"echo k | tee {SECRET}"}),
+        ("terminal", {"command": f"cp x {SECRET}"}),
+        ("terminal", {"command": f"python -c \"open('{SECRET}', 'w')\""}),
+        ("execute_code", {"code": f"open('{SECRET}', 'w')"}),
+    ],
+)
+def test_a_path_is_guarded_whichever_way_it_is_written(
+    guarded: Any, tool: str, args: dict[str, Any]
+) -> None:
+    """A guard of paths that looks at write tools only misses the shell, patches and code."""
+    assert guarded.call(tool, args).blocked_by == "protected-paths"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"path": SECRET},
+        {"file_path": SECRET},
+        {"paths": ["x", SECRET]},
+        {"path": f"./{SECRET}"},
+        {"path": "plans//secret.md"},
+        {"path": "plans/../plans/secret.md"},
+        {"path": f"{SECRET}/"},
+    ],
+)
+def test_other_names_of_an_argument_and_other_spellings_of_a_path(
+    guarded: Any, args: dict[str, Any]
+) -> None:
+    assert guarded.call("write_file", {**args, "content": ""}).blocked
+    assert guarded.call("mcp_files_write_file", {**args, "content": ""}).blocked
+
+
+def test_composed_and_decomposed_names(tmp_path: Path) -> None:
+    """Where the file system has one file for both, or the rule is written the other way."""
+    from tests.bundled import Bundled
+
+    composed = unicodedata.normalize("NFC", "plans/gehéim.md")
+    on = Bundled(tmp_path, "protected-paths", paths=[composed])
+    for form in ("NFC", "NFD"):
+        args = {"path": unicodedata.normalize(form, composed), "content": ""}
+        assert on.call("write_file", args).blocked
+
+
+@pytest.mark.skipif(
+    sys.platform not in ("darwin", "win32"), reason="the usual file systems here regard case"
+)
+def test_another_case_of_a_name(guarded: Any) -> None:
+    assert guarded.call("write_file", {"path": "PLANS/Secret.MD", "content": ""}).blocked
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bash -c 'rm -rf x'",
+        "sh -lc 'rm -rf x'",
+        "env A=1 rm -rf x",
+        "rm -r -f x",
+        "rm --recursive x",
+        "ls\nrm -rf x",
+        "ls; rm -rf x",
+        "ls && rm -rf x",
+        "echo $(rm -rf x)",
+    ],
+)
+def test_a_command_is_seen_however_it_is_wrapped(tmp_path: Path, command: str) -> None:
+    """A guard of commands that looks at the first word misses them one level down."""
+    from tests.bundled import Bundled
+
+    on = Bundled(tmp_path, "confirm-destructive")
+    on.write("x/a", "x\n")
+    assert on.shell(command).action == "ask"
+    assert on.call("terminal", {"command": command}).blocked
