@@ -73,6 +73,7 @@ class CompiledChain:
         "members",
         "parts",
         "passed",
+        "suspended",
     )
 
     def __init__(
@@ -81,7 +82,8 @@ class CompiledChain:
         self.hook = hook
         self.handlers = tuple(handlers)
         self.failures = FailureBook(handlers) if failures is None else failures
-        self.ailing = self.failures.ailing  # the book's own set, which each run looks at
+        # The book's own sets, which each run looks at.
+        self.ailing, self.suspended = self.failures.ailing, self.failures.suspended
         self.members = frozenset(self.handlers)
         self.light = tuple(takewhile(_is_light, self.handlers))
         self.complete = len(self.light) == len(self.handlers)
@@ -162,8 +164,8 @@ def run(
         KeyboardInterrupt: and nothing else, whatever handlers do.
     """
     began = perf_counter_ns()
-    # The usual case is kept short: one piece of code calls them all, and none has failed lately.
-    if strict or timed or chain.ailing or chain.call_all is None:
+    # The usual case is kept short: one piece of code calls them all, and none is suspended.
+    if strict or timed or chain.suspended or chain.call_all is None:
         return _with_care(chain, event, scope, began, strict, timed)
     try:
         acted = chain.call_all(event, scope)
@@ -172,6 +174,8 @@ def run(
     except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
         return _after_crash(chain, event, scope, began, chain.parts[0][0].place_of(error), error)
     if acted is None:
+        if chain.ailing:
+            chain.failures.worked(chain.handlers)
         return chain.passed
     return _after_result(chain, event, scope, began, acted[0], acted[1])
 
@@ -182,7 +186,7 @@ def _with_care(
     """The same with everything that may be so: long chains, handlers that are waited for, failures
     that came before, and handlers that are looked at one by one.
     """
-    suspended = chain.failures.suspended
+    suspended = chain.suspended
     if strict or timed or (suspended and not chain.members.isdisjoint(suspended)):
         return _Fold(chain, event, scope, began).examining(strict, timed).finish()
     for caller, place in chain.parts:

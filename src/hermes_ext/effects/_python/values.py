@@ -372,7 +372,8 @@ class Values(ast.NodeVisitor):
         owner = self._program.target(func.value)
         if owner is not None:
             return self._function(f"{owner}.{func.attr}", args)
-        data = _bytes_of(func.value) if func.attr == "decode" else None
+        # In another encoding it would be another text.
+        data = _bytes_of(func.value) if func.attr == "decode" and not args else None
         if data is not None:
             return (data.decode("utf-8", "replace"),)
         on = self.of(func.value)

@@ -22,8 +22,25 @@ def printed(words: Sequence[Word], stdin: str | Hole | None, state: State) -> st
         return stdin if isinstance(stdin, str) else None
     if name == "pwd" and not args and len(state.cwd) == 1:
         return f"{state.cwd[0]}\n"
+    if name == "git" and args == ["rev-parse", "--show-toplevel"] and len(state.cwd) == 1:
+        return _top_of(state.cwd[0])
     prints = _PRINTS.get(name)
     return None if prints is None else prints(args)
+
+
+def _top_of(directory: str) -> str | None:
+    """The work tree that a directory is in, if its repository says nothing else."""
+    place = os.path.realpath(directory)
+    while not os.path.lexists(os.path.join(place, ".git")):
+        above = os.path.dirname(place)
+        if above == place:
+            return None
+        place = above
+    try:
+        with open(os.path.join(place, ".git", "config"), encoding="utf-8") as file:
+            return None if "worktree" in file.read().lower() else f"{place}\n"
+    except (OSError, ValueError):
+        return None
 
 
 def _echoed(args: Sequence[str]) -> str | None:
