@@ -178,10 +178,13 @@ class Calls:
         """Makes a directory, and those above it that are missing."""
         for word in self._target(call):
             if self._is_known(word, call):
-                for each in _with_those_above(word):
-                    if self._rec.is_directory(each) is not True:
-                        self._rec.create(each, call.by)
-                        self._rec.made_directory(each)
+                self._make_directories(word, call.by)
+
+    def _make_directories(self, path: str, by: str) -> None:
+        for each in _with_those_above(path):
+            if self._rec.is_directory(each) is not True:
+                self._rec.create(each, by)
+                self._rec.made_directory(each)
 
     def open(self, call: Call) -> None:
         """Opens a file, by its mode to read or to write."""
@@ -251,7 +254,10 @@ class Calls:
         self._rec.taint(to, source)
 
     def _moved(self, to: str, source: Word, by: str) -> None:
+        tree = self._rec.is_directory(source) is not False
         for place in self._inside(to, source):
+            if tree:  # copied where it cannot be renamed, and then those above are made
+                self._make_directories(os.path.dirname(place), by)
             self._renamed(place, source, by)
 
     def _copied(self, to: str, source: Word, by: str) -> None:
@@ -261,6 +267,7 @@ class Calls:
 
     def _copied_tree(self, to: str, source: Word, by: str) -> None:
         self._rec.search(source)
+        self._make_directories(os.path.dirname(to), by)
         self._rec.write(to, by, tree=True)
         self._rec.taint(to, source)
 
