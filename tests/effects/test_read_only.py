@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def machine(tmp_path: Path) -> Machine:
         path = tmp_path / "project" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
+    subprocess.run(["git", "init", "-q", str(tmp_path / "project")], check=True)
     return Machine(cwd=tmp_path / "project", homes=(str(tmp_path),))
 
 

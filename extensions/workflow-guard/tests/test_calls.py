@@ -216,12 +216,12 @@ def test_the_message_says_what_is_not_known(guarded: Guard) -> None:
     with guard.runtime.turn(session_id="s1", cwd=guard.cwd, project_root=guard.root) as turn:
         first = turn.intercept_tool_call(*shell("make \x1b[2J")).message
         again = turn.intercept_tool_call(*shell("make all")).message
-    assert "this call of terminal is blocked: `make` runs what its files say." in first
+    assert "this call of terminal is blocked: `make` runs what its files say," in first
     assert "Calls that only read pass: read_file, search_files" in first
     assert again == (
         "There is no plan yet, so this call of terminal is blocked: `make` runs what its files "
-        "say. First write the plan to plans/active/plan.md with write_file, then make this call "
-        "again."
+        "say, or what it is given. First write the plan to plans/active/plan.md with write_file, "
+        "then make this call again."
     )
     assert "\x1b" not in first
 

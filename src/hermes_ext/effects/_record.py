@@ -265,6 +265,10 @@ class Recorder:
             each.touches(wanted) for each in self._changes if not (but and each.by.startswith(but))
         )
 
+    def has_made(self) -> bool:
+        """Whether anything was created or deleted: what a pattern matches may differ by then."""
+        return bool(self._made)
+
     def made_below(self, directory: str) -> list[str]:
         """Names right below a directory that were made on the way."""
         start = directory.rstrip("/") + "/"

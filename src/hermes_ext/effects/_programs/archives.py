@@ -244,6 +244,15 @@ _KNOWN: Final = (".gz", ".z", ".Z", "-gz", "-z", "_z", ".bz2", ".bz", ".xz", ".l
 def gzip(call: Call) -> None:
     """`gzip`, `gunzip`, `xz` …: a file is replaced by another one."""
     call.check_options()
+    unpacks = call.name.startswith("un") or call.name in ("gunzip", "bunzip2")
+    modes = (
+        unpacks or call.has("-d", "--decompress", "--uncompress"),
+        call.has("-z", "--compress"),
+        call.has("-l", "--list"),
+        call.has("-t", "--test"),
+    )
+    if sum(modes) > 1:
+        call.unknown("is told to do several things, of which the last counts")
     if call.has("-c", "--stdout", "--to-stdout", "-l", "--list", "-t", "--test"):
         for word in call.operands:
             call.read(word)
@@ -251,7 +260,6 @@ def gzip(call: Call) -> None:
     keeps = call.has("-k", "--keep") or (
         call.name in ("zstd", "unzstd", "zstdmt") and not call.has("--rm")
     )
-    unpacks = call.name.startswith("un") or call.name in ("gunzip", "bunzip2")
     unpacks = unpacks or call.has("-d", "--decompress", "--uncompress")
     suffix = call.last("-S", "--suffix")
     for word in call.operands:

@@ -259,5 +259,7 @@ _DEEDS: Final[dict[str, Any]] = {
     "delete": Call.delete,
     "delete-tree": lambda call, word: call.delete(word, tree=True),
     "shell": Call.do_shell,
-    "unknown": lambda call, word: call.unknown("is not followed there", word),
+    "unknown": lambda call, word: call.unknown(
+        "runs what its files say, or what it is given", word
+    ),
 }

@@ -254,7 +254,9 @@ def _set_options(shell: Reading, words: list[Word], state: State) -> Ends:
     while rest:
         word = rest[0]
         if word in ("--", "-") or (isinstance(word, str) and word[:1] not in ("-", "+")):
-            state.arguments = tuple(rest[1:] if word in ("--", "-") else rest)
+            # Out of a pattern they may be others, where files came or went before.
+            given = tuple(rest[1:] if word in ("--", "-") else rest)
+            state.arguments = None if shell.rec.has_made() else given
             return state, state
         if word in ("-o", "+o") and len(rest) > 1 and rest[1] in _SET_NAMES:
             rest = rest[1:]

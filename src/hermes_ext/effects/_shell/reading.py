@@ -569,8 +569,11 @@ class Reading:
     def _assign_array(self, name: str, node: Node, value: Node, state: State) -> None:
         words: list[Word] = []
         for child in value.named_children:
-            with_place = self.reader.source.text(child).startswith("[")
-            if with_place or len(self.alternatives(child, state)) != 1:
+            written = self.reader.source.text(child)
+            # Out of a pattern they may be others, where files came or went before.
+            may_differ = self.rec.has_made() and any(each in written for each in "*?[")
+            placed = written.startswith("[")
+            if may_differ or placed or len(self.alternatives(child, state)) != 1:
                 words = [ANYTHING]
                 break
             words += self.alternatives(child, state)[0]

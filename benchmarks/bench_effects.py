@@ -1,0 +1,82 @@
+"""What it costs to ask what a tool call touches.
+
+    python benchmarks/bench_effects.py            # the table
+    python benchmarks/bench_effects.py --check    # exit 1 where a bar is missed
+
+Each figure is the smallest of many rounds. The first question of a process reads the data about
+commands and the grammar, and is shown apart; asked again about the same call, the answer is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes_ext import ToolCall
+from hermes_ext.effects import Machine, effects_of
+
+ROUNDS = 60
+SLACK = 1.2
+BAR_MS = 1.0
+
+# Usual ones, of which none copies a tree: that looks at all that is in it.
+CALLS = [
+    ToolCall("terminal", {"command": command})
+    for command in (
+        "ls -la",
+        "git status",
+        "cat src/app.py | head -20",
+        "cd src && grep -rn foo . | head",
+        "find . -name '*.py' -type f",
+        "sed -i s/a/b/ src/app.py",
+        "rm -rf build dist",
+        "echo hello > notes.txt",
+        "for f in src/*.py; do wc -l $f; done",
+        "python -c 'import json; print(json.loads(\"1\"))'",
+        "npm test 2>&1 | tail -30",
+        "mkdir -p out && cp src/app.py out/",
+    )
+] + [
+    ToolCall("write_file", {"path": "src/app.py", "content": "x" * 10_000}),
+    ToolCall(
+        "patch",
+        {"mode": "replace", "path": "src/app.py", "old_string": "a", "new_string": "b"},
+    ),
+    ToolCall("execute_code", {"code": "from pathlib import Path\nprint(Path('a').read_text())"}),
+]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all of it; 1 if `--check` was given and a bar is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--check", action="store_true", help="exit 1 where a bar is missed")
+    check = parser.parse_args(arguments).check
+    missed = []
+    with tempfile.TemporaryDirectory(prefix="hermes-ext-bench-") as folder:
+        (Path(folder) / "src").mkdir()
+        (Path(folder) / "src" / "app.py").write_text("a = 1\n")
+        machine = Machine(cwd=Path(folder))
+        print(f"  {'the first question of a process':<46} {_once(CALLS[0], machine):>10.3f} ms")
+        for call in CALLS:
+            best = min(_once(call, machine) for _ in range(ROUNDS))
+            name = str(call.tool_args.get("command", call.tool_name))
+            ok = best <= BAR_MS * SLACK
+            print(f"  {name:<46} {best:>10.3f} ms   bar <= {BAR_MS:g}  {'ok' if ok else 'MISSED'}")
+            missed += [] if ok else [f"{name}: {best:.2f} ms, bar <= {BAR_MS:g}"]
+    for line in missed:
+        print(f"missed: {line}", file=sys.stderr)
+    return 1 if check and missed else 0
+
+
+def _once(call: ToolCall, machine: Machine) -> float:
+    began = time.perf_counter()
+    effects_of(call, machine=machine)
+    return (time.perf_counter() - began) * 1000
+
+
+if __name__ == "__main__":
+    sys.exit(main())
