@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_ext import CallVerdict, HookResult, ToolCall, register_hook
-from hermes_ext.effects import Effects, effects_of
+from hermes_ext.effects import ChangeKind, Effects, effects_of
 
 from .patterns import Rule, rules_of
 
@@ -21,14 +21,14 @@ def keep_off(
 ) -> CallVerdict:
     """Refuse a call, or ask about it, that changes what a pattern matches."""
     effects = effects_of(event)
-    if not effects.may_write:
+    if not effects.may_write or not (config["paths"] or config["rules"]):
         return None
     root = project_root or cwd
     if root is None or event.machine is None:
-        told = "The project's directory is not known, so what is protected cannot be told."
+        told = f"The project's directory is not known, so nobody can say what {_SETTING} protects."
         return HookResult.block(told)
-    rules = rules_of(config, event.machine.resolve(root), event.machine.homes)
     asked: HookResult[Any] | None = None
+    rules = rules_of(config, event.machine.resolve(root), event.machine)
     for rule, told in _reasons(effects, rules):
         setting = {"setting": f"{_SETTING}.{rule.setting}"}
         if rule.action == "block":
@@ -38,32 +38,45 @@ def keep_off(
 
 
 def _reasons(effects: Effects, rules: list[Rule]) -> Iterator[tuple[Rule, str]]:
-    for change in effects.changes:
-        for rule in rules:
+    """Every rule that something of a call is against, and what to say."""
+    for rule in rules:
+        for change in effects.changes:
             if change.kind in rule.on or change.tree:
                 found = rule.match_in(change)
                 if found is not None:
-                    path, pattern = found
-                    what = f"{change.by} must not {change.kind} {path}"
-                    yield rule, f"{what}: it is protected ({pattern})."
+                    what = f"{change.by} must not {change.kind} {_shown(found[0])}"
+                    yield rule, f"{what}: it is protected {_where(rule, found[1])}."
                     break
-    for path in sorted(effects.mentions):
-        for rule in rules:
-            pattern = rule.pattern_for(path, named=True)
+        if effects.exact:
+            continue
+        # What is not understood is judged by the paths that it names, and by where it runs.
+        places = {each.cwd: False for each in effects.commands if each.cwd is not None}
+        for path in sorted(places | dict.fromkeys(effects.mentions, True)):
+            pattern = rule.pattern_for(path, named=path in effects.mentions)
             if pattern is not None:
-                why = effects.unknown[0]
-                yield (
-                    rule,
-                    f"{path} is protected ({pattern}), and what happens to it is open: {why}.",
+                told = (
+                    f"{_shown(path)} is protected {_where(rule, pattern)}, and what happens to it"
                 )
+                yield rule, f"{told} is open: {effects.unknown[0]}."
                 break
 
 
 def _unknown(effects: Effects, action: str) -> CallVerdict:
-    if effects.exact or action == "pass":
+    # A tree that is written (unpacked, checked out) gets files whose names nobody knows.
+    trees = (each for each in effects.changes if each.tree and each.kind is not ChangeKind.DELETE)
+    tree = next(trees, None)
+    if action == "pass" or (effects.exact and tree is None):
         return None
-    why = effects.unknown[0]
+    why = effects.unknown[0] if tree is None else f"{tree.by} writes below {_shown(tree.path)}"
     told = f"What this call writes cannot be told ({why}), and some files are protected."
-    setting = {"setting": f"{_SETTING}.unknown"}
     decide = HookResult.ask if action == "ask" else HookResult.block
-    return decide(told, metadata=setting)
+    return decide(told, metadata={"setting": f"{_SETTING}.unknown"})
+
+
+def _where(rule: Rule, pattern: str) -> str:
+    return f"({_SETTING}.{rule.setting}: {pattern})"
+
+
+def _shown(path: Path) -> str:
+    text = str(path)
+    return text if text.isprintable() else repr(text)

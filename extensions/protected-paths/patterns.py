@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
+import re
+import stat
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -12,10 +13,11 @@ from typing import Any
 
 import pathspec
 
-from hermes_ext.effects import Change, ChangeKind
+from hermes_ext.effects import Change, ChangeKind, Machine
 
 _MOST_FILES = 20_000  # looked at below a directory that changes as a whole
-_FOLDS = sys.platform in ("darwin", "win32")
+_UNSEEN = "what is in it cannot be looked at"
+_SPECIAL = re.compile(r"[\\*?\[\]!# ]")
 
 
 class Rule:
@@ -28,7 +30,7 @@ class Rule:
         self,
         patterns: Sequence[str],
         root: Path,
-        homes: Sequence[str],
+        machine: Machine,
         *,
         setting: str,
         on: Sequence[str] = ("create", "write", "delete"),
@@ -39,124 +41,142 @@ class Rule:
         self.action = action
         self.message = message
         self.setting = setting
-        outside = [each for each in patterns if each.lstrip("!").startswith(("//", "~"))]
-        inside = [each for each in patterns if each not in outside]
-        self._specs = (
-            (root, _Spec(inside)),
-            (Path("/"), _Spec([_from_root(each, homes) for each in outside], outside)),
-        )
+        self._root = root
+        self._local = machine.local
+        found = [(each, *one) for each in patterns for one in _full(each, root, machine)]
+        self._shown = [shown for shown, _, _ in found]
+        self._full = tuple(full for _, full, _ in found)
+        self._places = [(place, shown) for shown, full, place in found if full[0] != "!"]
 
     def pattern_for(self, path: Path, *, named: bool = False) -> str | None:
         """The pattern that a path matches; `named`: or that only what is below it can match."""
-        for base, spec in self._specs:
-            if path != base and path.is_relative_to(base):
-                relative = path.relative_to(base).as_posix()
-                found = spec.match(relative) or (spec.below(relative) if named else None)
-                if found is not None:
-                    return found
-        return None
+        composed = unicodedata.normalize("NFC", path.as_posix()[1:])
+        exact, folded = _compiled(self._full)
+        # A file system may take another case for the same name; an exception is one in both.
+        for spec, text in ((exact, composed), (folded, composed.casefold())):
+            # A pattern that ends in a slash is for directories: it may be one, or have been one.
+            for each in (text, f"{text}/"):
+                result = spec.check_file(each)
+                if result.include and result.index is not None:
+                    return self._shown[result.index]
+        return self._below(path) if named else None
 
     def match_in(self, change: Change) -> tuple[Path, str] | None:
         """The path that a change touches and that a pattern matches, with the pattern."""
-        pattern = self.pattern_for(change.path)
-        if pattern is not None and change.kind in self.on:
-            return change.path, pattern
+        if change.kind in self.on:
+            pattern = self.pattern_for(change.path) or self._other_name(change.path)
+            if pattern is not None:
+                return change.path, pattern
         if not change.tree:
             return None
         deletes = change.kind is ChangeKind.DELETE
         if ("delete" if deletes else "write") in self.on:
-            for file in _files_below(change.path):
-                pattern = "too many files to look at" if file is None else self.pattern_for(file)
+            for file in self._files_below(change.path):
+                pattern = _UNSEEN if file is None else self.pattern_for(file)
                 if pattern is not None:
                     return file or change.path, pattern
-        if not deletes and "create" in self.on:
-            return self._could_appear(change.path)
-        return None
+        pattern = self._below(change.path) if not deletes and "create" in self.on else None
+        return None if pattern is None else (change.path, pattern)
 
-    def _could_appear(self, directory: Path) -> tuple[Path, str] | None:
-        for base, spec in self._specs:
-            if directory.is_relative_to(base):
-                found = spec.below(directory.relative_to(base).as_posix())
-                if found is not None:
-                    return directory, found
-        return None
-
-
-class _Spec:
-    """One list of patterns, relative to one directory. shown: as the user wrote them."""
-
-    def __init__(self, patterns: Sequence[str], shown: Sequence[str] = ()) -> None:
-        self._patterns = [_folded(each) for each in patterns]
-        self._shown = list(shown) or list(patterns)
-        self._spec = _compiled(tuple(self._patterns))
-
-    def match(self, relative: str) -> str | None:
-        """The pattern that decides that a path is protected."""
-        for path in dict.fromkeys((_folded(relative), relative)):
-            # A pattern that ends in a slash is for directories: it may be one, or have been one.
-            for each in (path, f"{path}/"):
-                result = self._spec.check_file(each)
-                if result.include and result.index is not None:
-                    return self._shown[result.index]
-        return None
-
-    def below(self, relative: str) -> str | None:
+    def _below(self, directory: Path) -> str | None:
         """A pattern for a place that lies in a directory, by what it begins with."""
-        directory = "" if relative == "." else f"{_folded(relative)}/"
-        for pattern, shown in zip(self._patterns, self._shown, strict=True):
-            fixed = _fixed_part(pattern)
-            if fixed and f"{fixed}/".startswith(directory):
-                return shown
+        above = Path(_folded(directory.as_posix()))
+        places = ((Path(_folded(place)), shown) for place, shown in self._places if place)
+        return next((shown for place, shown in places if place.is_relative_to(above)), None)
+
+    def _other_name(self, path: Path) -> str | None:
+        """The pattern for another name of the same file (a hard link), in the project."""
+        try:
+            found = os.lstat(path) if self._local else None
+        except OSError:
+            return None
+        if found is None or found.st_nlink < 2 or not stat.S_ISREG(found.st_mode):
+            return None
+        for file in self._files_below(self._root):
+            pattern = _UNSEEN if file is None else self.pattern_for(file)
+            if pattern is not None and (file is None or _is_same(file, found)):
+                return pattern
         return None
 
+    def _files_below(self, directory: Path) -> Iterator[Path | None]:
+        """What is in a directory and below; None where there is more than is looked at."""
+        left = _MOST_FILES if self._local else -1
+        for folder, folders, files in os.walk(directory) if self._local else (("", [], []),):
+            left -= len(files) + len(folders)
+            if left < 0:
+                yield None
+                return
+            yield from (Path(folder, name) for name in (*files, *folders))
 
-def rules_of(config: Mapping[str, Any], root: Path, homes: Sequence[str]) -> list[Rule]:
+
+def rules_of(config: Mapping[str, Any], root: Path, machine: Machine) -> list[Rule]:
     """The rules that the settings describe, in their order."""
-    rules = [Rule(config["paths"], root, homes, setting="paths")] if config["paths"] else []
+    rules = [Rule(config["paths"], root, machine, setting="paths")] if config["paths"] else []
     for place, each in enumerate(config["rules"]):
         more = {name: each[name] for name in ("on", "action", "message") if name in each}
-        rules.append(Rule(each["paths"], root, homes, setting=f"rules[{place}]", **more))
+        rules.append(Rule(each["paths"], root, machine, setting=f"rules[{place}]", **more))
     return rules
 
 
 @lru_cache(maxsize=64)
-def _compiled(patterns: tuple[str, ...]) -> pathspec.GitIgnoreSpec:
-    return pathspec.GitIgnoreSpec.from_lines(patterns)
+def _compiled(patterns: tuple[str, ...]) -> tuple[pathspec.GitIgnoreSpec, pathspec.GitIgnoreSpec]:
+    exact = [unicodedata.normalize("NFC", each) for each in patterns]
+    folded = [each.casefold() for each in exact]
+    return pathspec.GitIgnoreSpec.from_lines(exact), pathspec.GitIgnoreSpec.from_lines(folded)
 
 
-def _from_root(pattern: str, homes: Sequence[str]) -> str:
-    """A pattern for a place outside of the project, as one that begins at `/`."""
-    negated = pattern.startswith("!")
-    bare = pattern[negated:]
-    if bare.startswith("~"):
-        home = os.path.realpath(homes[0]) if homes else "/nowhere"
-        bare = home + bare[1:]
-    return "!" * negated + "/" + bare.lstrip("/")
+def _full(pattern: str, root: Path, machine: Machine) -> Iterator[tuple[str, str]]:
+    """A pattern as those from `/` that it means, each with the place that it is surely about.
+
+    The place is "" where it may match anywhere in the project.
+    """
+    sign = "!" * pattern.startswith("!")
+    bare = pattern[len(sign) :]
+    for base, rest in _bases(bare, root, machine):
+        parts = rest.split("/")
+        fixed = []
+        while parts and not _is_pattern(parts[0]):
+            fixed.append(parts.pop(0))
+        plain = "/" not in bare.rstrip("/") and bare.rstrip("/") != "~"
+        name = Path(os.path.normpath(base.joinpath(*fixed)))
+        # A link is protected as a name, and so is what it leads to.
+        places = (name, machine.resolve(name.parent) / name.name, machine.resolve(name))
+        tail = "/" * (bare.endswith("/") and not parts) + "".join(f"/{each}" for each in parts)
+        for place in dict.fromkeys(places):
+            if not (plain and place == name):
+                fits = str(place) if fixed else ""
+                yield f"{sign}{_escaped(place.as_posix().rstrip('/'))}{tail}", fits
+        if plain:
+            yield f"{sign}{_escaped(root.as_posix().rstrip('/'))}/**/{bare}", ""
 
 
-def _fixed_part(pattern: str) -> str:
-    """The directory or file that a pattern is surely about; "" for one that may match anywhere."""
-    if pattern.startswith("!") or "/" not in pattern.rstrip("/"):
-        return ""
-    parts = []
-    for part in pattern.strip("/").split("/"):
-        if any(each in part for each in "*?["):
-            break
-        parts.append(part)
-    return "/".join(parts)
+def _bases(bare: str, root: Path, machine: Machine) -> Iterator[tuple[Path, str]]:
+    """Where a pattern starts, and what is left of it."""
+    rest = bare.lstrip("/")
+    if bare == "~" or bare.startswith("~/"):
+        yield machine.resolve("~"), bare[2:]
+        return
+    if not bare.startswith("//"):
+        yield root, rest
+    # In .gitignore a slash at the start is the project's root; people mean the disk's as often.
+    if bare.startswith("//") or (bare.startswith("/") and not _is_pattern(rest.split("/")[0])):
+        yield Path("/"), rest
+
+
+def _is_pattern(part: str) -> bool:
+    return any(each in part for each in "*?[\\")
+
+
+def _escaped(path: str) -> str:
+    return _SPECIAL.sub(lambda found: f"\\{found[0]}", path)
 
 
 def _folded(path: str) -> str:
-    composed = unicodedata.normalize("NFC", path)
-    return composed.casefold() if _FOLDS else composed
+    return unicodedata.normalize("NFC", path).casefold()
 
 
-def _files_below(directory: Path) -> Iterator[Path | None]:
-    """What is in a directory and below; None where there is more than is looked at."""
-    left = _MOST_FILES
-    for folder, folders, files in os.walk(directory):
-        left -= len(files) + len(folders)
-        if left < 0:
-            yield None
-            return
-        yield from (Path(folder, name) for name in (*files, *folders))
+def _is_same(path: Path, found: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), found)
+    except OSError:
+        return False

@@ -32,7 +32,7 @@ def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
     home.oneshot(prompt_in(README)).check()
     tool, shell, read = [text for _, text in model.main_requests[-1].tool_results]
     assert "[protected-paths] write_file must not write" in tool
-    assert "it is protected (*.lock)" in tool
+    assert "it is protected (extensions.protected-paths.paths: *.lock)" in tool
     assert "[protected-paths] sed -i must not write" in shell
     assert "version = 1.0" in read
     assert lock.read_text(encoding="utf-8") == "version = 1.0\n"

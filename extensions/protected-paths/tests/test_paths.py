@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,28 @@ import pytest
 from tests.bundled import Bundled, readme_of, schema_of
 
 PATHS = ["secrets/", "*.lock", "/plans/final.md", "!free.lock", "//opt/app/", "~/.ssh/"]
+PATHS += ["linked/", "/etc/**", "../beside/**", "./dot/x", "#note", "in [brackets]/a"]
 
 
-@pytest.fixture
-def on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bundled:
-    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+# Calls are only judged, so one project is enough for all.
+@pytest.fixture(scope="module")
+def on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bundled]:
+    tmp_path = tmp_path_factory.mktemp("base")
+    patched = pytest.MonkeyPatch()
+    patched.setenv("HOME", str(tmp_path / "user"))
     found = Bundled(tmp_path, "protected-paths", paths=PATHS)
     for name in ("secrets/key", "uv.lock", "src/a.py", "plans/final.md", "free.lock"):
         found.write(name)
+    found.write("real/f")
+    for folder in ("user", "keys"):
+        (tmp_path / folder).mkdir()
     (found.project / "alias").symlink_to("secrets")
-    return found
+    (found.project / "linked").symlink_to("real")
+    (tmp_path / "user/.ssh").symlink_to(tmp_path / "keys")
+    (tmp_path / "keys/id").write_text("x")
+    (found.project / "same").hardlink_to(found.project / "uv.lock")
+    yield found
+    patched.undo()
 
 
 REFUSED = """
@@ -51,6 +64,27 @@ touch /opt/app/x
 git checkout -- uv.lock
 python3 tool.py secrets/key
 make -C secrets
+cd secrets; make
+echo x > linked/f
+echo x > real/f
+echo x > ../keys/id
+echo x > /etc/hosts
+echo x > ../beside/new
+echo x > dot/x
+echo x > '#note'
+echo x > SECRETS/key
+echo x > Uv.Lock
+echo x > same
+ln uv.lock other
+ln -s uv.lock other; echo x > other
+rm */key
+for f in *.lock; do rm $f; done
+tee {src/b,uv.lock} < src/a.py
+exec 3>uv.lock; echo x >&3
+perl -e 'unlink glob "secrets/*"'
+git -C secrets clean -fdx
+tar xf a.tar
+rm -rf ~/.ssh/
 """.strip().splitlines()
 
 PASSED = """
@@ -63,8 +97,13 @@ echo x > free.lock
 echo x > notes/plans/final.md
 rm -r src
 make
-pytest -q
+pytest -q tests
 git diff
+git add uv.lock
+git log -- uv.lock
+rm alias
+cp uv.lock free.lock
+echo x > brackets/a
 """.strip().splitlines()
 
 
@@ -72,7 +111,7 @@ git diff
 def test_what_would_change_it_is_refused(on: Bundled, command: str) -> None:
     outcome = on.shell(command)
     assert outcome.blocked_by == "protected-paths", command
-    assert "protected (" in str(outcome.message)
+    assert "protected (extensions.protected-paths.paths: " in str(outcome.message)
 
 
 @pytest.mark.parametrize("command", PASSED)
@@ -129,9 +168,14 @@ def test_a_rule_can_ask(tmp_path: Path) -> None:
 
 
 def test_a_block_wins_over_an_ask(tmp_path: Path) -> None:
+    """Also where one directory that changes holds files of both."""
     rules = [{"paths": ["ci/"], "action": "ask"}, {"paths": ["secrets/"]}]
     on = Bundled(tmp_path, "protected-paths", rules=rules)
     assert on.shell("touch ci/x secrets/y").blocked
+    on.write("all/ci/x")
+    on.write("all/secrets/y")
+    assert on.shell("rm -r all").blocked
+    assert on.shell("rm -r all/ci").action == "ask"
 
 
 @pytest.mark.parametrize(
@@ -140,6 +184,7 @@ def test_a_block_wins_over_an_ask(tmp_path: Path) -> None:
 def test_what_nobody_knows(tmp_path: Path, unknown: str, action: str) -> None:
     on = Bundled(tmp_path, "protected-paths", paths=["secrets/"], unknown=unknown)
     assert on.shell("make").action == action
+    assert on.shell("tar xf a.tar").action == action
     assert on.shell("ls").action == "pass"
 
 
@@ -153,6 +198,29 @@ def test_without_a_directory_nothing_may_write(tmp_path: Path) -> None:
     chain = on.runtime.manager.chain("intercept_tool_call", "write_file")
     outcome = run(chain, ToolCall("write_file", {"path": "a"}), Scope(session_id="s", state={}))
     assert outcome.blocked
+
+
+def test_on_another_machine_a_directory_is_not_looked_into(tmp_path: Path) -> None:
+    """What is in it is not known here, so it must not change as a whole."""
+    from hermes_ext import ToolCall
+    from hermes_ext._chain.fold import run
+    from hermes_ext._hooks.payloads import Scope
+    from hermes_ext.effects import Machine
+
+    on = Bundled(tmp_path, "protected-paths", paths=["*.lock"])
+    chain = on.runtime.manager.chain("intercept_tool_call", "terminal")
+    scope = Scope(session_id="s", state={}, cwd=Path("/there"), project_root=Path("/there"))
+    for command, blocked in (("rm -r x", True), ("rm a.lock", True), ("rm x", False)):
+        machine = Machine(cwd=Path("/there"), local=False)
+        call = ToolCall("terminal", {"command": command}, machine=machine)
+        assert run(chain, call, scope).blocked is blocked, command
+
+
+def test_a_place_below_what_is_unpacked(tmp_path: Path) -> None:
+    """A pattern for a place counts though nothing is there yet."""
+    on = Bundled(tmp_path, "protected-paths", paths=["locks/*.lock"])
+    assert on.shell("tar xf a.tar").blocked
+    assert not on.shell("tar xf a.tar -C /tmp/x").blocked
 
 
 def test_settings_are_documented() -> None:
