@@ -94,7 +94,8 @@ def _is_broad(path: Path, root: Path, config: Mapping[str, Any], machine: Machin
         return False
     if any(path.is_relative_to(machine.resolve(each, root)) for each in config["narrow"]):
         return False
-    return len(path.relative_to(root).parts) <= config["broad_depth"]
+    depth: int = config["broad_depth"]
+    return len(path.relative_to(root).parts) <= depth
 
 
 def _key(document: Path) -> str:
