@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pathspec
 
 from hermes_ext import CallVerdict, HookResult, ToolCall, register_hook
-from hermes_ext.effects import ChangeKind, Command, Effects, effects_of
+from hermes_ext.effects import Change, ChangeKind, Command, Effects, effects_of
 
-from .commands import kind_of, runs_statements
+from .commands import UNKNOWN, deletes_trees, hidden, kind_of, runs_statements
 from .statements import destroys_data
 
 _SETTING = "extensions.confirm-destructive"
+_MOVES = re.compile(r"(?:^|[ .])(?:mv|move|rename|renames|replace)\Z")
+_DEVICE = re.compile(r"/dev/(?:r?disk|[shv]d[a-z]|xvd|nvme|mmcblk|md|dm-|mapper/)")
+_LANGUAGES = re.compile(r"(?:python|node|deno|bun|perl|ruby|php|lua|Rscript)[\d.]*\Z")
 
 
 @register_hook("intercept_tool_call", guard=True)
@@ -31,7 +36,7 @@ def ask_first(
     root = project_root or cwd
     resolved = None if root is None or event.machine is None else event.machine.resolve(root)
     for kind, told in _reasons(effects, event, config, resolved):
-        if kind in config["kinds"] or kind == "extra":
+        if kind in (*config["kinds"], "extra", UNKNOWN):
             key = "extra" if kind == "extra" else "kinds"
             decide = HookResult.block if config["action"] == "block" else HookResult.ask
             return decide(told, metadata={"setting": f"{_SETTING}.{key}", "kind": kind})
@@ -42,17 +47,36 @@ def _reasons(
     effects: Effects, event: ToolCall, config: Mapping[str, Any], root: Path | None
 ) -> Iterator[tuple[str, str]]:
     for change in effects.changes:
-        deletes = change.kind is ChangeKind.DELETE and change.tree
+        deletes = change.kind is ChangeKind.DELETE and change.tree and not _moves(effects, change)
         if deletes and not _is_allowed(change.path, root, tuple(config["allowed"])):
             yield "recursive-delete", f"{change.by} deletes {change.path} with all that is in it."
-    for command in effects.commands:
-        found = kind_of(command)
-        if found is not None:
-            yield found, f"`{command.text}` cannot be undone ({found})."
-        if any(fnmatchcase(_words(command), pattern) for pattern in config["extra"]):
+        if _DEVICE.match(str(change.path)):
+            yield "infrastructure", f"{change.by} writes to {change.path}, a whole device."
+    if deletes_trees(effects):
+        yield "recursive-delete", "Code that is not understood deletes directories."
+    found = [(each, True) for each in effects.commands]
+    found += [(each, False) for each in hidden(effects, [w.split()[0] for w in config["extra"]])]
+    for command, seen in found:
+        kind = kind_of(command, seen=seen)
+        if kind == UNKNOWN:
+            yield UNKNOWN, f"`{command.text}` is not known before it runs."
+        elif kind is not None:
+            yield kind, f"`{command.text}` cannot be undone ({kind})."
+        if any(_fits(command, pattern) for pattern in config["extra"]):
             yield "extra", f"`{command.text}` is one of the commands to ask about."
-        if runs_statements(command) and _destroys_data(command, event):
-            yield "database", f"`{command.text}` may destroy data."
+    if _destroys_data(effects, event):
+        yield "database", f"{event.tool_name} is given statements that may destroy data."
+
+
+def _moves(effects: Effects, change: Change) -> bool:
+    """Whether what goes away appears at another place, or what rsync may replace is meant."""
+    if change.by == "rsync":  # with --delete it is one of the commands
+        return True
+    if not _MOVES.search(change.by):
+        return False
+    others = (each for each in effects.changes if each.by == change.by)
+    kept = (each for each in others if each.kind is not ChangeKind.DELETE)
+    return any(not each.path.is_relative_to("/dev") for each in kept)
 
 
 def _is_allowed(path: Path, root: Path | None, patterns: tuple[str, ...]) -> bool:
@@ -66,15 +90,33 @@ def _spec(patterns: tuple[str, ...]) -> pathspec.GitIgnoreSpec:
     return pathspec.GitIgnoreSpec.from_lines(patterns)
 
 
-def _words(command: Command) -> str:
-    return " ".join((command.name, *("…" if each is None else each for each in command.args)))
+def _fits(command: Command, pattern: str) -> bool:
+    """Whether a command has the words of a pattern, or may have them."""
+    known = list(takewhile(lambda each: each is not None, command.args))
+    words = " ".join(filter(None, (command.name, *known)))
+    if len(known) == len(command.args):
+        return fnmatchcase(words, pattern)
+    fixed = re.split(r"[*?\[]", pattern)[0]
+    return fixed.startswith(f"{words} ") or words.startswith(fixed)
 
 
-def _destroys_data(command: Command, event: ToolCall) -> bool:
-    """Whether a client of a database is given statements that do, or that are not seen.
+def _destroys_data(effects: Effects, event: ToolCall) -> bool:
+    """Whether something that talks to databases is given statements that do.
 
-    Statements may come through a pipe or a here-document: so the whole call is looked at.
+    They may come through a pipe or a here-document: so the whole call is looked at.
     """
-    told = [each for each in command.args if each is not None]
-    texts = (str(value) for value in event.tool_args.values())
-    return any(map(destroys_data, (*told, *texts))) or None in command.args
+    words = [each for command in effects.commands for each in command.args if each is not None]
+    clients = [each for each in effects.commands if runs_statements(each.name)]
+    if any(None in each.args for each in clients):
+        return True
+    texts = list(effects.texts)
+    if clients:
+        texts += [*words, *(str(value) for value in event.tool_args.values())]
+    elif not (_is_code(event, effects) or any(map(runs_statements, (*words, *texts)))):
+        return False
+    return any(map(destroys_data, texts))
+
+
+def _is_code(event: ToolCall, effects: Effects) -> bool:
+    names = (each.name for each in effects.commands)
+    return event.tool_name not in ("terminal", "process") or any(map(_LANGUAGES.match, names))

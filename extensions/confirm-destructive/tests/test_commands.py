@@ -38,6 +38,21 @@ python3 -c "import shutil; shutil.rmtree('src')"
 rm -rf src &
 ls\\nrm -rf src
 rsync -a --delete a/ b/
+rm $FLAGS src
+find "$D" -delete
+git rm -r src
+git worktree remove --force src
+trap 'rm -rf src' EXIT
+coproc rm -rf src
+su -c 'rm -rf src'
+parallel rm -rf ::: src
+ssh host 'rm -rf /data'
+ssh host sudo rm -rf /data
+kubectl exec pod -- rm -rf /data
+perl -e 'system("rm -rf src")'
+node -e "require('fs').rmSync('src', {recursive: true})"
+ruby -e 'FileUtils.rm_rf("src")'
+mv src /dev/null
 """,
     "force-push": """
 git push --force
@@ -53,6 +68,12 @@ git -C sub push -f
 git -c a.b=c push --force
 bash -c 'git push -f'
 git push $FLAGS
+git push origin "$REF"
+git send-pack --force o
+/usr/lib/git-core/git-push --force
+alias g='git push -f'; g
+ssh host "cd /x && git push -f"
+node -e "require('child_process').spawn('git', ['push', '-f'])"
 """,
     "history": """
 git reset --hard
@@ -69,6 +90,14 @@ git stash clear
 git checkout -- .
 git checkout .
 git checkout -f main
+git checkout a.txt
+git checkout src/
+git checkout :/
+git checkout HEAD~1 '*.py'
+git checkout -B main
+git switch -C main
+git update-ref refs/heads/main HEAD~3
+git commit $FLAGS
 git restore src
 git reflog expire --all
 """,
@@ -80,6 +109,14 @@ echo 'drop database x' | psql
 mysql -e 'drop database x'
 sqlite3 a.db 'DELETE FROM x;'
 sqlite3 a.db <<< 'drop table x'
+psql --command="DROP TABLE users"
+psql -c "delete from users -- where"
+mysql -e 'drop/**/table x'
+echo "DR""OP TABLE x" | psql
+docker exec db psql -c "drop table x"
+python3 -c "import sqlite3; sqlite3.connect('a').execute('drop table x')"
+uv run alembic downgrade -1
+./manage.py flush
 dropdb x
 redis-cli flushall
 mongosh --eval 'db.dropDatabase()'
@@ -99,6 +136,18 @@ aws s3 rm s3://x --recursive
 gh repo delete x
 mkfs.ext4 /dev/sdb1
 dd if=a of=/dev/sda
+cat a > /dev/sda
+kubectl $VERB pod x
+docker compose rm -sfv
+""",
+    "unknown": """
+$CMD -rf src
+git $SUB
+git -c alias.x='push --force' x
+git -calias.x='!rm -rf src' x
+git -c remote.origin.mirror=true push
+git --config-env=alias.x=E x
+GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='push -f' git x
 """,
 }
 ROWS = [(kind, line) for kind, lines in ASKED.items() for line in lines.strip().splitlines()]
@@ -138,13 +187,32 @@ kubectl get pods
 docker ps
 docker compose down
 npm run build
+npm run "$X"
 pytest
+mv src lib
+rsync -a src/ lib/
+rm -- "$F"
+git commit -m "$MESSAGE"
+git commit -m "--amend"
+git tag -mfix v1
+git -c color.ui=never push
+git push -o ci.skip
+git checkout -b src
+git checkout feature/x
+docker run "$IMAGE"
+python3 "$SCRIPT"
+aws s3 cp "$A" "$B"
+gh pr create --title x --body "ran git rebase main, drop table x"
+ssh host ls
+psql -f x.sql
+make "$X"
 """.strip().splitlines()
 
 
-@pytest.fixture
-def on(tmp_path: Path) -> Bundled:
-    found = Bundled(tmp_path, "confirm-destructive")
+# Calls are only judged, so one project is enough for all.
+@pytest.fixture(scope="module")
+def on(tmp_path_factory: pytest.TempPathFactory) -> Bundled:
+    found = Bundled(tmp_path_factory.mktemp("base"), "confirm-destructive")
     for name in ("src/a.py", "src/sub/b.py", "node_modules/x/i.js", "build/o", "dist/o", "a.txt"):
         found.write(name)
     found.write("src/__pycache__/a.pyc")
@@ -171,7 +239,14 @@ def test_code_and_other_tools(on: Bundled) -> None:
     code = "from hermes_tools import terminal\nterminal('git push --force')"
     assert on.judged("execute_code", {"code": code}).action == "ask"
     assert on.judged("process", {"action": "submit", "data": "rm -rf src"}).action == "ask"
+    code = "import shutil, sys\nshutil.rmtree(sys.argv[1])"
+    assert on.judged("execute_code", {"code": code}).action == "ask"
     assert on.judged("mcp_shell_run", {"command": "rm -rf src"}).action == "ask"
+    assert on.judged("mcp_pg_query", {"sql": "DROP TABLE x"}).action == "ask"
+    assert on.judged("mcp_pg_query", {"sql": "select 1"}).action == "pass"
+    assert on.judged("mcp_files_delete_directory", {"path": "src"}).action == "ask"
+    text = {"path": "notes.md", "content": "drop table x; git push -f"}
+    assert on.judged("write_file", text).action == "pass"
 
 
 def test_with_nobody_there_it_is_refused(on: Bundled) -> None:
@@ -184,6 +259,10 @@ def test_settings(tmp_path: Path) -> None:
     assert on.shell("rm -rf src").action == "pass"
     assert on.shell("dropdb x").action == "ask"
     assert on.shell("cd x; make deploy-all").action == "ask"
+    assert on.shell("ssh host make deploy").action == "ask"
+    assert on.shell("make $TARGET").action == "ask"  # it may be `deploy`
+    assert on.shell("make check").action == "pass"
+    assert on.shell("$CMD -rf src").action == "ask"
     on.restarted(allowed=["src/"], action="block")
     assert on.shell("rm -rf src").action == "pass"
     assert on.shell("rm -rf node_modules").action == "block"
