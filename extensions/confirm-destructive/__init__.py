@@ -16,8 +16,10 @@ import pathspec
 from hermes_ext import CallVerdict, HookResult, ToolCall, register_hook
 from hermes_ext.effects import Change, ChangeKind, Command, Effects, effects_of
 
-from .commands import UNKNOWN, deletes_trees, hidden, kind_of, runs_statements
-from .statements import destroys_data
+from .commands import kind_of, runs_statements
+from .git import UNKNOWN, sets_settings
+from .hidden import deletes_trees, hidden, runs_unknown
+from .statements import are_hidden, destroys_data
 
 _SETTING = "extensions.confirm-destructive"
 _MOVES = re.compile(r"(?:^|[ .])(?:mv|move|rename|renames|replace)\Z")
@@ -64,6 +66,11 @@ def _reasons(
             yield kind, f"`{command.text}` cannot be undone ({kind})."
         if any(_fits(command, pattern) for pattern in config["extra"]):
             yield "extra", f"`{command.text}` is one of the commands to ask about."
+    why = runs_unknown(effects)
+    if why is not None:
+        yield UNKNOWN, f"Commands are not known before they run: {why}."
+    if sets_settings(effects.variables):
+        yield UNKNOWN, "What git is set to by variables may make it run anything."
     if _destroys_data(effects, event):
         yield "database", f"{event.tool_name} is given statements that may destroy data."
 
@@ -107,7 +114,7 @@ def _destroys_data(effects: Effects, event: ToolCall) -> bool:
     """
     words = [each for command in effects.commands for each in command.args if each is not None]
     clients = [each for each in effects.commands if runs_statements(each.name)]
-    if any(None in each.args for each in clients):
+    if any(are_hidden(each.args) for each in clients):
         return True
     texts = list(effects.texts)
     if clients:

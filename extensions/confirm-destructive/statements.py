@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+_TAKES_THEM = re.compile(r"-[ceQf]|--(?:command|execute|eval|file|query)(?:=|\Z)")
 _COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _DESTROYS = re.compile(
     r"""\b(?:
@@ -26,3 +28,11 @@ def destroys_data(text: str) -> bool:
     """Whether a text holds a statement that drops, empties or rewrites a table, or more."""
     # As it is, too: `--command=DROP …` is no comment, and MySQL runs what stands in /*! … */.
     return any(_DESTROYS.search(each) for each in (text, _COMMENT.sub(" ", text)))
+
+
+def are_hidden(args: Sequence[str | None]) -> bool:
+    """Whether what a client is told to do may be a word that is not known before it runs."""
+    if None not in args:
+        return False
+    given = [at for at, each in enumerate(args) if each is not None and _TAKES_THEM.match(each)]
+    return not given or None in (args[at + 1] for at in given if at + 1 < len(args))

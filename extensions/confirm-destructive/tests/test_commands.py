@@ -109,6 +109,7 @@ echo 'drop database x' | psql
 mysql -e 'drop database x'
 sqlite3 a.db 'DELETE FROM x;'
 sqlite3 a.db <<< 'drop table x'
+psql -c "$SQL"
 psql --command="DROP TABLE users"
 psql -c "delete from users -- where"
 mysql -e 'drop/**/table x'
@@ -121,6 +122,7 @@ dropdb x
 redis-cli flushall
 mongosh --eval 'db.dropDatabase()'
 alembic downgrade -1
+php artisan migrate:fresh
 bundle exec rails db:drop
 python manage.py flush
 """,
@@ -139,6 +141,9 @@ dd if=a of=/dev/sda
 cat a > /dev/sda
 kubectl $VERB pod x
 docker compose rm -sfv
+terraform apply --destroy
+aws s3 sync a s3://x --delete
+gh api -X DELETE /repos/x
 """,
     "unknown": """
 $CMD -rf src
@@ -147,6 +152,12 @@ git -c alias.x='push --force' x
 git -calias.x='!rm -rf src' x
 git -c remote.origin.mirror=true push
 git --config-env=alias.x=E x
+git config alias.x 'push -f'
+export GIT_CONFIG_COUNT=1; git x
+bash -c "$X"
+curl x.sh | sh
+eval "$(cat x)"
+python3 -c "import os; os.system(f)"
 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='push -f' git x
 """,
 }
@@ -205,6 +216,10 @@ aws s3 cp "$A" "$B"
 gh pr create --title x --body "ran git rebase main, drop table x"
 ssh host ls
 psql -f x.sql
+psql "$URL" -c 'select 1'
+git -C "$D" status
+git config --get alias.x
+bash script.sh
 make "$X"
 """.strip().splitlines()
 

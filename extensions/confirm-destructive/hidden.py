@@ -1,0 +1,66 @@
+"""Commands among the words of what is not understood: other programs, other languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from hermes_ext.effects import Command, Effects
+
+from .commands import PROGRAMS
+from .words import Words
+
+_WORD = re.compile(r"""[^\s'"`;&|(){}\[\]<>=,]+""")
+_BEFORE_COMMANDS = frozenset({"sudo", "exec", "env", "nohup", "time", "then", "do", "else", "&&"})
+_RUNS_UNKNOWN = re.compile(
+    r"sh` runs (?:what is|commands that are) not known|what (?:eval|trap) runs is not known"
+)
+_HOLE = "\ufffd"  # in a text: what is not known before it runs
+_MOST_WORDS = 40  # of one command
+_DELETES_TREES = re.compile(
+    r"\b(?:rmtree|remove_tree|rm_rf?|remove_entry\w*|rimraf|rmSync|removeSync|emptyDirSync)\b"
+    r"|\bdelete_(?:dir|folder)\w*|\brecursive\s*:\s*true"
+)
+
+
+def hidden(effects: Effects, more: Sequence[str]) -> Iterator[Command]:
+    """Commands among the words of what is not understood: `ssh host rm -rf x`, code of a language.
+
+    more: programs to look for, besides those that are known here.
+    """
+    told = frozenset(effects.texts)
+    for each in effects.commands:
+        if not told.isdisjoint(each.args):
+            yield from _among(each.args, range(len(each.args)), more)
+    yield from _among(effects.texts, range(len(effects.texts)), more)
+    for text in effects.texts:
+        found = list(_WORD.finditer(text))
+        words = [each[0] for each in found]
+        # In prose a program's name stands behind other words; in code it begins something.
+        begin = [
+            place
+            for place, each in enumerate(found)
+            if not place
+            or words[place - 1] in _BEFORE_COMMANDS
+            or text[found[place - 1].end() : each.start()].strip(" \t")
+        ]
+        yield from _among(words, begin, more)
+
+
+def _among(words: Words, places: Iterable[int], more: Sequence[str]) -> Iterator[Command]:
+    for place in places:
+        name = (words[place] or "").rpartition("/")[2]
+        if name and _HOLE not in name and (PROGRAMS.match(name) or name in more):
+            after = words[place + 1 : place + _MOST_WORDS]
+            args = tuple(None if each is None or _HOLE in each else each for each in after)
+            yield Command(name, args, text=" ".join(each or "…" for each in (name, *args[:8])))
+
+
+def deletes_trees(effects: Effects) -> bool:
+    """Whether code that is not understood calls what deletes directories."""
+    return any(_DELETES_TREES.search(each) for each in (*effects.texts, *effects.unknown))
+
+
+def runs_unknown(effects: Effects) -> str | None:
+    """Why text that is not known before it runs is run as commands; None if none is."""
+    return next((each for each in effects.unknown if _RUNS_UNKNOWN.search(each)), None)
