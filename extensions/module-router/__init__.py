@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,13 @@ from hermes_ext import (
     CallVerdict,
     HookResult,
     ToolCall,
-    ToolOutputResult,
+    ToolOutputVerdict,
     ToolResult,
     register_hook,
 )
 from hermes_ext.effects import Machine, effects_of
 
-from .reading import stands_in
+from .reading import beginning, stands_in, was_shown_before
 
 _SETTING = "extensions.module-router"
 
@@ -36,9 +37,16 @@ def read_the_map_first(
     if root is None or event.machine is None or not effects.searches:
         return None
     broad = [each for each in effects.searches if _is_broad(each, root, config, event.machine)]
-    missing = _unread(config, root, event.machine, state)
-    if not broad or not missing:
+    if not broad:
         return None
+    documents = _documents(config, root, event.machine)
+    there = [each for each in documents if beginning(each)]
+    absent = [_shown(each, root) for each in documents if each not in there]
+    metadata = {"setting": f"{_SETTING}.documents", "absent": absent}
+    missing = _unread(there, config, state)
+    if not missing:
+        # What cannot be read must not lock the agent out; the log tells.
+        return HookResult.pass_(metadata=metadata) if absent else None
     link = " or " if config["need"] == "any" else " and "
     shown = link.join(_shown(each, root) for each in missing)
     told = (
@@ -46,28 +54,40 @@ def read_the_map_first(
         "says where things are. Read it in full in this turn, then search in the directory that it "
         "names."
     )
-    return HookResult.block(told, metadata={"setting": f"{_SETTING}.documents"})
+    if absent:
+        told += (
+            f" Tell the user that {', '.join(absent)} ({_SETTING}.documents in config.yaml) is not "
+            "there, or has no text."
+        )
+    return HookResult.block(told, metadata=metadata)
 
 
-@register_hook("transform_tool_result", priority=900)
+# A guard, because guards get what the model gets. It never blocks.
+@register_hook("transform_tool_result", guard=True, priority=900, on_error="pass")
 def notice(
     event: ToolResult,
     result: str,
     status: str | None,
     config: Mapping[str, Any],
     state: Any,
+    session_state: Any,
     cwd: Path | None,
     project_root: Path | None,
-) -> ToolOutputResult:
+) -> ToolOutputVerdict:
     """Note a document that the model gets to see."""
     root = _root(event.machine, project_root or cwd)
-    if root is None or event.machine is None or status not in (None, "ok"):
+    if root is None or event.machine is None:
         return None
     documents = _documents(config, root, event.machine)
     for document in effects_of(event).reads.intersection(documents):
         # Whether the call was for it says little: the result has to have it.
-        if stands_in(document, result):
-            state[_key(document)] = True
+        lines, key = beginning(document), _key(document)
+        digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        if status in (None, "ok") and stands_in(lines, result):
+            session_state[key] = digest
+            state[key] = True
+        elif was_shown_before(result) and session_state.get(key) == digest:
+            state[key] = True
     return None
 
 
@@ -79,12 +99,9 @@ def _documents(config: Mapping[str, Any], root: Path, machine: Machine) -> list[
     return [machine.resolve(each, root) for each in config["documents"]]
 
 
-def _unread(config: Mapping[str, Any], root: Path, machine: Machine, state: Any) -> Sequence[Path]:
-    documents = [each for each in _documents(config, root, machine) if each.is_file()]
-    unread = [each for each in documents if not state.get(_key(each))]
-    if config["need"] == "any" and len(unread) < len(documents):
-        return ()
-    return unread
+def _unread(there: Sequence[Path], config: Mapping[str, Any], state: Any) -> Sequence[Path]:
+    unread = [each for each in there if not state.get(_key(each))]
+    return () if config["need"] == "any" and len(unread) < len(there) else unread
 
 
 def _is_broad(path: Path, root: Path, config: Mapping[str, Any], machine: Machine) -> bool:

@@ -140,6 +140,52 @@ def test_the_call_alone_opens_nothing(on: Bundled) -> None:
         assert not searched(turn)
 
 
+STUBS = [
+    json.dumps({"status": "unchanged", "path": "AGENTS.md", "dedup": True}),
+    json.dumps({"error": "BLOCKED: STOP calling read_file", "already_read": 3}),
+]
+
+
+@pytest.mark.parametrize("stub", STUBS, ids=["stub", "refused"])
+def test_what_the_conversation_has_already(on: Bundled, stub: str) -> None:
+    """read_file gives an unchanged file's text once: asking again counts, if it was shown."""
+    with on.turn() as turn:
+        read(turn, stub)
+        assert not searched(turn)
+        read(turn, MAP)
+    with on.turn() as turn:
+        assert not searched(turn)
+        read(turn, stub, status="error" if "error" in stub else "ok")
+        assert searched(turn)
+    on.write("AGENTS.md", f"# Another\n{MAP}")
+    with on.turn() as turn:
+        read(turn, stub)
+        assert not searched(turn)
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "\0\0\n"], ids=["empty", "blank", "no text"])
+def test_a_document_that_cannot_be_shown_locks_nobody_out(on: Bundled, text: str) -> None:
+    on.write("AGENTS.md", text)
+    outcome = on.shell("grep -r x .")
+    assert not outcome.blocked
+    assert outcome.metadata["absent"] == ["AGENTS.md"]
+
+
+def test_what_tools_change_in_a_document(on: Bundled) -> None:
+    """Byte order marks, masked passwords and lines that were cut."""
+    on.write("AGENTS.md", "\ufeff" + f"{MAP[:200]}token: secret\n{'long ' * 900}\n{MAP[200:]}")
+    shown = f"{MAP[:200]}token: ***\n{('long ' * 900)[:2000]}... [truncated]\n{MAP[200:]}"
+    with on.turn() as turn:
+        read(turn, json.dumps({"content": shown}))
+        assert searched(turn)
+
+
+def test_a_document_that_is_not_there_is_told(tmp_path: Path) -> None:
+    on = Bundled(tmp_path, "module-router", documents=["AGENTS.md", "docs/none.md"])
+    on.write("AGENTS.md", MAP)
+    assert "Tell the user that docs/none.md" in str(on.shell("grep -r x .").message)
+
+
 def test_another_file_with_the_same_text_does_not_count(on: Bundled) -> None:
     with on.turn() as turn:
         turn.transform_tool_result("read_file", {"path": "src/billing/a.py"}, MAP)
