@@ -53,22 +53,35 @@ def requests(
     session_state: Any,
 ) -> RequestResult:
     """Count a request; the last one is told to answer, and beyond it there is none."""
-    uses = list(_counted("requests", 1, config, state, session_state))
-    if any(_limit(config, scope, "tokens") is not None for scope in ("turn", "conversation")):
-        tokens = tokens_of(messages, system_prompt, state)
-        uses += _counted("tokens", tokens, config, state, session_state)
-    for use in uses:
-        if use.used > use.limit:
-            told = (
-                f"The budget is used up: {use.limit} {_WORDS[use.what]} of this {use.scope} "
-                f"({use.setting} in config.yaml)."
-            )
-            return HookResult.block(told, metadata={"setting": use.setting})
+    uses: list[_Use] = []
+    for what in ("requests", "tokens"):
+        by = 1 if what == "requests" else _tokens(messages, system_prompt, config, state)
+        for use in _counted(what, by, config, state, session_state):
+            if use.used > use.limit:
+                return _over(use)
+            uses.append(use)
     last = next((use for use in uses if use.what == "requests" and use.used == use.limit), None)
     if last is not None:
         told = "This is the last request of the budget: answer now, without any tool."
         return HookResult.inject_system(told, metadata={"setting": last.setting})
     return _warning([*uses, *_so_far(config, state, session_state)], config["warn_at"], state)
+
+
+def _over(use: _Use) -> RequestResult:
+    way_out = "send another message" if use.scope == "turn" else "begin a new conversation"
+    told = (
+        f"The budget is used up: {use.limit} {_WORDS[use.what]} of this {use.scope} "
+        f"({use.setting} in config.yaml). To go on, {way_out}, or raise the limit."
+    )
+    return HookResult.block(told, metadata={"setting": use.setting})
+
+
+def _tokens(
+    messages: Sequence[Mapping[str, Any]], system_prompt: str, config: Mapping[str, Any], state: Any
+) -> int:
+    """The tokens of a request; 0, without a look at it, where nothing limits them."""
+    limits = (_limit(config, scope, "tokens") for scope in ("turn", "conversation"))
+    return 0 if set(limits) == {None} else tokens_of(messages, system_prompt, state)
 
 
 def _warning(uses: Sequence[_Use], share: float | None, state: Any) -> RequestResult:
@@ -84,14 +97,18 @@ def _warning(uses: Sequence[_Use], share: float | None, state: Any) -> RequestRe
 def _counted(
     what: str, by: int, config: Mapping[str, Any], state: Any, session_state: Any
 ) -> Iterator[_Use]:
-    """Count in both scopes, and give those that have a limit."""
-    counts = {"turn": state.count(f"budget.{what}", by)}
-    if _limit(config, "conversation", what) is not None:
-        counts["conversation"] = session_state.count(what, by)
-    for scope, used in counts.items():
+    """Count in both scopes, and give those that have a limit.
+
+    What is beyond the limit of the turn is refused, and does not count for the conversation: the
+    caller stops there.
+    """
+    for scope, where, key in (
+        ("turn", state, f"budget.{what}"),
+        ("conversation", session_state, what),
+    ):
         limit = _limit(config, scope, what)
         if limit is not None:
-            yield _Use(scope, what, used, limit)
+            yield _Use(scope, what, where.count(key, by), limit)
 
 
 def _so_far(config: Mapping[str, Any], state: Any, session_state: Any) -> Iterator[_Use]:

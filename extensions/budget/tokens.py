@@ -7,32 +7,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _CHARACTERS = 4
-_IMAGE = 1_500  # tokens, whatever its size
+_IMAGE = 1_500 * _CHARACTERS  # whatever its size
 
 
 def tokens_of(messages: Sequence[Mapping[str, Any]], system_prompt: str, state: Any) -> int:
     """The tokens of a request; only the messages that are new since the last one are read."""
     with state.lock:
-        seen, known = state.get("budget.messages", (0, 0))
-        if len(messages) < seen:  # the history was compressed
-            seen = known = 0
-        known += sum(map(_of_message, messages[seen:]))
-        state["budget.messages"] = (len(messages), known)
-    return int(known + len(system_prompt) // _CHARACTERS)
+        seen, known, last = state.get("budget.messages", (0, 0, 0))
+        # A history that was compressed is another one, even if it is as long.
+        if seen and (len(messages) < seen or _of_message(messages[seen - 1]) != last):
+            seen = known = last = 0
+        for message in messages[seen:]:
+            last = _of_message(message)
+            known += last
+        state["budget.messages"] = (len(messages), known, last)
+    return int((known + len(system_prompt)) // _CHARACTERS)
 
 
 def _of_message(message: Mapping[str, Any]) -> int:
-    total = _of_content(message.get("content"))
+    """The characters of a message."""
     calls = message.get("tool_calls")
-    if calls:
-        total += len(json.dumps(calls, default=str)) // _CHARACTERS
-    return total
+    told = len(json.dumps(calls, default=str)) if calls else 0
+    return told + _of_content(message.get("content"))
 
 
 def _of_content(content: Any) -> int:
     if isinstance(content, str):
-        return len(content) // _CHARACTERS
+        return len(content)
     if not isinstance(content, list):
         return 0
     texts = (part.get("text") if isinstance(part, Mapping) else None for part in content)
-    return sum(_IMAGE if text is None else len(str(text)) // _CHARACTERS for text in texts)
+    return sum(_IMAGE if text is None else len(str(text)) for text in texts)

@@ -54,6 +54,19 @@ def test_tool_calls_of_a_conversation(tmp_path: Path) -> None:
         assert blocked(turn, 1) == [False]
 
 
+def test_what_the_turn_refuses_does_not_use_the_conversation(tmp_path: Path) -> None:
+    """Neither tool calls, nor requests, nor the tokens of a request that is not sent."""
+    one, three = {"tool_calls": 1, "requests": 1}, {"tool_calls": 3, "requests": 3}
+    on = Bundled(tmp_path, "budget", per_turn=one, per_conversation=three)
+    for _ in range(3):
+        with on.turn(conversation_id="c") as turn:
+            assert blocked(turn, 4) == [False, True, True, True]
+            assert [each.blocked for each in asked(turn, 2)] == [False, True]
+    with on.turn(conversation_id="c") as turn:
+        assert blocked(turn, 1) == [True]
+        assert "per_conversation.requests" in str(asked(turn, 1)[0].message)
+
+
 def test_the_last_request_is_told_and_there_is_none_beyond(tmp_path: Path) -> None:
     on = Bundled(tmp_path, "budget", per_turn={"requests": 2}, warn_at=None)
     with on.turn() as turn:
@@ -88,6 +101,19 @@ def test_tokens(tmp_path: Path) -> None:
     parts: list[dict[str, Any]] = [{"type": "text", "text": "x" * 400}, {"type": "image_url"}]
     with on.turn() as turn:
         assert turn.before_llm_call([{"role": "user", "content": parts}], "").blocked
+
+
+def test_many_short_messages_and_another_history_of_the_same_length(tmp_path: Path) -> None:
+    """Characters are added up before they are divided; what was compressed is read anew."""
+    on = Bundled(tmp_path, "budget", per_turn={"tokens": 1_000}, warn_at=None)
+    short = [{"role": "user", "content": "xyz"}] * 1_000
+    with on.turn() as turn:
+        assert not turn.before_llm_call(short, "").blocked  # 750
+        assert turn.before_llm_call([{"role": "user", "content": "x" * 1_004}] * 1_000, "").blocked
+    with on.turn() as turn:
+        assert not turn.before_llm_call([{"role": "user", "content": "x" * 3_000}], "").blocked
+        small = [{"role": "user", "content": "x"}]
+        assert not turn.before_llm_call(small, "").blocked
 
 
 def test_without_limits_nothing_happens(tmp_path: Path) -> None:
