@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from hermes_ext.effects import Command, Effects
 
@@ -17,6 +18,7 @@ _RUNS_UNKNOWN = re.compile(
 )
 _HOLE = "\ufffd"  # in a text: what is not known before it runs
 _MOST_WORDS = 40  # of one command
+_MOST_COMMANDS = 1000
 _DELETES_TREES = re.compile(
     r"\b(?:rmtree|remove_tree|rm_rf?|remove_entry\w*|rimraf|rmSync|removeSync|emptyDirSync)\b"
     r"|\bdelete_(?:dir|folder)\w*|\brecursive\s*:\s*true"
@@ -26,8 +28,17 @@ _DELETES_TREES = re.compile(
 def hidden(effects: Effects, more: Sequence[str]) -> Iterator[Command]:
     """Commands among the words of what is not understood: `ssh host rm -rf x`, code of a language.
 
+    Where there are very many, the last stands for the rest: it is not known which it is.
+
     more: programs to look for, besides those that are known here.
     """
+    found = _all_hidden(effects, more)
+    yield from islice(found, _MOST_COMMANDS)
+    if next(found, None) is not None:
+        yield Command("", text="one of very many commands")
+
+
+def _all_hidden(effects: Effects, more: Sequence[str]) -> Iterator[Command]:
     told = frozenset(effects.texts)
     for each in effects.commands:
         if not told.isdisjoint(each.args):

@@ -264,6 +264,12 @@ def test_code_and_other_tools(on: Bundled) -> None:
     assert on.judged("write_file", text).action == "pass"
 
 
+@pytest.mark.parametrize("text", ["git push (", "alter table ", "/*"])
+def test_long_texts_are_read_in_a_bounded_time(on: Bundled, text: str) -> None:
+    """A text that somebody made to be slow to read does not keep the guard from its verdict."""
+    assert on.shell(f"perl -e '{text * 5_000}'").action in ("ask", "pass")
+
+
 def test_with_nobody_there_it_is_refused(on: Bundled) -> None:
     assert on.call("terminal", {"command": "rm -rf src"}).blocked
 
