@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,13 +21,12 @@ from hermes_ext import (
 )
 from hermes_ext.effects import effects_of
 
-from .finding import Finder, finder_for
+from .finding import PLACEHOLDER, Finder, finder_for
 
 _SETTING = "extensions.redact-secrets"
-# Ours, and those that Hermes puts in place of some secrets in files that it reads.
-_PLACEHOLDER = re.compile(r"\[redacted: [^\]\n]{1,80} [0-9a-f]{4}\]|«redacted[:-][^»\n]{0,80}»")
 
 Tag = Callable[[str], str]
+Replaced = Callable[[str], str]
 
 
 # After everything that may add to it, and closed where it fails: the model gets nothing then.
@@ -44,7 +42,7 @@ def in_input(
     if user_content is None:
         told = finder.replaced(user_message, tag)
         return HookResult.rewrite(told) if told != user_message else None
-    changed = [_part(part, finder, tag) for part in user_content]
+    changed = [_in_part(part, lambda text: finder.replaced(text, tag)) for part in user_content]
     return HookResult.rewrite(changed) if changed != user_content else None
 
 
@@ -62,28 +60,26 @@ def in_requests(
     """Replace secrets in the rest of a request; what was looked at in this turn is known."""
     if not config["history"]:
         return None
-    known = state.setdefault("redact-secrets.known", {})
+    # What each text became, None for itself, by digest: no secret is kept, here neither.
+    known: dict[bytes, str | None] = state.setdefault("redact-secrets.known", {})
     finder, tag = _finder(config), _tag(session_state)
 
     def replaced(text: str) -> str:
-        if text not in known:
-            known[text] = finder.replaced(text, tag)
-        return str(known[text])
+        digest = hashlib.sha256(_bytes(text)).digest()
+        if digest not in known:
+            told = finder.replaced(text, tag)
+            known[digest] = None if told == text else told
+        told_before = known[digest]
+        return text if told_before is None else told_before
 
-    changed = False
-    for message in messages:
-        content = message.get("content")
-        new = _in_content(content, replaced)
-        if new != content:
-            message["content"] = new
-            changed = True
-    return HookResult.rewrite(messages) if changed else None
+    changed = [_in_message(message, replaced) for message in messages]
+    return HookResult.rewrite(changed) if changed != messages else None
 
 
 @register_hook("intercept_tool_call", guard=True)
 def not_instead_of_the_secret(event: ToolCall, tool_args: dict[str, Any]) -> CallVerdict:
     """Keep a placeholder out of files: it would take the place of the secret."""
-    found = _PLACEHOLDER.search(json.dumps(tool_args, ensure_ascii=False, default=str))
+    found = PLACEHOLDER.search(json.dumps(tool_args, ensure_ascii=False, default=str))
     if found is None or not effects_of(event).may_write:
         return None
     told = (
@@ -93,22 +89,47 @@ def not_instead_of_the_secret(event: ToolCall, tool_args: dict[str, Any]) -> Cal
     return HookResult.block(told, metadata={"setting": _SETTING})
 
 
-def _part(part: dict[str, Any], finder: Finder, tag: Tag) -> dict[str, Any]:
-    text = part.get("text")
-    return {**part, "text": finder.replaced(text, tag)} if isinstance(text, str) else part
-
-
-def _in_content(content: Any, replaced: Callable[[str], str]) -> Any:
+def _in_message(message: dict[str, Any], replaced: Replaced) -> dict[str, Any]:
+    """A message with its text replaced, and what the model has called tools with."""
+    new = dict(message)
+    content = message.get("content")
     if isinstance(content, str):
-        return replaced(content)
-    if not isinstance(content, list):
-        return content
-    return [
-        {**part, "text": replaced(part["text"])}
-        if isinstance(part, dict) and isinstance(part.get("text"), str)
-        else part
-        for part in content
-    ]
+        new["content"] = replaced(content)
+    elif isinstance(content, list):
+        new["content"] = [_in_part(part, replaced) for part in content]
+    if isinstance(message.get("tool_calls"), list):
+        new["tool_calls"] = [_in_call(call, replaced) for call in message["tool_calls"]]
+    return new
+
+
+def _in_part(part: Any, replaced: Replaced) -> Any:
+    text = part.get("text") if isinstance(part, dict) else None
+    return {**part, "text": replaced(text)} if isinstance(text, str) else part
+
+
+def _in_call(call: dict[str, Any], replaced: Replaced) -> dict[str, Any]:
+    function = call.get("function") or {}
+    text = function.get("arguments")
+    if not isinstance(text, str):
+        return call
+    try:
+        args = json.loads(text)
+    except ValueError:
+        new = replaced(text)
+    else:
+        told = _in_value(args, replaced)
+        new = text if told == args else json.dumps(told, ensure_ascii=False)
+    return {**call, "function": {**function, "arguments": new}}
+
+
+def _in_value(value: Any, replaced: Replaced) -> Any:
+    if isinstance(value, str):
+        return replaced(value)
+    if isinstance(value, list):
+        return [_in_value(each, replaced) for each in value]
+    if isinstance(value, dict):
+        return {replaced(key): _in_value(each, replaced) for key, each in value.items()}
+    return value
 
 
 def _finder(config: Mapping[str, Any]) -> Finder:
@@ -128,7 +149,10 @@ def _tag(session_state: Any) -> Tag:
             salt = session_state["salt"] = secrets.token_hex(16)
 
     def tag(secret: str) -> str:
-        data = secret.encode("utf-8", "surrogatepass")
-        return hmac.new(bytes.fromhex(salt), data, hashlib.sha256).hexdigest()[:4]
+        return hmac.new(bytes.fromhex(salt), _bytes(secret), hashlib.sha256).hexdigest()[:4]
 
     return tag
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

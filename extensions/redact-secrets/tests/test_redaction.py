@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
+import sys
+from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
+from textwrap import wrap
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.bundled import Bundled, readme_of, schema_of
+from tests.bundled import ROOT, Bundled, readme_of, schema_of
 
 # Put together here, so that nobody's scanner takes this file for a leak.
 SECRETS = {
@@ -25,6 +31,17 @@ SECRETS = {
     "Google API Key": "AIza" + "aB3_-" * 7,
     "Hugging Face Token": "hf_" + "aB3" * 11,
     "npm Token": "npm_" + "aB3" * 12,
+    "PyPI Token": "pypi-" + "AgEIcHlwaS5vcmc" + "aB3" * 25,
+    "Discord Bot Token": "M" + "aB3" * 8 + ".aBc-1F." + "aB3" * 9,
+    "Mailchimp Access Key": "ab3" * 10 + "ab-us7",
+    "Square OAuth Secret": "sq0csp-" + "aB3" * 14 + "a",
+    "Telegram Bot Token": "110201543" + ":AA" + "aB3" * 11,
+    "Twilio API Key": "SK" + "ab34" * 8,
+    "Artifactory Credentials": "AKC" + "aB3" * 20,
+    "Azure Storage Account access key": "AccountKey=" + "aB3/" * 21 + "aB==",
+    "OpenRouter Key": "sk-or-" + "v1-" + "ab34" * 16,
+    "Google OAuth Token": "ya29." + "aB3_" * 8,
+    "Access Token": "gsk_" + "aB3" * 17,
     "JSON Web Token": "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0In0." + "dozjgNryP4J3jVmNHl0",
     "Private Key": "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc+/=\n-----END RSA PRIVATE KEY-----",
 }  # fmt: skip
@@ -42,7 +59,35 @@ postgres://localhost:5432/app
 def token_of(password: str) -> str:
 password = input("Password: ")
 API_KEY=$(cat key)
+postgres://me:${PASSWORD}@db/x https://$USER:$TOKEN@host {scheme}://{user}:{password}@{host}
+redis://me:****@db and mysql://me:<password>@db and ftp://%s:%s@%s
+"resolved": "https://registry.npmjs.org/a/-/a-1.0.0.tgz#b8dd8ad0c0ba1d6b4b9ef0c3a0d1d1c4a0f0b5a1"
+key: Linux-node-modules-9fceb02d0ae598e95dc970b74767f19372d61af8
+if "-----BEGIN PRIVATE KEY-----" in text: ...
+-----BEGIN CERTIFICATE-----
+aws_session_token = os.environ["AWS_SESSION_TOKEN"]
+AUTHORIZATION: Bearer $TOKEN
+APACHE2LICENSE APPLICATIONS sk-circle sk-fading-circle-inner-container-element
 """.strip().splitlines()
+
+
+def _finding() -> Any:
+    """The module, as the loader imports it."""
+    folder = ROOT / "extensions/redact-secrets"
+    spec = importlib.util.spec_from_file_location(
+        "redact_secrets_under_test",
+        folder / "__init__.py",
+        submodule_search_locations=[str(folder)],
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return importlib.import_module(f"{spec.name}.finding")
+
+
+finding = _finding()
+FINDER = finding.finder_for(False, False, (), ())
 
 
 @pytest.fixture
@@ -63,22 +108,85 @@ def test_a_secret_is_replaced_wherever_it_stands(on: Bundled, kind: str, secret:
     for text in (secret, f"x = '{secret}' # y", f"a\n{secret}\nb", f"key={secret}&z=1"):
         before, after = text.split(secret)
         assert re.fullmatch(re.escape(before) + sign + re.escape(after), shown(on, text)), text
-    in_json = shown(on, json.dumps({"output": f"a {secret} b"}))
-    assert re.fullmatch(rf"a {sign} b", json.loads(in_json)["output"])
+    for before, after in ((" ", " "), ("a\n", "\nb"), ("\r\n", "\r\n"), ("\t'", "'"), ('"', '"')):
+        told: Any = {"output": f"{before}{secret}{after}", "exit_code": 0}
+        for _ in range(2):  # what stands in a text of JSON in a text of JSON is found too
+            told = json.dumps(told)
+        told = json.loads(json.loads(shown(on, told)))
+        assert re.fullmatch(re.escape(before) + sign + re.escape(after), told["output"])
+        assert told["exit_code"] == 0
     with on.turn() as turn:
         told = turn.transform_user_input(f"use {secret}").final("")
     assert re.fullmatch(rf"use {sign}", told)
 
 
-def test_a_password_in_an_address(on: Bundled) -> None:
-    text = shown(on, "postgres://me:hunter22@db:5432/x")
-    assert re.fullmatch(r"postgres://me:\[redacted: .* [0-9a-f]{4}\]@db:5432/x", text)
+@pytest.mark.parametrize("password", ["hunter22", "pa$$w0rd!", "a%40b", "x:y", "it;is(1,2)"])
+def test_a_password_in_an_address(on: Bundled, password: str) -> None:
+    for user in ("me", ""):
+        text = shown(on, f"postgres://{user}:{password}@db:5432/x")
+        assert re.fullmatch(rf"postgres://{user}:\[redacted: .* [0-9a-f]{{4}}\]@db:5432/x", text)
 
 
-def test_a_key_that_was_cut_off(on: Bundled) -> None:
-    text = "-----BEGIN PRIVATE KEY-----\nMIIEow\nabcd\n"
-    assert "MIIE" not in shown(on, text)
-    assert "MIIE" not in shown(on, json.dumps({"content": text}))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "aws_secret_access_key = {}",
+        "AWS_SECRET_ACCESS_KEY={}\n",
+        '"SecretAccessKey": "{}",',
+        "aws key: '{}'",
+        "Authorization: Bearer {}",
+        "-H 'authorization: token {}'",
+        "//registry.npmjs.org/:_authToken={}\nalways-auth=true",
+    ],
+)
+def test_a_secret_that_only_its_name_tells(on: Bundled, text: str) -> None:
+    """What is around it stays; in JSON too."""
+    secret = "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYzEXAMPLEKE"
+    before, after = text.split("{}")
+    whole = text.format(secret)
+    for told in (shown(on, whole), json.loads(shown(on, json.dumps(whole)))):
+        assert told.startswith(before)
+        assert told.endswith(after)
+        assert "[redacted: " in told
+        assert secret not in told
+
+
+BODY = "\n".join(["MIIEow" + "aB3/" * 14 + "+Q"] * 4 + ["abcd=="])
+HEADERS = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00112233\n\n"
+KEYS = {
+    "whole": f"-----BEGIN PRIVATE KEY-----\n{BODY}\n-----END PRIVATE KEY-----",
+    "encrypted": f"-----BEGIN RSA PRIVATE KEY-----\n{HEADERS}{BODY}\n-----END RSA PRIVATE KEY-----",
+    "cut off": f"-----BEGIN OPENSSH PRIVATE KEY-----\n{BODY}",
+    "encrypted and cut off": f"-----BEGIN EC PRIVATE KEY-----\n{HEADERS}{BODY}",
+    "without its begin": f"{BODY}\n-----END PRIVATE KEY-----",
+    "PGP": f"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n{BODY}\n-----END PGP PRIVATE KEY BLOCK-----",
+    "SSH2": f"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{BODY}\n"
+    "---- END SSH2 ENCRYPTED PRIVATE KEY ----",
+    "PuTTY": f"PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 5\n{BODY}\nPrivate-MAC: 00aa",
+    "in one line": f"-----BEGIN PRIVATE KEY----- {BODY} -----END PRIVATE KEY-----".replace(
+        "\n", " "
+    ),
+    "in a program": "\n".join(
+        f'    "{line}\\n" +' for line in ("-----BEGIN PRIVATE KEY-----", *BODY.split("\n"))
+    ),
+}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=list(KEYS))
+def test_a_private_key_of_several_lines(on: Bundled, key: str) -> None:
+    """Nothing of it is left, however its lines end and are numbered; what is around it stays."""
+    numbered = "\n".join(f"{number:6}|{line}" for number, line in enumerate(key.split("\n"), 1))
+    for form in (key, key.replace("\n", "\r\n"), numbered):
+        text = f"the first line.\n{form}\n(the last line)"
+        for told in (shown(on, text), json.loads(shown(on, json.dumps(text)))):
+            assert "[redacted: Private Key" in told
+            assert "aB3/" not in told
+            assert "abcd" not in told
+            assert told.startswith("the first line.")
+            assert told.endswith("(the last line)")
+        alone = shown(on, json.dumps({"output": form.removesuffix("abcd"), "exit_code": 0}))
+        assert "aB3/" not in alone
+        assert json.loads(alone)["exit_code"] == 0
 
 
 @pytest.mark.parametrize("line", FREE)
@@ -86,13 +194,68 @@ def test_usual_output_is_left_alone(on: Bundled, line: str) -> None:
     assert shown(on, line) == line
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text(max_size=200))
-def test_a_text_without_secrets_stays_as_it_is(on: Bundled, text: str) -> None:
+def test_no_program_is_changed() -> None:
+    """Nothing in the sources of this package is taken for a secret."""
+    for file in (ROOT / "src").rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert FINDER.replaced(text, lambda secret: "0000") == text, file
+
+
+def test_an_image_is_left_alone() -> None:
+    data = b64encode(Random(1).randbytes(100_000)).decode()
+    for text in (data, f"data:image/png;base64,{data}", "\n".join(wrap(data[:9000], 76))):
+        assert FINDER.replaced(text, lambda secret: "0000") == text
+
+
+WORDS = st.one_of(
+    st.text(max_size=20), st.sampled_from(["\\n", '\\"', "://", "key", " = ", "sk-", "-----"])
+)
+
+
+@settings(max_examples=80)
+@given(st.lists(WORDS).map("".join))
+def test_a_text_without_secrets_stays_as_it_is(text: str) -> None:
+    """Byte for byte, but for what is announced in its place."""
+    told = FINDER.replaced(text, lambda secret: "0000")
+    assert told == text or "[redacted: " in told
+
+
+@settings(max_examples=80)
+@given(st.lists(st.one_of(WORDS, st.sampled_from([*SECRETS.values(), *KEYS.values()]))))
+def test_what_was_replaced_stays(parts: list[str]) -> None:
+    """Looking once more finds no more: a request says what the result said."""
+    told = FINDER.replaced("\n".join(parts), lambda secret: "0000")
+    assert FINDER.replaced(told, lambda secret: "1111") == told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "-----BEGIN PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----A\n",
+            "PuTTY-User-Key-File-2:",
+        ),
+        *("eyJ-", "eyJaaaaaaaaa.", "sk-", "//x:_authToken", "://a:", "aws key ", "xoxb-1-", "+"),
+        *("-----BEGIN PRIVATE KEY-----" + " " * 50_000, "ibm_key" + " " * 50_000, "cl_key \t"),
+    ],
+)
+def test_a_text_that_is_made_to_take_long(text: str) -> None:
+    """Takes no longer than another one of its length; nothing here would end soon otherwise."""
+    FINDER.replaced((text * (100_000 // len(text) + 1))[:100_000] + ".", lambda secret: "0000")
+
+
+def test_a_text_that_is_too_long_is_withheld(on: Bundled) -> None:
+    text = "a" * 2_000_001
+    assert shown(on, text).startswith("[withheld: 2000001 characters are too many")
     with on.turn() as turn:
-        outcome = turn.transform_tool_result("x", {}, text)
-    if "redacted" not in str(outcome.final(text)):
-        assert outcome.final(text) == text
+        assert "[withheld: " in turn.transform_user_input(text).final(text)
+
+
+def test_secrets_that_overlap_are_replaced_as_one() -> None:
+    """Nothing of either is left."""
+    finder = finding.finder_for(False, False, (("A", "abc+d"), ("B", "cd+e")), ())
+    assert finder.replaced("xabcdex", lambda secret: "0000") == "x[redacted: A 0000]x"
 
 
 def test_parts_of_a_message(on: Bundled) -> None:
@@ -117,12 +280,18 @@ def test_the_same_secret_has_the_same_sign_in_a_conversation(on: Bundled) -> Non
 
 
 def test_nothing_of_a_secret_is_kept(on: Bundled) -> None:
-    """Not in the state on disk."""
-    for secret in SECRETS.values():
-        shown(on, secret)
+    """Not in the state on disk, and not in that of the turn, which other extensions see."""
+    with on.turn() as turn:
+        for secret in SECRETS.values():
+            turn.transform_tool_result("x", {}, secret)
+            turn.before_llm_call([{"role": "user", "content": secret}], "")
+        in_memory = repr(dict(turn.state))
     on.runtime.close()
     kept = b"".join(path.read_bytes() for path in on.home.glob("extensions-state.db*"))
-    assert not any(secret.encode()[:16] in kept for secret in SECRETS.values())
+    assert kept
+    for secret in SECRETS.values():
+        assert secret.encode()[:16] not in kept
+        assert secret[:16] not in in_memory
 
 
 def test_what_was_said_before(on: Bundled) -> None:
@@ -136,6 +305,34 @@ def test_what_was_said_before(on: Bundled) -> None:
     on.restarted(history=False)
     with on.turn() as turn:
         assert turn.before_llm_call(messages, "").action == "pass"
+
+
+def test_what_the_model_has_called_tools_with(on: Bundled) -> None:
+    """Secrets in the arguments of earlier calls are replaced, and the arguments stay JSON."""
+    secret = SECRETS["GitHub Token"]
+    function = {"name": "terminal", "arguments": json.dumps({"command": f'a "\n{secret}"', "n": 1})}
+    other = {"name": "todo", "arguments": '{"a":  1}'}
+    calls = [{"id": "1", "function": function}, {"id": "2", "function": other}]
+    messages = [{"role": "assistant", "content": None, "tool_calls": calls}]
+    with on.turn() as turn:
+        [told] = turn.before_llm_call(messages, "").final(messages)
+    args = json.loads(told["tool_calls"][0]["function"]["arguments"])
+    assert re.fullmatch(r'a "\n\[redacted: GitHub Token [0-9a-f]{4}\]"', args["command"])
+    assert args["n"] == 1
+    assert told["tool_calls"][1] == calls[1]
+
+
+def test_threads(on: Bundled) -> None:
+    """Parallel calls of one turn give one sign for one secret."""
+    secret = SECRETS["GitLab Token"]
+    with on.turn() as turn, ThreadPoolExecutor(8) as pool:
+        told = {
+            each.final("")
+            for each in pool.map(
+                lambda number: turn.transform_tool_result("x", {"n": number}, secret), range(40)
+            )
+        }
+    assert len(told) == 1
 
 
 def test_a_placeholder_is_not_written(on: Bundled) -> None:
@@ -168,6 +365,19 @@ def test_a_pattern_that_is_none_closes(tmp_path: Path) -> None:
         outcome = turn.transform_tool_result("x", {}, "text")
     assert outcome.blocked
     assert "extensions.redact-secrets.patterns.Bad" in str(outcome.errors[0])
+
+
+@pytest.mark.parametrize("pattern", ["x*", "(?:(a)|b)c", "(a)?bc"])
+def test_own_patterns_of_any_form(pattern: str) -> None:
+    """An empty match replaces nothing; a group that did not match is not what is meant."""
+    finder = finding.finder_for(False, False, (("Own", pattern),), ())
+    assert finder.replaced("-bc-", lambda secret: "0000") in ("-bc-", "-[redacted: Own 0000]-")
+    assert ("bc" in finder.replaced("-bc-", lambda secret: "0000")) == (pattern == "x*")
+
+
+def test_names_that_would_break_a_placeholder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="patterns"):
+        Bundled(tmp_path, "redact-secrets", patterns={'a"]': "x"})
 
 
 def test_settings_are_documented() -> None:
