@@ -45,7 +45,7 @@ def read_the_map_first(
     metadata = {"setting": f"{_SETTING}.documents", "absent": absent}
     missing = _unread(there, config, state)
     if not missing:
-        # What cannot be read must not lock the agent out; the log tells.
+        # What cannot be read must not lock the agent out; the log has the setting.
         return HookResult.pass_(metadata=metadata) if absent else None
     link = " or " if config["need"] == "any" else " and "
     shown = link.join(_shown(each, root) for each in missing)
