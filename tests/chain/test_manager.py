@@ -325,3 +325,44 @@ def test_a_guard_on_one_tool_does_not_slow_the_others():
     outcome = run(manager.chain(HOOK, "tool_7"), ToolCall("tool_7", {}), SCOPE)
     assert len(outcome.steps) == 3
     assert HookResult.pass_().action is outcome.action
+
+
+def test_pluggy_takes_every_handler_that_was_built():
+    """It is asked late; what our own check of signatures lets through, it does not refuse."""
+    import functools
+
+    from hermes_ext._hooks.registration import Registration, build_handlers, marks_of, register_hook
+
+    class Callable_:
+        def __call__(self, tool_name):
+            return None
+
+    class Methods:
+        @register_hook("intercept_tool_call")
+        def judge(self, tool_name, tool_args):
+            return None
+
+    def plain(tool_name):
+        return None
+
+    def optional(tool_name, model=None, *, cwd=None):
+        return None
+
+    def everything(**kwargs):
+        return None
+
+    @functools.wraps(plain)
+    def wrapped(*args, **kwargs):
+        return plain(*args, **kwargs)
+
+    functions = [plain, optional, everything, wrapped, functools.partial(optional, model="x")]
+    functions += [Callable_(), lambda event: None]
+    registrations = []
+    for function in functions:
+        marked = register_hook("intercept_tool_call")(function)
+        registrations.append(Registration(marked, marks_of(marked)[-1]))
+    bound = Methods().judge
+    registrations.append(Registration(bound, marks_of(bound)[0]))
+    manager = HookManager(build_handlers("all-kinds", registrations))
+    implementations = manager.plugins.hook.intercept_tool_call.get_hookimpls()
+    assert len(implementations) == len(registrations)

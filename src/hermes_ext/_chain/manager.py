@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any, Final
 
@@ -53,7 +54,6 @@ class HookManager:
         previous: the manager from before a reload, whose failure counts go on.
 
     Raises:
-        RegistrationError: pluggy refuses a handler.
         OrderCycleError: `before=`/`after=` contradict each other.
     """
 
@@ -61,7 +61,6 @@ class HookManager:
         self, handlers: Iterable[Handler] = (), previous: HookManager | None = None
     ) -> None:
         self.handlers: tuple[Handler, ...] = tuple(handlers)
-        self.plugins = _registered(self.handlers)
         self._failures = FailureBook(self.handlers)
         if previous is not None:
             self._failures.inherit(previous._failures)
@@ -69,6 +68,15 @@ class HookManager:
             hook: _in_order([one for one in self.handlers if one.hook is hook]) for hook in HookName
         }
         self._chains: dict[tuple[str, str | None, str | None], CompiledChain] = {}
+
+    @cached_property
+    def plugins(self) -> pluggy.PluginManager:
+        """The handlers as pluggy knows them, made on first use: adding each passes all others.
+
+        Raises:
+            RegistrationError: pluggy refuses a handler.
+        """
+        return _registered(self.handlers)
 
     def chain(
         self, hook: str, tool_name: str | None = None, origin: str | None = "user"

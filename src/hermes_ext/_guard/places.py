@@ -83,7 +83,12 @@ class Protected:
         homes = dict.fromkeys(_homes(home))
         roots = dict.fromkeys(
             name
-            for place in (global_dir, *places, *_own_code(), *_led_to(homes, global_dir))
+            for place in (
+                global_dir,
+                *_elsewhere(places, global_dir),
+                *_own_code(),
+                *_led_to(homes, global_dir),
+            )
             for name in _two_names(place)
         )
         return cls(
@@ -130,8 +135,26 @@ class Protected:
         for place, written in (*self.homes.items(), *self.roots.items()):
             if is_below(place, folded):
                 return _shown(written, "where the rules are")
+        for place, written in self.known():
+            if is_below(place, folded) and os.path.lexists(written):
+                return _shown(written, "where the rules are")
         project = os.path.join(directory, PROJECT_FOLDER)
         return _shown(project, _OF_A_PROJECT) if os.path.lexists(project) else None
+
+    def above(self, directory: str, top: str) -> str | None:
+        """The rules of a project that a directory lies in, at `top` or below, for a message."""
+        while True:
+            project = os.path.join(directory, PROJECT_FOLDER)
+            if os.path.lexists(project):
+                return _shown(project, _OF_A_PROJECT)
+            if directory in (top, "/"):
+                return None
+            directory = os.path.dirname(directory)
+
+    def holds_home(self, directory: str) -> bool:
+        """Whether a Hermes home is a directory, or lies below it."""
+        folded = fold(directory).rstrip("/")
+        return any(is_below(home, folded) for home in self.homes)
 
     def known(self) -> Iterator[tuple[str, str]]:
         """The protected places that have a fixed path: as compared, and as written."""
@@ -151,6 +174,14 @@ def _homes(home: Path) -> Iterator[str]:
         yield base
         with suppress(OSError), os.scandir(os.path.join(base, "profiles")) as entries:
             yield from (os.path.realpath(entry.path) for entry in entries)
+
+
+def _elsewhere(places: Iterable[Path], global_dir: Path) -> Iterator[Path]:
+    """Those that do not lie in the folder of the extensions, which is protected as a whole."""
+    within = f"{os.fspath(global_dir)}{os.sep}"
+    for place in places:
+        if not os.fspath(place).startswith(within) or os.path.islink(place):
+            yield place
 
 
 def _led_to(homes: Iterable[str], global_dir: Path) -> Iterator[Path]:

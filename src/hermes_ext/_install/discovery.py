@@ -23,6 +23,7 @@ from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._install.found import Found, counts, no_extension, package, well_named
+from hermes_ext._install.known_manifests import KnownManifests
 from hermes_ext._install.manifest import incompatibility, read_manifest
 from hermes_ext._install.projects import found_in, verdict_at
 from hermes_ext._install.records import (
@@ -333,7 +334,9 @@ def _global(config: ExtensionsConfig, home: Path) -> tuple[list[Found], list[Pro
         return [], [] if expected else [_root_problem(config, error)]
     except OSError as error:
         return [], [_root_problem(config, error)]
-    found = (_entry(Path(entry.path)) for entry in listed if counts(entry.name))
+    known = KnownManifests(home)
+    found = [_entry(Path(entry.path), known) for entry in listed if counts(entry.name)]
+    known.save()
     return [each for each in found if each is not None], []
 
 
@@ -342,24 +345,24 @@ def _root_problem(config: ExtensionsConfig, error: OSError) -> Problem:
     return Problem(config.file, config.line_of("global_dir"), "extensions.global_dir", told)
 
 
-def _entry(path: Path) -> Found | None:
+def _entry(path: Path, known: KnownManifests) -> Found | None:
     name = path.stem if path.suffix == ".py" else path.name
     try:
-        found = _classified(name, path)
+        found = _classified(name, path, known)
     except OSError as error:
         reason = f"{printable(path)} cannot be read: {error.strerror or error}"
         return Found(printable(name), Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
     return None if found is None else well_named(found, name)
 
 
-def _classified(name: str, path: Path) -> Found | None:
+def _classified(name: str, path: Path, known: KnownManifests) -> Found | None:
     mode = path.stat().st_mode if not _dangling(path) else None
     if mode is None:
         target = printable(os.readlink(path))
         reason = f"{printable(path)} is a link to {target}, which is not there"
         return Found(name, Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
     if os.path.isdir(path):
-        return _folder(path)
+        return _folder(path, known)
     if path.suffix == ".py":
         return Found(name, Source.GLOBAL, path, module_file=path)
     return None
@@ -373,12 +376,12 @@ def _dangling(path: Path) -> bool:
     return False
 
 
-def _folder(folder: Path) -> Found | None:
+def _folder(folder: Path, known: KnownManifests) -> Found | None:
     with os.scandir(folder) as entries:  # unlike is_file(), this tells a folder that is closed
         names = {entry.name for entry in entries}
     if "__init__.py" in names:
         with open(folder / "__init__.py", "rb"):
-            return package(folder.name, Source.GLOBAL, folder, read_manifest(folder))
+            return package(folder.name, Source.GLOBAL, folder, known.read(folder))
     return no_extension(folder, Source.GLOBAL, names)
 
 

@@ -69,10 +69,14 @@ class Manifest:
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     _root: Node | None = field(default=None, repr=False, eq=False)
+    _raw: bytes | None = field(default=None, repr=False, eq=False)
 
     def line_of(self, *path: str | int) -> int | None:
         """The line of the value at this path, or of what holds it."""
-        return line_of(node_at(self._root, path))
+        root = self._root
+        if root is None and self._raw is not None:
+            root = parse_document(self.file, self._raw, SETTINGS_BYTES).root
+        return line_of(node_at(root, path))
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -80,6 +84,11 @@ def read_manifest(folder: Path) -> Manifest | None:
     file = folder / MANIFEST_FILE
     document = read_document(file, SETTINGS_BYTES)
     return _manifest(document) if document.exists else None
+
+
+def manifest_of(file: Path, raw: bytes | None) -> Manifest | None:
+    """The same of bytes that were read before; None: it could not be read."""
+    return read_manifest(file.parent) if raw is None else parse_manifest(file, raw)
 
 
 def parse_manifest(file: Path, raw: bytes) -> Manifest:

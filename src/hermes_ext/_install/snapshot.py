@@ -78,12 +78,13 @@ def write_snapshot(
     file = snapshot_file(home)
     old = _read(file).get("extensions", [])
     new = {_key(each) for each in told}
-    there = {_key(_told(each, 0)) for each in records}
+    there = {key_of(each.source, each.name, each.path) for each in records}
     told += [
         each
         for each in old
-        if _is_entry(each)
+        if _has_key(each)
         and _key(each) not in new
+        and _is_entry(each)
         and (_key(each) in there or (each["path"] and os.path.exists(each["path"])))
     ]
     told.sort(key=_key)
@@ -108,7 +109,7 @@ def read_snapshot(home: Path) -> dict[tuple[str, str, str], Remembered]:
     return found
 
 
-def key_of(source: Source, name: str, path: Path | None) -> tuple[str, str, str]:
+def key_of(source: Source | None, name: str, path: Path | None) -> tuple[str, str, str]:
     """What tells extensions apart in a snapshot."""
     return str(source), name, "" if path is None else printable(path)
 
@@ -126,10 +127,16 @@ def _told(record: ExtensionRecord, stamp: int) -> dict[str, Any]:
     }
 
 
+def _has_key(told: Any) -> bool:
+    with contextlib.suppress(KeyError, TypeError):
+        return all(isinstance(part, str) for part in _key(told))
+    return False
+
+
 def _is_entry(told: Any) -> bool:
     with contextlib.suppress(KeyError, TypeError, ValueError):
         _remembered(told)
-        return all(isinstance(part, str) for part in _key(told))
+        return True
     return False
 
 
