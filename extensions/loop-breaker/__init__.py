@@ -5,21 +5,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 from hermes_ext import CallVerdict, HookResult, ToolOutputResult, ToolResult, register_hook
 from hermes_ext.effects import effects_of
 
+from .calls import Calls
+
 _SETTING = "extensions.loop-breaker"
-_CHANGES = "loop-breaker.changes"
+_CALLS = "loop-breaker.calls"
 _FAILURES = "loop-breaker.failures"
+
+# How Hermes says of an exit code that it means no failure: that `grep` has found nothing, say.
+_NO_FAILURES = ("not an error", "often normal", "may still be valid")
 
 
 @register_hook("intercept_tool_call", guard=True)
 def not_again(
-    tool_name: str, tool_args: dict[str, Any], config: Mapping[str, Any], state: Any
+    tool_name: str,
+    tool_args: dict[str, Any],
+    tool_call_id: str,
+    config: Mapping[str, Any],
+    state: Any,
 ) -> CallVerdict:
     """Refuse a call that was made too often, or after too many that failed."""
     if _is_ignored(tool_name, config["ignore"]):
@@ -32,7 +41,9 @@ def not_again(
             "user what you tried, what failed and what you need.",
             "failures_in_a_row",
         )
-    times = state.count(_key(tool_name, tool_args, state))
+    with state.lock:
+        calls = state.setdefault(_CALLS, Calls())
+        times = calls.add(_digest(tool_name, tool_args), tool_call_id, config["window"])
     if config["same_call"] is not None and times >= config["same_call"]:
         return _blocked(
             f"This is call number {times} of {tool_name} with exactly these arguments, and nothing "
@@ -46,52 +57,51 @@ def not_again(
 @register_hook("transform_tool_result", priority=900)
 def tell(
     event: ToolResult,
-    tool_name: str,
-    tool_args: dict[str, Any],
+    tool_call_id: str,
     result: str,
     status: str | None,
     config: Mapping[str, Any],
     state: Any,
 ) -> ToolOutputResult:
     """Count failures, and tell the model once before calls are refused."""
-    if _is_ignored(tool_name, config["ignore"]):
+    if _is_ignored(event.tool_name, config["ignore"]):
         return None
     failed = _has_failed(result, status)
-    failures = _in_a_row(failed, state)
+    effects = effects_of(event)
+    digest = _digest(event.tool_name, event.tool_args)
+    with state.lock:
+        failures = state[_FAILURES] = state.get(_FAILURES, 0) + 1 if failed else 0
+        calls = state.setdefault(_CALLS, Calls())
+        times = calls.number(digest, tool_call_id)
+        # A tool that failed has changed nothing, as far as it is known what it does.
+        if effects.may_write and not (failed and effects.exact):
+            calls.changed(digest)
     note = ""
     if config["failures_in_a_row"] is not None and failures == config["failures_in_a_row"]:
         note = f"{failures} calls in a row have failed. If the next one fails, no more tools run."
-    times = state.get(_key(tool_name, tool_args, state), 0)
-    if config["same_call"] is not None and times == config["same_call"] - 1:
-        note = note or "The same call again will be refused, unless something changes in between."
-    if not failed and effects_of(event).changes:
-        # What was the same call before may give another result now; this one is not that.
-        state.count(_CHANGES)
-        state[_key(tool_name, tool_args, state)] = times
+    elif config["same_call"] is not None and 1 < times == config["same_call"] - 1:
+        note = "The same call again will be refused, unless something changes in between."
     return HookResult.rewrite(f"{result}\n\n[loop-breaker] {note}") if note else None
 
 
-def _key(tool_name: str, tool_args: dict[str, Any], state: MutableMapping[str, Any]) -> str:
-    """What is the same for the same call, however its arguments are ordered, until a change."""
+def _digest(tool_name: str, tool_args: dict[str, Any]) -> str:
+    """What is the same for the same call, however its arguments are ordered."""
     told = json.dumps([tool_name.strip().casefold(), tool_args], sort_keys=True, default=repr)
-    digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return f"loop-breaker.{state.get(_CHANGES, 0)}.{digest}"
-
-
-def _in_a_row(failed: bool, state: Any) -> int:
-    with state.lock:
-        state[_FAILURES] = state.get(_FAILURES, 0) + 1 if failed else 0
-        return int(state[_FAILURES])
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _has_failed(result: str, status: str | None) -> bool:
     if status not in (None, "ok"):
         return True
     try:
-        told = json.loads(result)
+        # Hermes and extensions add notes behind it.
+        told, _ = json.JSONDecoder().raw_decode(result.lstrip())
     except ValueError:
         return False
     if not isinstance(told, dict):
+        return False
+    meaning = str(told.get("exit_code_meaning"))
+    if any(each in meaning for each in _NO_FAILURES):
         return False
     return bool(told.get("error")) or told.get("exit_code") not in (None, 0)
 

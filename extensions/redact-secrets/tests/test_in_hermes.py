@@ -25,6 +25,7 @@ def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
     token = re.findall(r"ghp_\w+", prompt)[0]
     calls = (
         ToolUse("read_file", {"path": "notes.txt"}),
+        ToolUse("terminal", {"command": "cat notes.txt"}),
         ToolUse(
             "write_file", {"path": "notes.txt", "content": "with [redacted: GitLab Token 0a1b]"}
         ),
@@ -33,15 +34,18 @@ def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
     home = hermes(model, git=True)
     home.cli("extensions", *enable_in(README)).check()
     file = home.project / "notes.txt"
-    file.write_text(f"with {KEY}\n", encoding="utf-8")
+    file.write_text(f"the key:\n{KEY}\n", encoding="utf-8")
     home.oneshot(prompt).check()
     assert re.fullmatch(
         r"Why is \[redacted: GitHub Token [0-9a-f]{4}\] refused\?", model.main_requests[0].last_user
     )
-    read, written = [text for _, text in model.main_requests[-1].tool_results]
+    read, shown, written = [text for _, text in model.main_requests[-1].tool_results]
     assert "[redacted: GitLab Token" in read
+    assert re.fullmatch(
+        r"the key:\n\[redacted: GitLab Token [0-9a-f]{4}\]\n?", json.loads(shown)["output"]
+    )
     assert "[redact-secrets]" in json.loads(written)["error"]
     told = json.dumps([request.body for request in model.requests])
     assert token not in told
     assert KEY not in told
-    assert file.read_text(encoding="utf-8") == f"with {KEY}\n"
+    assert file.read_text(encoding="utf-8") == f"the key:\n{KEY}\n"
