@@ -160,6 +160,28 @@ env HERMES_EXT_OFF=1 hermes -z x
 HERMES_EXT_TRUST=abc hermes -z x
 HERMES_HOME=/tmp/x hermes -z x
 bash -c 'HERMES_EXT_OFF=1 hermes -z x'
+uv run hermes-ext trust
+uvx hermes-ext --json disable x
+npx any hermes-ext trust
+pipx run hermes extensions disable x
+$(which hermes-ext) trust
+hermes --safe-mode -z x
+hermes --ignore-u -z x
+hermes profile create x
+hermes profile use x
+uv tool remove hermes-ext
+python -c "from hermes_ext.cli import main; main(['trust'])"
+python -c "import hermes_ext._trust.store as s; s.add()"
+echo 'export HERMES_EXT_OFF=1' >> ~/.bashrc
+echo HERMES_EXT_OFF=1 >> .envrc
+rm -rf ~/.hermes/logs
+mv ~/.hermes/cache x
+mv ~/work ~/w
+find ~ -name config.yaml -exec foo {} +
+find ~ -name 'c*.yaml' | xargs sed -i s/a/b/
+find . -path '*hermes*' -exec foo {} +
+find . -type f | xargs sed -i s/a/b/
+grep -rl x ~/.hermes | xargs sed -i s/a/b/
 """
 
 PASSED = """
@@ -286,6 +308,16 @@ hermes-ext list --json
 hermes-ext doctor
 sleep 1
 true
+hermes config path
+hermes plugins list
+hermes profile list
+find . -name '*.pyc' -delete
+find . -name '*.py' -exec black {} +
+find . -name '*.md' | xargs prettier --write
+find . -type f | xargs grep foo
+mv src/main.py ../../elsewhere.py
+echo 'export EDITOR=vi' >> ~/.bashrc
+uv run pytest
 """
 
 HERE_DOCUMENTS = {

@@ -69,6 +69,9 @@ def test_no_tool_writes_to_a_protected_place(ground: Ground, tool: str, args: An
         ("mcp_fs_delete", {"path": "../repo"}),
         ("mcp_fs_move", {"source": "../repo", "destination": "/tmp/x"}),
         ("mcp_fs_get_and_rm", {"path": "~/.hermes/config.yaml"}),
+        ("mcp_sh", {"program": "hermes-ext", "args": ["trust"]}),
+        ("delegate_task", {"goal": "x", "acp_command": "hermes-ext", "acp_args": ["trust"]}),
+        ("write_file", {"path": "~/.profile", "content": "export HERMES_EXT_OFF=1\n"}),
         ("terminal", {"command": "hermes -z x", "env": {"HERMES_EXT_OFF": "1"}}),
     ],
 )

@@ -23,7 +23,8 @@ def own_guard(protected: Protected) -> Handler:
     """The guard of these places, a handler like any other."""
 
     def keeps_off_the_rules(event: ToolCall, tool_args: dict[str, Any]) -> CallVerdict:
-        found = finding_in(effects_of(event), tool_args, protected)
+        cwd = event.machine.resolve(".") if event.machine and event.machine.cwd else None
+        found = finding_in(effects_of(event), tool_args, protected, cwd)
         return None if found is None else HookResult.block(message(found))
 
     with collecting() as collected:

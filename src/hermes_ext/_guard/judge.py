@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from itertools import pairwise, product
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from attrs import frozen
@@ -12,13 +16,15 @@ from hermes_ext._guard.identity import Identities
 from hermes_ext._guard.places import Protected
 from hermes_ext._guard.talk import (
     SWITCHES,
+    code_in,
     command_in,
     names_the_home,
     rule_command,
+    run_by_lookup,
     switch_in,
     tells_the_home,
 )
-from hermes_ext.effects import Change, ChangeKind, Effects
+from hermes_ext.effects import Change, ChangeKind, Command, Effects
 
 __all__ = ["Finding", "finding_in"]
 
@@ -29,6 +35,13 @@ _FILTERS: Final = frozenset(
     {"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"}
 )
 _EXECUTES: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_HANDS_ON: Final = frozenset({"parallel", "xargs"})
+_FILES: Final = ("config.yaml", ".env", "__init__.py", "extension.yaml", "trusted.json")
+# Files that shells, and what stands in for them, take variables from.
+_STARTS: Final = re.compile(
+    r"/\.(?:bashrc|bash_profile|bash_login|profile|zshrc|zshenv|zprofile|zlogin|xprofile"
+    r"|pam_environment|envrc|config/environment\.d/[^/]+)\Z"
+)
 
 
 @frozen
@@ -43,23 +56,37 @@ class Finding:
     by: str = ""
 
 
-def finding_in(effects: Effects, args: Mapping[str, Any], protected: Protected) -> Finding | None:
-    """The first reason to refuse a call; None if it leaves the rules alone."""
-    return next(_findings(effects, args, protected), None)
+def finding_in(
+    effects: Effects, args: Mapping[str, Any], protected: Protected, cwd: Path | None = None
+) -> Finding | None:
+    """The first reason to refuse a call; None if it leaves the rules alone.
+
+    cwd: where the session works; the rules of that project are protected from further up, too.
+    """
+    return next(_findings(effects, args, protected, cwd), None)
 
 
-def _findings(effects: Effects, args: Mapping[str, Any], protected: Protected) -> Iterator[Finding]:
+def _findings(
+    effects: Effects, args: Mapping[str, Any], protected: Protected, cwd: Path | None
+) -> Iterator[Finding]:
     identities = Identities(protected)
     for change in effects.changes:
         found = _changed(change, protected, identities)
         if found is not None:
             yield found
+        if change.kind is ChangeKind.DELETE and cwd is not None and cwd.is_relative_to(change.path):
+            place = protected.above(str(cwd), str(change.path))
+            if place is not None:
+                yield Finding("place", place, change.by)
     for command in effects.commands:
         told = rule_command(command)
         if told:
             yield Finding("command", told)
         for name in SWITCHES & set(command.variables):
             yield Finding("switch", name, command.name)
+    if any(_STARTS.search(str(path)) for path in effects.writes):
+        for switch in filter(None, map(switch_in, _texts(args))):
+            yield Finding("switch", switch)
     for name in SWITCHES & (effects.variables | set(_keys(args))):
         yield Finding("switch", name)
     if effects.unknown:
@@ -101,20 +128,43 @@ def _said(effects: Effects, protected: Protected, identities: Identities) -> Ite
             yield Finding("command", command)
         if names_the_home(text):
             yield Finding("home", protected.hermes_home)
+    # The words of one command, which something else is to run: `uv run hermes-ext …`.
+    told = "\n".join((*effects.texts, *effects.unknown))
+    command = command_in(told) or code_in(told) or run_by_lookup(effects.commands)
+    if command:
+        yield Finding("command", command)
 
 
 def _looked_for(effects: Effects, protected: Protected) -> Iterator[Finding]:
     """Something that nobody knows is done to all files below a directory, or to settings."""
+    handed_on = next((each.name for each in effects.commands if each.name in _HANDS_ON), "")
+    for path in map(str, effects.searches if handed_on else ()):
+        place = protected.place(path)
+        if place is not None:
+            yield Finding("place", place, handed_on)
+        elif protected.is_home(path):
+            yield Finding("home", path, handed_on)
     for command in effects.commands:
-        if tells_the_home(command):
+        # Alone, that is only shown.
+        if tells_the_home(command) and len(effects.commands) > 1:
             yield Finding("home", protected.hermes_home)
-        filtered = any(each in _FILTERS for each in command.args)
-        if command.name != "find" or filtered or not _EXECUTES.intersection(command.args):
-            continue
-        for path in effects.searches:
-            covered = protected.below(str(path))
-            if covered is not None:
-                yield Finding("place", covered, "find -exec")
+        by = "find -exec" if _EXECUTES.intersection(command.args) else handed_on
+        if command.name == "find" and by:
+            for path in map(str, effects.searches):
+                covered = protected.below(path)
+                if covered is not None and _may_find(command, protected.holds_home(path)):
+                    yield Finding("place", covered, by)
+
+
+def _may_find(command: Command, home: bool) -> bool:
+    """Whether `find` finds rules, as far as its filters tell. home: the Hermes home is searched."""
+    names: list[str] = []
+    for option, value in pairwise(command.args):
+        if option in _FILTERS:
+            names.append(value or "*")
+            if option not in ("-name", "-iname") and "hermes" in names[-1].lower():
+                return True
+    return not names or (home and any(fnmatchcase(*each) for each in product(_FILES, names)))
 
 
 def _spelt(args: Mapping[str, Any], protected: Protected) -> Iterator[Finding]:
@@ -126,6 +176,14 @@ def _spelt(args: Mapping[str, Any], protected: Protected) -> Iterator[Finding]:
             place = protected.place(os.path.normpath(os.path.join("/", bare)))
             if bare != text and place is not None:
                 yield Finding("place", place)
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple) and depth <= _DEPTH:
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each, depth + 1)
 
 
 def _keys(value: Any, depth: int = 0) -> Iterator[str]:

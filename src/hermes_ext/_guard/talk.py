@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from hermes_ext.effects import Command
 
 __all__ = [
     "SWITCHES",
+    "code_in",
     "command_in",
     "names_the_home",
     "rule_command",
+    "run_by_lookup",
     "switch_in",
     "tells_the_home",
 ]
@@ -34,31 +37,66 @@ _SWITCH: Final = re.compile(
     rf"|({'|'.join(sorted(SWITCHES - {'HERMES_HOME'}))})(?:['\"\]}})]+\s*[:,]|\Z))",
     re.IGNORECASE,
 )
+_CHANGE: Final = frozenset(
+    {"trust", "untrust", "enable", "disable", "install", "uninstall", "set", "unset", "edit",
+     "migrate", "remove", "update"}
+)  # fmt: skip
+_CHANGE_OF_PROFILES: Final = frozenset(
+    {"alias", "create", "delete", "import", "install", "rename", "update", "use"}
+)
 _TO: Final = r"['\",\s\[\]]+"
+_OPTIONS: Final = rf"(?:-[^\s'\",]*{_TO}(?:[^-\s'\",][^\s'\",]*{_TO})?){{0,4}}"
 _COMMAND: Final = re.compile(
-    rf"\bhermes(?:[-_](?:ext|cli)(?:\.\w+)*{_TO}|{_TO}(?:extensions|config|plugins){_TO})"
-    r"(?:trust|untrust|enable|disable|install|uninstall|set|unset|edit|migrate|remove|update)\b",
+    rf"\bhermes(?:[-_](?:ext|cli)(?:\.\w+)*{_TO}"
+    rf"|{_TO}{_OPTIONS}(?:extensions|config|plugins){_TO}){_OPTIONS}"
+    rf"(?:{'|'.join(sorted(_CHANGE))})\b",
     re.IGNORECASE,
+)
+# What code of the host, and of this package, settings and rules are changed with.
+_OF_THE_CODE: Final = re.compile(
+    r"\bhermes_ext\.(?:cli|_\w+)"
+    r"|\bhermes_(?:cli|constants)\b.*?\b(?:atomic_config_write|get_config_path|get_env_path"
+    r"|save_config|save_env_value\w*|(?:un)?set_config_value|write_platform_config_field)\b",
+    re.DOTALL,
 )
 # Escapes undone and neighbouring texts joined, as code puts them together.
 _JOINTS: Final = re.compile(r"([\"'])\s*(?:\+|\.|\.\.|,)?\s*([\"'])")
 
 _OWN: Final = frozenset({"hermes-ext", "hermes_ext", "hermes_ext.cli", "hermes_ext.cli.__main__"})
 _HOSTS: Final = frozenset({"hermes", "hermes_cli", "hermes_cli.main"})
-_CHANGE: Final = frozenset(
-    {"trust", "untrust", "enable", "disable", "install", "uninstall", "set", "unset", "edit",
-     "migrate", "remove", "update"}
-)  # fmt: skip
-_SECTIONS: Final = frozenset({"extensions", "config", "plugins"})
+_SECTIONS: Final = {
+    "extensions": _CHANGE,
+    "config": _CHANGE,
+    "plugins": _CHANGE,
+    "profile": _CHANGE_OF_PROFILES,
+}
+# Each may be shortened, as long as no other begins like it.
+_WITHOUT_RULES: Final = {"--safe-mode": "--sa", "--ignore-user-config": "--ignore-u"}
 _PACKAGES: Final = re.compile(r"hermes[-_.](?:ext|agent)(?:\W|\Z)", re.IGNORECASE)
 _INSTALLERS: Final = re.compile(r"(?:pip[\d.]*|pipx|uv|conda|poetry)\Z")
+_INSTALLS: Final = frozenset({"install", "uninstall", "remove"})
 _INTERPRETERS: Final = re.compile(r"(?:python[\d.]*|(?:ba|da|z|k)?sh|env|exec)\Z")
 _PYTHON: Final = re.compile(r"python[\d.]*\Z")
 
 
 def rule_command(command: Command) -> str | None:
     """The command, shortened, if it could change the rules."""
-    name, args = command.name, list(command.args)
+    return _named(command.name, list(command.args))
+
+
+def run_by_lookup(commands: Sequence[Command]) -> str | None:
+    """A command whose name another one looks up: `$(which hermes-ext) …`."""
+    looked_up = {each for command in commands for each in command.args} & {"hermes", "hermes-ext"}
+    told = (
+        _named(str(name), list(command.args))
+        for command in commands
+        if not command.name
+        for name in looked_up
+    )
+    return next(filter(None, told), None)
+
+
+def _named(name: str, args: list[str | None]) -> str | None:
     if _PYTHON.match(name) and "-m" in args[:-1]:
         place = args.index("-m")
         name, args = str(args[place + 1]), args[place + 2 :]
@@ -70,10 +108,18 @@ def rule_command(command: Command) -> str | None:
         return None if word == "" else f"hermes-ext {word or '…'}"
     if name in _HOSTS:
         return _of_the_host(args)
-    installs = _INSTALLERS.match(name) and any(each in ("install", "uninstall") for each in args)
+    installs = _INSTALLERS.match(name) and not _INSTALLS.isdisjoint(args)
     if installs and any(each is not None and _PACKAGES.match(each) for each in args):
         return f"{name} of hermes-ext"
     return None
+
+
+def code_in(text: str) -> str | None:
+    """A module or a function in it, named in a text, with which code could change the rules."""
+    if "hermes_" not in text:
+        return None
+    found = _OF_THE_CODE.search(text)
+    return found[0].split()[-1] if found else None
 
 
 def tells_the_home(command: Command) -> bool:
@@ -85,8 +131,13 @@ def tells_the_home(command: Command) -> bool:
 def _of_the_host(args: list[str | None]) -> str | None:
     section = next((place for place, each in enumerate(args) if each in _SECTIONS), None)
     if section is not None:
-        word = next((each for each in args[section + 1 :] if each is None or each in _CHANGE), "")
+        changes = _SECTIONS[str(args[section])]
+        word = next((each for each in args[section + 1 :] if each is None or each in changes), "")
         return None if word == "" else f"hermes {args[section]} {word or '…'}"
+    for each in args:
+        for option, shortest in _WITHOUT_RULES.items():
+            if each is not None and each.startswith(shortest) and option.startswith(each):
+                return f"hermes {option}"
     return "hermes uninstall" if "uninstall" in args else None
 
 

@@ -258,6 +258,9 @@ def _delegate_task(args: Args, rec: Recorder) -> None:
     for each in (args, *(tasks if isinstance(tasks, list) else [tasks])):
         if isinstance(each, Mapping):
             _refuse_others("delegate_task", each, rec, _DELEGATE)
+            program = list(strings_in([each.get("acp_command"), each.get("acp_args")]))
+            if program:
+                rec.command(program)
         else:
             rec.unknown("delegate_task has a task that is not understood", *strings_in(each))
 
