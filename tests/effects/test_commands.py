@@ -478,6 +478,28 @@ def test_a_source_that_is_not_known_stays_below_its_destination(machine: Machine
     assert "+d/" in _changes(effects, machine)
 
 
+def test_find_deletes_what_has_the_name(own: Machine) -> None:
+    """With a name, `find -delete` deletes those files; where the name may mean more, all."""
+    assert own.cwd is not None
+    (own.cwd / "e" / "sub").mkdir()
+    (own.cwd / "e" / "sub" / "one.pyc").touch()
+    (own.cwd / "e" / "two.py").touch()
+    assert _changes(_effects("find e -type f -name '*.pyc' -delete", own), own) == {
+        "-e/sub/one.pyc"
+    }
+    assert not _effects("find e -name '*.o' -delete", own).may_write
+    for command in (
+        "find e -delete -name '*.pyc'",
+        "find e -name '*' -delete",
+        "find e ! -name '*.pyc' -delete",
+        "find e -name a -o -name b -delete",
+        "find e -name '[^a]*' -delete",
+        "cp -r d e; find e -name '*.pyc' -delete",
+    ):
+        found = _effects(command, own)
+        assert any(each.tree and each.kind == "delete" for each in found.changes), command
+
+
 def test_links_below_a_tree_make_it_unknown(own: Machine) -> None:
     """Copying into a tree writes through the links in it."""
     assert own.cwd is not None

@@ -126,7 +126,8 @@ def test_users_write_the_same_format() -> None:
         ({"a": {"others": "no"}}, ("a", "others"), "no"),
         ({"a": {"unknown": ""}}, ("a", "unknown"), "non-empty"),
         ({"a": {"subcommands": {"b": {"c": 1}}}}, ("a", "subcommands", "b"), "c"),
-        ({"/bin/a": {}}, (), "/bin/a"),
+        ({"/bin/a": {}}, ("/bin/a",), "/bin/a"),
+        ({"": {}}, ("",), "is no name"),
         ({"a": "read"}, ("a",), "read"),
     ],
 )

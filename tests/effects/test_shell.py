@@ -176,10 +176,20 @@ def test_commands_are_listed_with_what_is_in_them(place: Path) -> None:
 
 def test_deep_and_long_texts_end(place: Path) -> None:
     """What is too much to look at may touch everything, and is answered soon."""
-    for command in ("$(" * 200 + ")" * 200, "f() { f; f; }; f", "rm x; " * 6_000, "{a,b}" * 40):
+    links = "; ".join(f"ln -s a{number} b" for number in range(100))
+    paths = ("mkdir -p " + "a/b/" * 2_000, "echo > " + "../" * 9_000, links + "; touch b")
+    shells = ("$(" * 200 + ")" * 200, "f() { f; f; }; f", "rm x; " * 6_000, "{a,b}" * 40)
+    for command in (*paths, *shells):
         found = effects(place, command)
         assert found.may_write
         assert not found.exact
+
+
+def test_where_the_directory_is_gone_what_is_above_it_counts_too(place: Path) -> None:
+    """Commands start in what is left of the directory then."""
+    machine = Machine(cwd=place / "plans" / "gone" / "too", homes=(), environ={})
+    found = effects_of(ToolCall("terminal", {"command": "echo > ../a.md"}), machine=machine)
+    assert {place / "a.md", place / "plans" / "gone" / "a.md"} <= found.writes
 
 
 def test_where_the_tools_run_elsewhere_names_are_all_there_is(place: Path) -> None:

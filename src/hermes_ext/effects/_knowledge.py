@@ -294,7 +294,14 @@ def problems(mapping: object) -> list[tuple[tuple[str, ...], str]]:
     from jsonschema import Draft202012Validator
 
     found = Draft202012Validator(schema()).iter_errors(mapping)
-    return sorted((tuple(map(str, each.absolute_path)), _in_words(each)) for each in found)
+    return sorted((_path_of(each), _in_words(each)) for each in found)
+
+
+def _path_of(error: Any) -> tuple[str, ...]:
+    path = tuple(map(str, error.absolute_path))
+    # Of a name that is none, the path ends above it.
+    named = "propertyNames" in error.absolute_schema_path
+    return (*path, str(error.instance)) if named and not path else path
 
 
 def _in_words(error: Any) -> str:

@@ -21,6 +21,8 @@ __all__ = ["Machine", "Places", "places_of", "same_name"]
 # Those that shells are started with, and that hardly anything sets to something else.
 _KNOWN_VARIABLES: Final = ("HERMES_HOME", "LOGNAME", "TMPDIR", "USER")
 _MOST_LINKS: Final = 40
+_LONGEST: Final = 4_096  # characters of a path; the system takes no longer one
+_DEEPEST: Final = 256  # directories of a path
 
 
 @lru_cache(maxsize=8)
@@ -85,7 +87,7 @@ class Places(NamedTuple):
 
     own: where its name stands. leads_to: where it leads. They differ for a link: removing takes the
     link away, writing changes what it leads to. sure: False where that depends on the process that
-    asks (anything in /proc), or on links without end.
+    asks (anything in /proc), on links without end, or is too long to be looked up.
     """
 
     own: str
@@ -103,10 +105,11 @@ def places_of(
     made = links or {}
     parts = path.replace("\0", "\ufffd").split("/")
     while parts and parts[-1] in ("", "."):
-        del parts[-1]
-    if not local:
+        parts.pop()
+    too_long = len(path) > _LONGEST or len(parts) > _DEEPEST
+    if too_long or not local:
         plain = os.path.normpath("/".join(parts) or "/")
-        return Places(plain, plain)
+        return Places(plain, plain, sure=not too_long)
     if not parts or parts[-1] == "..":
         leads_to, sure = _followed("", parts, made)
         own = leads_to

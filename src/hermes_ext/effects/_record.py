@@ -49,6 +49,7 @@ the tests find out that each of them is needed and tested.
 """
 
 _MOST: Final = 5_000  # announcements; beyond it, everything may be touched
+_MOST_LINKS: Final = 64  # that a call makes
 _MOST_LOOKED_UP: Final = 1_000  # paths in texts that are not understood
 _BREAKS: Final = re.compile(r"[\s=:,;'\"`()<>|&{}\[\]!\\]+")
 _PLAIN: Final = re.compile(r"(?!-)[\w./-]*\Z", re.ASCII)
@@ -76,7 +77,7 @@ class Recorder:
 
     def __init__(self, machine: Machine, skip: Iterable[str] = ()) -> None:
         self.machine = machine
-        self.cwd: tuple[str, ...] = () if machine.cwd is None else (os.fspath(machine.cwd),)
+        self.cwd: tuple[str, ...] = () if machine.cwd is None else _starts(machine)
         self.skip = frozenset(skip)
         self._dropped = 0
         self._count = 0
@@ -161,7 +162,15 @@ class Recorder:
             if isinstance(target, Hole):
                 self._tainted.add(own)
             else:
-                self._links.setdefault(own, []).append(os.path.join(os.path.dirname(own), target))
+                self._link(own, os.path.join(os.path.dirname(own), target))
+
+    def _link(self, own: str, leads_to: str) -> None:
+        targets = self._links.setdefault(own, [])
+        if leads_to not in targets:
+            targets.append(leads_to)
+        # Each of them is another way that every path may lead.
+        if sum(map(len, self._links.values())) > _MOST_LINKS:
+            raise TooMuch
 
     def taint(self, word: Word, source: Word | None = None) -> None:
         """What lies below a path may be links from now on: it was unpacked, copied or moved there.
@@ -268,6 +277,10 @@ class Recorder:
     def has_made(self) -> bool:
         """Whether anything was created or deleted: what a pattern matches may differ by then."""
         return bool(self._made)
+
+    def has_changed(self) -> bool:
+        """Whether anything was announced so far that is more than read."""
+        return bool(self._changes or self._unknown)
 
     def made_below(self, directory: str) -> list[str]:
         """Names right below a directory that were made on the way."""
@@ -383,6 +396,15 @@ class Recorder:
             variables=frozenset(self._variables),
             unknown=tuple(self._unknown),
         )
+
+
+def _starts(machine: Machine) -> tuple[str, ...]:
+    """Where a session works. Where that directory is gone, Hermes starts commands above it."""
+    start = os.fspath(machine.cwd or "/")
+    there = start
+    while machine.local and there not in ("", "/") and not os.access(there, os.X_OK):
+        there = os.path.dirname(there)
+    return tuple(dict.fromkeys((start, there or start)))
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

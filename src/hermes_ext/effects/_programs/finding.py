@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Final
 
 from hermes_ext.effects._options import Below
@@ -33,6 +36,10 @@ _WITH_ONE: Final = frozenset(
 )
 _FILES: Final = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
 _MOST_FOLDERS: Final = 4
+_MOST_FILES: Final = 20_000  # looked at, below the folders
+_MOST_FOUND: Final = 500  # that are told one by one
+_CLASS: Final = re.compile(r"[\[\\]")  # in a pattern: these are read otherwise here
+_CHOICES: Final = frozenset({"!", "(", ")", ",", "-not", "-o", "-or", "-prune"})
 
 
 class _Find:
@@ -43,6 +50,8 @@ class _Find:
         self.words = list(call.words)
         self.follows = False
         self.folders: list[Word] = []
+        # What the names of what is found match, if nothing but more conditions stands before.
+        self.names: list[str] | None = []
 
     def next(self) -> Word:
         return self.words.pop(0) if self.words else ""
@@ -77,11 +86,14 @@ class _Find:
         if isinstance(word, Hole):
             call.unknown("is given words that may stand for actions", word)
         elif word in _ALONE:
-            return
+            if word in _CHOICES:
+                self.names = None
         elif word in _WITH_ONE or (word.startswith("-newer") and len(word) == 8):
             value = self.next()
             if isinstance(value, Hole) and value.many:
                 call.unknown("is given words that may stand for actions", value)
+            if word == "-name" and isinstance(value, str) and self.names is not None:
+                self.names.append(value)
         elif word == "-files0-from":
             call.unknown("searches where a file says", self.next())
         elif word in _FILES:
@@ -97,9 +109,36 @@ class _Find:
 
     def _delete(self) -> None:
         for folder in self.folders:
-            self.call.delete(folder, tree=True)
+            found = self._files(folder)
+            for file in found or ():
+                self.call.delete(file)
+            if found is None:
+                self.call.delete(folder, tree=True)
             if self.follows and self.call.has_links(folder):
                 self.call.unknown("deletes what links lead to", folder)
+
+    def _files(self, folder: Word) -> list[str] | None:
+        """What has the names in a folder and below; None where that cannot be told."""
+        rec = self.call.shell.rec
+        names = self.names or ()
+        simple = any(each.strip("*") for each in names) and not any(map(_CLASS.search, names))
+        # What the same call puts there counts too.
+        if not simple or isinstance(folder, Hole) or self.follows or rec.has_changed():
+            return None
+        places = [leads_to for _, leads_to, _ in rec.places(folder)]
+        if not (places and rec.machine.local):
+            return None
+        found = [folder] if _is_named(os.path.basename(folder.rstrip("/")), names) else []
+        missed: list[OSError] = []
+        left = _MOST_FILES
+        for place in places:
+            for at, folders, files in os.walk(place, onerror=missed.append):
+                here = (*folders, *files)
+                found += [os.path.join(at, name) for name in here if _is_named(name, names)]
+                left -= len(here)
+                if left < 0 or missed or len(found) > _MOST_FOUND:
+                    return None
+        return None if missed else found
 
     def _run(self, action: str) -> None:
         command: list[Word] = []
@@ -122,6 +161,10 @@ class _Find:
         if isinstance(folder, Hole):
             return Hole(folder.prefix)
         return Hole(folder) if self.follows else Below(folder)
+
+
+def _is_named(name: str, patterns: Sequence[str]) -> bool:
+    return all(fnmatchcase(name, each) for each in patterns)
 
 
 def find(call: Call) -> None:
