@@ -50,6 +50,7 @@ _OTHERS: tuple[tuple[str, str, str], ...] = (
     ("infrastructure", r"mkfs\S*|wipefs|fdisk|parted|sgdisk|blkdiscard|shred", "/dev/.*"),
     ("infrastructure", r"dd", "of=/dev/.*"),
     ("recursive-delete", r"rsync", r"--del(?:ete\S*)?"),
+    ("recursive-delete", r"find", "-delete"),
 )
 
 _CLIENTS = re.compile(

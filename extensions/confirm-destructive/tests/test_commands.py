@@ -27,6 +27,7 @@ ls && rm -rf src
 $(rm -rf src)
 echo `rm -rf src`
 find src -delete
+find . -name '*.py' -delete
 find . -name '*.py' -exec rm -rf {} +
 echo src | xargs rm -rf
 git clean -fdx
