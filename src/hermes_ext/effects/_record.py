@@ -400,11 +400,11 @@ class Recorder:
 
 def _starts(machine: Machine) -> tuple[str, ...]:
     """Where a session works. Where that directory is gone, Hermes starts commands above it."""
-    start = os.fspath(machine.cwd or "/")
-    there = start
+    start = there = os.fspath(machine.cwd or "/")
     while machine.local and there not in ("", "/") and not os.access(there, os.X_OK):
         there = os.path.dirname(there)
-    return tuple(dict.fromkeys((start, there or start)))
+    # Not as far up as the root: a project that was never there is nowhere.
+    return (start,) if there in ("", "/", start) else (start, there)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
