@@ -179,7 +179,8 @@ def test_deep_and_long_texts_end(place: Path) -> None:
     links = "; ".join(f"ln -s a{number} b" for number in range(100))
     paths = ("mkdir -p " + "a/b/" * 2_000, "echo > " + "../" * 9_000, links + "; touch b")
     shells = ("$(" * 200 + ")" * 200, "f() { f; f; }; f", "rm x; " * 6_000, "{a,b}" * 40)
-    for command in (*paths, *shells):
+    doubled = ("x=a; " + "x=$x$x; " * 40 + "rm $x", "x=a; " + "x+=$x; " * 40 + "rm $x")
+    for command in (*paths, *shells, *doubled):
         found = effects(place, command)
         assert found.may_write
         assert not found.exact

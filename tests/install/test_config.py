@@ -409,6 +409,27 @@ def test_values_that_contain_themselves_are_told(tmp_path):
     assert config.on == ("a",)
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("[]", "extensions.effects: found a list, expected a mapping; not used"),
+        ("{command: {}}", "extensions.effects.command: is no key of this section"),
+        ("{commands: []}", "extensions.effects.commands: found a list, expected a mapping of"),
+        ("{commands: &c {x: *c}}", "extensions.effects.commands: cannot be read: contains itself"),
+        ("{commands: {frob: {cratse: 1}}}", "extensions.effects.commands.frob"),
+        ("{commands: {/bin/a: {}}}", "extensions.effects.commands./bin/a"),
+        ("{read_only_tools: x}", "extensions.effects.read_only_tools: found "),
+        ("{read_only_tools: [{}]}", "extensions.effects.read_only_tools[0]: found a mapping"),
+    ],
+)
+def test_what_effects_cannot_use_is_told_and_left_out(tmp_path, written, expected):
+    config = read(tmp_path, f"extensions:\n  on: [a]\n  effects: {written}\n")
+    assert f"{config.file}:3: {expected}" in told(config)
+    assert config.on == ("a",)
+    assert not config.commands
+    assert not config.read_only_tools
+
+
 @pytest.mark.parametrize("depth", [150, 250, 500])
 @pytest.mark.parametrize(
     "deep",

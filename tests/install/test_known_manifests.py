@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_ext.__about__ import __version__
 from hermes_ext._install.known_manifests import KnownManifests
 from hermes_ext._install.manifest import Manifest, read_manifest
 
@@ -99,17 +100,31 @@ def test_no_manifest(tmp_path: Path, folder: Path) -> None:
         "{",
         "[]",
         '{"format": 0, "manifests": {}}',
-        '{"format": 1, "manifests": []}',
-        '{"format": 1, "manifests": {"DIGEST": {"name": 5, "requires": []}}}',
-        '{"format": 1, "manifests": {"DIGEST": {"name": "x"}}}',
-        '{"format": 1, "manifests": {"DIGEST": {"requires": [], "problems": []}}}',
+        '{"format": FORMAT, "manifests": []}',
+        '{"format": FORMAT, "manifests": {"DIGEST": {"name": 5, "requires": []}}}',
+        '{"format": FORMAT, "manifests": {"DIGEST": {"name": "x"}}}',
+        '{"format": FORMAT, "manifests": {"DIGEST": {"requires": [], "problems": []}}}',
     ],
 )
 def test_a_damaged_file_is_not_used(tmp_path: Path, folder: Path, text: str) -> None:
     (folder / "extension.yaml").write_text(FULL)
     read_twice(tmp_path, folder)
-    digest = next(iter(json.loads(cache(tmp_path).read_text())["manifests"]))
-    cache(tmp_path).write_text(text.replace("DIGEST", digest))
+    kept = json.loads(cache(tmp_path).read_text())
+    (digest,) = kept["manifests"]
+    text = text.replace("DIGEST", digest).replace("FORMAT", json.dumps(kept["format"]))
+    cache(tmp_path).write_text(text)
+    assert KnownManifests(tmp_path).read(folder) == read_manifest(folder)
+
+
+def test_what_another_release_kept_is_not_used(tmp_path: Path, folder: Path) -> None:
+    (folder / "extension.yaml").write_text(FULL)
+    read_twice(tmp_path, folder)
+    kept = json.loads(cache(tmp_path).read_text())
+    assert __version__ in kept["format"]
+    kept["format"] = kept["format"].replace(__version__, "0.0.1")
+    for each in kept["manifests"].values():
+        each["name"] = "another"
+    cache(tmp_path).write_text(json.dumps(kept))
     assert KnownManifests(tmp_path).read(folder) == read_manifest(folder)
 
 

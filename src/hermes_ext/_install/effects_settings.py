@@ -9,7 +9,15 @@ from typing import Any, Final
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from hermes_ext._install.records import did_you_mean
-from hermes_ext._install.yaml_nodes import described, is_null, items_of, node_at, plain, text_of
+from hermes_ext._install.yaml_nodes import (
+    Unreadable,
+    described,
+    is_null,
+    items_of,
+    node_at,
+    plain,
+    text_of,
+)
 
 __all__ = ["read_effects"]
 
@@ -45,7 +53,11 @@ def _commands(node: Node, tell: Tell) -> MappingProxyType[str, Any]:
         told = f"found {described(node)}, expected a mapping of commands; not used"
         tell(node, "effects.commands", told, None)
         return MappingProxyType({})
-    found = plain(node)
+    try:
+        found = plain(node)
+    except Unreadable as error:
+        tell(node, "effects.commands", f"cannot be read: {error}; not used", None)
+        return MappingProxyType({})
     wrong: set[str] = set()
     for path, told in problems(found):
         wrong.add(str(path[0]))

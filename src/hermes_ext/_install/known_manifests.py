@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from hermes_ext.__about__ import __version__
 from hermes_ext._files import replace_file
 from hermes_ext._hooks.isolation import identical
 from hermes_ext._install.manifest import KEYS, MANIFEST_FILE, Manifest, manifest_of
@@ -22,7 +23,8 @@ from hermes_ext._install.yaml_nodes import SETTINGS_BYTES
 
 __all__ = ["KnownManifests"]
 
-_FORMAT: Final = 1  # to be raised when the same text is read in another way
+# Another release may read the same text in another way.
+_FORMAT: Final = f"1, hermes-ext {__version__}"
 
 
 class KnownManifests:

@@ -37,6 +37,7 @@ from hermes_ext.effects._words import ANYTHING, Hole, Word
 __all__ = ["Reading"]
 
 _NESTED: Final = 12  # shells in shells, functions in functions
+_LONGEST_VALUE: Final = 10_000  # characters; a path has 4,096
 
 # What only bash and its like take for more than plain text.
 _NOT_POSIX: Final = re.compile(
@@ -590,7 +591,8 @@ class Reading:
     def set(self, name: str, values: Values, state: State, *, told: bool = True) -> None:
         state.numbers.discard(name)
         state.arrays.pop(name, None)
-        if len(values) > MOST_VALUES:
+        # `x=$x$x` again and again would else double it until nothing fits in memory.
+        if len(values) > MOST_VALUES or any(len(each) > _LONGEST_VALUE for each in values):
             values = (HOLE,)
         if not self.rec.on("assignment"):
             values = ("",)
