@@ -5,12 +5,14 @@
 
 Every load happens in a process of its own. What is compared is the smallest of several
 interleaved rounds: a start at which nothing has changed since the one before, which is each start
-but the first; the first is shown, too. Both loaders have imported what they need before.
+but the first; the first is shown, too. Both loaders have imported what they need before. The naive
+one finds its bytecode, whatever this shell's settings are; ours compiles what it has checked.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,7 @@ SLACK = 1.2
 LOADING_BAR = 0.5
 IMPORT_BAR = 1.5
 SIZES = (100, 1_000)
+NO_BYTECODE = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 
 EXTENSION = """
 from hermes_ext import HookResult, register_hook
@@ -140,7 +143,9 @@ def _importing() -> list[str]:
 
 def _run(program: str, *arguments: str) -> str:
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    settings = {name: value for name, value in os.environ.items() if name not in NO_BYTECODE}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=settings)
+    return done.stdout
 
 
 def _bar(name: str, ratio: float, limit: float) -> list[str]:
