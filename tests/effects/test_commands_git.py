@@ -66,6 +66,7 @@ def _trees(effects: Effects, machine: Machine) -> set[str]:
         ("git pull -q --rebase", "../.git .."),
         ("git merge side", "../.git .."),
         ("git apply x.patch", "../.git .."),
+        ("git apply --directory=n x.patch", "../.git .. ../n"),
         ("git checkout -- x y", "../.git x y"),
         ("git checkout main -- '*.py'", "../.git .."),
         ("git restore x", "../.git x"),

@@ -58,6 +58,8 @@ git clone https://example.org/x ~/.hermes/extensions/x
 git -C ~/.hermes checkout .
 git checkout -- .hermes
 git rm -r .hermes
+git apply --directory=.hermes x.patch
+git apply --directory .hermes/extensions/rule x.patch
 git clean -fdx
 git clean -xdf .
 git restore .hermes/extensions

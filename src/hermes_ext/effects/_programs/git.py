@@ -185,8 +185,14 @@ def _apply(call: Call) -> None:
         return
     if call.has("--cached") and not call.has("--index"):
         _write_repository(call)
-    else:
-        _write_everything(call)
+        return
+    # Everything below the root of the work tree; which of its directories is worth telling, too.
+    roots = [each.root for each in repositories(call.rec) or () if isinstance(each.root, str)]
+    for word in call.values("--directory"):
+        if isinstance(word, str):
+            for root in roots or ["."]:
+                call.rec.write(os.path.join(root, word), call.by, tree=True)
+    _write_everything(call)
 
 
 def _stash(call: Call) -> None:
