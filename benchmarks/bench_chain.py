@@ -9,7 +9,6 @@ Bars are checked with 20 % of slack, because ratios move between processes.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import sys
 import time
@@ -18,6 +17,8 @@ from functools import partial
 from typing import Any
 
 import pluggy
+from report import Report
+from report import run as run_report
 
 from hermes_ext import HookResult, register_hook
 from hermes_ext._chain.fold import CompiledChain, run
@@ -26,7 +27,6 @@ from hermes_ext._hooks.payloads import Event, LLMRequest, Scope, ToolCall
 from hermes_ext._hooks.registration import Registration, build_handlers, marks_of
 
 ROUNDS = 600
-SLACK = 1.2
 SIZES = (0, 1, 3, 10, 50)
 
 PLAIN_BAR = 1.1
@@ -170,25 +170,6 @@ def request_of(size: int, count: int) -> LLMRequest:
     """A request of about `size` characters, in so many messages."""
     content = "x" * (size // count)
     return LLMRequest([{"role": "user", "content": content} for _ in range(count)], "system")
-
-
-class Report:
-    """Rows of figures and the bars that they are held to."""
-
-    def __init__(self) -> None:
-        self.missed: list[str] = []
-
-    def row(self, name: str, nanoseconds: float, note: str = "") -> None:
-        """One figure."""
-        print(f"  {name:<46} {nanoseconds / 1000:>10.2f} µs   {note}")
-
-    def bar(self, name: str, ratio: float, limit: float, *, at_least: bool = False) -> None:
-        """One ratio and its bar."""
-        ok = ratio * SLACK >= limit if at_least else ratio <= limit * SLACK
-        sign = ">=" if at_least else "<="
-        print(f"  {name:<46} {ratio:>10.2f} x    bar {sign} {limit:g}  {'ok' if ok else 'MISSED'}")
-        if not ok:
-            self.missed.append(f"{name}: {ratio:.2f}, bar {sign} {limit:g}")
 
 
 def bench_passing(report: Report) -> None:
@@ -345,12 +326,8 @@ def bench_guards(report: Report) -> None:
     report.row("the default limit (runs in a thread)", best["limited"])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all of it; 1 if `--check` was given and a bar is missed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--check", action="store_true", help="exit 1 where a bar is missed")
-    check = parser.parse_args(arguments).check
-    report = Report()
+def every(report: Report) -> None:
+    """All of it."""
     for bench in (
         bench_passing,
         bench_naming_args,
@@ -361,9 +338,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         bench_guards,
     ):
         bench(report)
-    for line in report.missed:
-        print(f"missed: {line}", file=sys.stderr)
-    return 1 if check and report.missed else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all of it; 1 if `--check` was given and a bar is missed."""
+    return run_report(__doc__, arguments, every)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ one finds its bytecode, whatever this shell's settings are; ours compiles what i
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -19,8 +18,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from report import Report, run
+
 ROUNDS = 7
-SLACK = 1.2
 LOADING_BAR = 0.5
 IMPORT_BAR = 1.5
 SIZES = (100, 1_000)
@@ -91,20 +91,17 @@ print(took, sum(handler.extension.startswith("extension") for handler in runtime
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all of it; 1 if `--check` was given and a bar is missed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--check", action="store_true", help="exit 1 where a bar is missed")
-    check = parser.parse_args(arguments).check
-    missed = []
+    return run(__doc__, arguments, _every)
+
+
+def _every(report: Report) -> None:
     with tempfile.TemporaryDirectory(prefix="hermes-ext-bench-") as folder:
         for size in SIZES:
-            missed += _loading(Path(folder, str(size)), size)
-    missed += _importing()
-    for line in missed:
-        print(f"missed: {line}", file=sys.stderr)
-    return 1 if check and missed else 0
+            _loading(report, Path(folder, str(size)), size)
+    _importing(report)
 
 
-def _loading(home: Path, size: int) -> list[str]:
+def _loading(report: Report, home: Path, size: int) -> None:
     for number in range(size):
         place = home / "extensions" / f"extension-{number}"
         place.mkdir(parents=True)
@@ -119,11 +116,11 @@ def _loading(home: Path, size: int) -> list[str]:
             best[kind] = min(best.get(kind, float("inf")), float(seconds))
     print(f"{size} extensions")
     for name, seconds in best.items():
-        print(f"  {name:<46} {seconds * 1000:>10.1f} ms")
-    return _bar("load / naive load", best["ours"] / best["naive"], LOADING_BAR)
+        report.figure(name, seconds * 1000, "ms", 1)
+    report.bar("load / naive load", best["ours"] / best["naive"], LOADING_BAR)
 
 
-def _importing() -> list[str]:
+def _importing(report: Report) -> None:
     programs = {
         "nothing": "pass",
         "pluggy and attrs": "import pluggy, attrs",
@@ -136,9 +133,9 @@ def _importing() -> list[str]:
             best[name] = min(best[name], float(_run(timed.format(program))))
     print("imports")
     for name, seconds in best.items():
-        print(f"  {name:<46} {seconds * 1000:>10.1f} ms")
+        report.figure(name, seconds * 1000, "ms", 1)
     ratio = best["hermes_ext"] / best["pluggy and attrs"]
-    return _bar("import hermes_ext / pluggy and attrs", ratio, IMPORT_BAR)
+    report.bar("import hermes_ext / pluggy and attrs", ratio, IMPORT_BAR)
 
 
 def _run(program: str, *arguments: str) -> str:
@@ -146,12 +143,6 @@ def _run(program: str, *arguments: str) -> str:
     settings = {name: value for name, value in os.environ.items() if name not in NO_BYTECODE}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=settings)
     return done.stdout
-
-
-def _bar(name: str, ratio: float, limit: float) -> list[str]:
-    ok = ratio <= limit * SLACK
-    print(f"  {name:<46} {ratio:>10.2f} x    bar <= {limit:g}  {'ok' if ok else 'MISSED'}")
-    return [] if ok else [f"{name}: {ratio:.2f}, bar <= {limit:g}"]
 
 
 if __name__ == "__main__":
