@@ -200,7 +200,6 @@ _PERL: Final = re.compile(
     rf"(?:\$\.\s*(?:==|<=|>=|<|>)\s*\d+|!?\s*/{_PERL_PATTERN}/[imsxg]*))?"
     rf"|s/{_PERL_PATTERN}/(?:[^/\\@$`{{}}\n]|\\[^\n]|\$\d)*/[gimsx]*)\s*;?\s*\Z"
 )
-_PERL_SEVERAL: Final = re.compile(r"\\[LUElueQ]|\\[NpPx]")
 
 
 def perl(call: Call) -> None:
