@@ -610,6 +610,38 @@ def test_an_endless_import_costs_its_deadline(beside):
     assert str(beside.root / "x/__init__.py") in record.reason
 
 
+def test_manifests_are_kept_only_where_something_is_on(home, tmp_path):
+    """A home in which nothing is on stays as it is; else the bundled ones are not read anew."""
+    bundled = tmp_path / "bundled" / "loop-breaker"
+    bundled.mkdir()
+    (bundled / "__init__.py").write_text(GOOD)
+    (bundled / "extension.yaml").write_text("name: loop-breaker\n")
+    kept = home.path / "cache" / "hermes-ext" / "manifests.json"
+    home.load()
+    assert not kept.exists()
+    home.configure("on: [loop-breaker]")
+    home.load()
+    before = kept.read_bytes()
+    assert b"loop-breaker" in before
+    home.load(everything=True)
+    assert kept.read_bytes() == before
+
+
+def test_settings_that_are_never_made_cost_the_deadline_too(beside):
+    """The author's own checks of settings are code as well."""
+    limit = "    limit: int = 3\n"
+    hangs = (
+        "    def __attrs_post_init__(self):\n"
+        "        import threading\n"
+        "        threading.Event().wait()\n"
+    )
+    beside.add("x", CONFIG_CLASS.replace(limit, limit + hangs))
+    record = beside.record("x", import_seconds=0.3)
+    assert record.status is Status.LOAD_ERROR
+    assert "checking its settings did not finish within 0.3 s" in record.reason
+    assert record.hooks == ()
+
+
 def test_a_program_with_an_endless_import_still_ends(home):
     """A loop that never ends holds up neither the load nor the end of the process."""
     home.add("loop", "while True: pass\n")

@@ -27,7 +27,7 @@ OFF = ExtensionRecord("off", Source.BUNDLED, Status.DISABLED, "not on")
 
 def test_what_is_written_is_read_again(tmp_path):
     """Status, reason, hooks, warnings and stamp come back under source, name and path."""
-    assert write_snapshot(tmp_path, [RECORD, OFF], {RECORD: 7})
+    assert write_snapshot(tmp_path, [(RECORD, 7), (OFF, 0)])
     (key, remembered), *rest = read_snapshot(tmp_path).items()
     assert rest == []
     assert key == key_of(Source.GLOBAL, "x", Path("/x"))
@@ -37,12 +37,12 @@ def test_what_is_written_is_read_again(tmp_path):
 
 def test_nothing_is_written_twice(tmp_path):
     """A load that recorded the same as the last one leaves the file alone."""
-    assert write_snapshot(tmp_path, [RECORD], {RECORD: 7})
+    assert write_snapshot(tmp_path, [(RECORD, 7)])
     before = snapshot_file(tmp_path).stat()
-    assert not write_snapshot(tmp_path, [RECORD], {RECORD: 7})
+    assert not write_snapshot(tmp_path, [(RECORD, 7)])
     after = snapshot_file(tmp_path).stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
-    assert write_snapshot(tmp_path, [RECORD], {RECORD: 8})
+    assert write_snapshot(tmp_path, [(RECORD, 8)])
     assert [each.name for each in snapshot_file(tmp_path).parent.iterdir()] == ["last-load.json"]
 
 
@@ -52,12 +52,12 @@ def test_what_was_not_loaded_this_time_is_kept(tmp_path):
     for file in files:
         file.touch()
     here, elsewhere, gone = (evolve(RECORD, name=file.stem, path=file) for file in files)
-    write_snapshot(tmp_path, [here, elsewhere, gone, RECORD], {})
+    write_snapshot(tmp_path, [(here, 0), (elsewhere, 0), (gone, 0), (RECORD, 0)])
     files[2].unlink()
 
     off = [evolve(each, status=Status.DISABLED, hooks=()) for each in (here, RECORD)]
-    assert write_snapshot(tmp_path, off, {})
-    assert not write_snapshot(tmp_path, off[::-1], {})
+    assert write_snapshot(tmp_path, [(each, 0) for each in off])
+    assert not write_snapshot(tmp_path, [(each, 0) for each in off[::-1]])
 
     left = read_snapshot(tmp_path)
     assert {name for _, name, _ in left} == {"here", "elsewhere", "x"}
@@ -66,14 +66,14 @@ def test_what_was_not_loaded_this_time_is_kept(tmp_path):
 
 def test_a_home_without_extensions_stays_as_it_is(tmp_path):
     """Where nothing is on, no folder is made."""
-    assert not write_snapshot(tmp_path, [OFF], {})
+    assert not write_snapshot(tmp_path, [(OFF, 0)])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_home_that_cannot_be_written(tmp_path):
     """A load never fails because of the snapshot."""
     (tmp_path / "cache").write_text("a file where the folder would be")
-    assert not write_snapshot(tmp_path, [RECORD], {})
+    assert not write_snapshot(tmp_path, [(RECORD, 0)])
     assert read_snapshot(tmp_path) == {}
 
 
@@ -87,13 +87,13 @@ def test_a_damaged_file_counts_as_none(tmp_path, text):
     file.parent.mkdir(parents=True)
     file.write_text(text)
     assert read_snapshot(tmp_path) == {}
-    assert write_snapshot(tmp_path, [RECORD], {})
+    assert write_snapshot(tmp_path, [(RECORD, 0)])
     assert len(read_snapshot(tmp_path)) == 1
 
 
 def test_one_damaged_entry_does_not_hide_the_others(tmp_path):
     """An entry that lacks something is left out."""
-    write_snapshot(tmp_path, [RECORD], {})
+    write_snapshot(tmp_path, [(RECORD, 0)])
     file = snapshot_file(tmp_path)
     told = json.loads(file.read_text())
     told["extensions"] += [{"name": "y"}, 5, told["extensions"][0] | {"name": "z", "status": "?"}]

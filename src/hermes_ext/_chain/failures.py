@@ -36,8 +36,8 @@ Crash: TypeAlias = tuple[BaseException, list[tuple[CodeType, int]]]
 """A handler's exception without its frames, and where they were: code and instruction."""
 
 
-def crash_of(error: BaseException, own_frames: int) -> Crash:
-    """Take an exception's frames away.
+def crash_of(error: BaseException) -> Crash:
+    """Take an exception's frames away, but for the first, which is that of who caught it.
 
     They would keep the turn's objects alive, and in a cycle for each crash; where they were is
     enough to write the traceback when somebody wants to read it.
@@ -45,13 +45,9 @@ def crash_of(error: BaseException, own_frames: int) -> Crash:
     trace = error.__traceback__
     error.__traceback__ = None
     places = []
-    while trace is not None and own_frames:
-        trace = trace.tb_next
-        own_frames -= 1
-    while trace is not None:
+    while trace is not None and (trace := trace.tb_next) is not None:
         # Not tb_lineno: it walks the code's line table, which costs more than the exception.
         places.append((trace.tb_frame.f_code, trace.tb_lasti))
-        trace = trace.tb_next
     return error, places
 
 
@@ -193,11 +189,11 @@ class FailureBook:
         """Count a failure of a chain that began at `began` (`time.perf_counter_ns`)."""
         health = self._health[handler]
         health.count += 1
-        health.in_a_row += 1
         health.last = type(error)
         health.last_at = began
+        health.in_a_row = in_a_row = health.in_a_row + 1
         self.ailing.add(handler)
-        if health.in_a_row >= SUSPEND_AFTER and handler.on_error == "pass":
+        if in_a_row >= SUSPEND_AFTER and handler.on_error == "pass":
             self.suspended.add(handler)
 
     def worked(self, handlers: Iterable[Handler]) -> None:

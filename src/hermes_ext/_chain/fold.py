@@ -172,7 +172,7 @@ def run(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
-        return _after_crash(chain, event, scope, began, chain.parts[0][0].place_of(error), error)
+        return _after_crash(chain, event, scope, began, chain.parts[0], error)
     if acted is None:
         if chain.ailing:
             chain.failures.worked(chain.handlers)
@@ -195,7 +195,7 @@ def _with_care(
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
-            return _after_crash(chain, event, scope, began, place + caller.place_of(error), error)
+            return _after_crash(chain, event, scope, began, (caller, place), error)
         if acted is not None:
             return _after_result(chain, event, scope, began, place + acted[0], acted[1])
     if chain.ailing:
@@ -218,34 +218,31 @@ def _after_result(
 
 
 def _after_crash(
-    chain: CompiledChain, event: Event, scope: Scope, began: int, place: int, error: BaseException
+    chain: CompiledChain,
+    event: Event,
+    scope: Scope,
+    began: int,
+    part: tuple[Caller, int],
+    error: BaseException,
 ) -> ChainOutcome:
-    """What becomes of a chain in which those before `place` passed, and that one raised."""
-    if place and chain.ailing:
-        chain.failures.worked(chain.handlers[:place])
-    if chain.handlers[place].on_error == "block":
-        return _closed(chain, event, began, place, error)
-    fold = _Fold(chain, event, scope, began, place)
-    fold.failed(chain.handlers[place], error, own_frames=2)
-    fold.place += 1
-    return fold.finish()
-
-
-def _closed(
-    chain: CompiledChain, event: Event, began: int, place: int, error: BaseException
-) -> ChainOutcome:
-    """The outcome where nobody did anything but one, whose failure blocks."""
-    handler = chain.handlers[place]
-    chain.failures.note(handler, error, began)
-    trace = _Quiet(chain.handlers, place, crash_of(error, own_frames=2))
+    """What becomes of a chain in which one of this part raised, and those before it passed."""
+    caller, place = part
+    if not caller.alone:
+        place += caller.place_of(error)
+    handlers, failures = chain.handlers, chain.failures
+    handler = handlers[place]
+    if place and failures.ailing:
+        failures.worked(handlers[:place])
+    if handler.on_error != "block":
+        fold = _Fold(chain, event, scope, began, place)
+        fold.failed(handler, error)
+        fold.place += 1
+        return fold.finish()
+    failures.note(handler, error, began)
+    trace = _Quiet(handlers, place, crash_of(error))
+    text = f"{handler.name} failed ({type(error).__name__}){_SO[chain.hook]}"
     took = perf_counter_ns() - began
-    return made_outcome(
-        _BLOCK, _closing_text(handler, error), event, False, handler.extension, took, trace
-    )
-
-
-def _closing_text(handler: Handler, error: BaseException) -> str:
-    return f"{handler.name} failed ({type(error).__name__}){_SO[handler.hook]}"
+    return made_outcome(_BLOCK, text, event, False, handler.extension, took, trace)
 
 
 async def arun(
@@ -498,14 +495,15 @@ class _Fold:
             self.user = (*self.user, text)
         self.view = self.event.with_injections(self.system, self.user)
 
-    def failed(self, handler: Handler, error: BaseException, own_frames: int = 1) -> None:
-        """Settle a handler's failure, by its policy; `own_frames` of the traceback are ours."""
+    def failed(self, handler: Handler, error: BaseException) -> None:
+        """Settle a handler's failure, by its policy."""
         self.chain.failures.note(handler, error, self.began)
-        self.records[self.place] = crash_of(error, own_frames)
+        self.records[self.place] = crash_of(error)
         if handler.observe:
             return
         if handler.on_error == "block":
-            self.block = (handler.extension, _closing_text(handler, error))
+            text = f"{handler.name} failed ({type(error).__name__}){_SO[handler.hook]}"
+            self.block = (handler.extension, text)
             self.ended = True
         elif handler.on_error == "ask":
             text = f"{handler.name} failed ({type(error).__name__})"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hermes_ext._guard.judge import Finding, finding_in
 from hermes_ext._guard.places import Protected
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.payloads import ToolCall
@@ -12,6 +11,9 @@ from hermes_ext._hooks.registration import build_handlers, collecting, register_
 from hermes_ext._hooks.results import CallVerdict, HookResult
 from hermes_ext._hooks.source import OWN, Source
 from hermes_ext.effects import effects_of
+
+if TYPE_CHECKING:
+    from hermes_ext._guard.judge import Finding
 
 # Before every other guard, unless one of them says before=["hermes-ext"].
 _FIRST: Final = -1_000_000_000
@@ -23,6 +25,9 @@ def own_guard(protected: Protected) -> Handler:
     """The guard of these places, a handler like any other."""
 
     def keeps_off_the_rules(event: ToolCall, tool_args: dict[str, Any]) -> CallVerdict:
+        # What judges is of no use before the first call, and every start would wait for it.
+        from hermes_ext._guard.judge import finding_in
+
         cwd = event.machine.resolve(".") if event.machine and event.machine.cwd else None
         found = finding_in(effects_of(event), tool_args, protected, cwd)
         return None if found is None else HookResult.block(message(found))

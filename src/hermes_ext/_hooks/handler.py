@@ -198,14 +198,15 @@ class Caller:
 
     Attributes:
         call_all: the function that does it.
+        alone: whether there is but one.
     """
 
-    __slots__ = ("_alone", "_lines", "_starts", "call_all")
+    __slots__ = ("_lines", "_starts", "alone", "call_all")
 
     def __init__(self, handlers: Sequence[Handler]) -> None:
         make = _caller_of(tuple(handler.signature for handler in handlers))
         self.call_all = make([handler.call for handler in handlers], handlers)
-        self._alone = len(handlers) == 1
+        self.alone = len(handlers) == 1
         self._starts, self._lines = _lines_of(self.call_all.__code__)
 
     def place_of(self, error: BaseException) -> int:
@@ -214,8 +215,6 @@ class Caller:
         Each is called on a line of its own, so the instruction that the traceback names tells: to
         keep count would cost a quarter of it all, and `tb_lineno` as much as the exception.
         """
-        if self._alone:
-            return 0
         # The first frame is that of who called it.
         trace = error.__traceback__ and error.__traceback__.tb_next
         if trace is None:

@@ -105,8 +105,6 @@ def schema_faults(
 
     written: the value without the schema's defaults. tell: the problem of what people wrote.
     """
-    if not written and is_plain(manifest.config or {}):
-        return ()
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
     from referencing import Registry

@@ -79,8 +79,12 @@ def discover(
     home, cwd: the Hermes home and the session's directory. entry_points: False skips the
     installed distributions, of which there may be hundreds to look through.
     """
-    in_home, problems = _global(config, home)
-    candidates = [*_bundled(), *in_home, *(_entry_points() if entry_points else ())]
+    known = KnownManifests(home)
+    in_home, problems = _global(config, home, known)
+    bundled = tuple(_bundled(known))
+    if in_home or any(config.is_on(each.name) for each in bundled):
+        known.save()  # not in a home where nothing is on: it stays as it is
+    candidates = [*bundled, *in_home, *(_entry_points() if entry_points else ())]
     verdict = verdict_at(config, home, cwd)
     # Whether one of the project takes another's place is known only when it has been loaded.
     found = sorted([*_resolved(candidates), *project_found(verdict)], key=_order)
@@ -266,11 +270,12 @@ def _resolved(candidates: Iterable[Found]) -> Iterator[Found]:
     winners: dict[str, Found] = {}
     losers: list[Found] = []
     places: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for each in sorted(candidates, key=_precedence):
         if each.status is Status.SKIPPED:  # no extension at all, it takes nobody's name
             losers.append(each)
             continue
-        name, place = canonical_name(each.name), _real(each)
+        name, place = canonical_name(each.name), _real(each, folders)
         winner = places.get(place, name if name in winners else "")
         if not winner:
             winners[name] = each
@@ -288,7 +293,7 @@ def _precedence(found: Found) -> tuple[int, bool]:
 
 
 def _why_not(loser: Found, winner: Found, place: str) -> str:
-    same = "the same code" if _real(winner) == place else "an extension of the same name"
+    same = "the same code" if _real(winner, {}) == place else "an extension of the same name"
     where = printable(winner.path or winner.module or "")
     return f"{same} is used as {winner.source} extension {winner.name!r}: {where}"
 
@@ -297,33 +302,48 @@ def _with_other_place(winner: Found, loser: Found) -> Found:
     if loser.path is None:
         return winner
     warnings = winner.warnings
-    if loser.source is winner.source and _real(loser) != _real(winner):
+    if loser.source is winner.source and _real(loser, {}) != _real(winner, {}):
         told = f"{printable(loser.path)} has the same name and is not used"
         warnings = (*warnings, told)
     return evolve(winner, also_at=(*winner.also_at, loser.path), warnings=warnings)
 
 
-def _real(found: Found) -> str:
+def _real(found: Found, folders: dict[str, str]) -> str:
+    """The place without links; folders: those of folders that are known already."""
     place = found.module_file or found.path
-    return os.path.realpath(place) if place is not None else f"module {found.module}"
+    if place is None:
+        return f"module {found.module}"
+    return _without_links(os.path.abspath(place), folders)
+
+
+def _without_links(place: str, folders: dict[str, str]) -> str:
+    """As `os.path.realpath`, which looks at every folder above for each file anew."""
+    folder, name = os.path.split(place)
+    if not name or os.path.islink(place):
+        return os.path.realpath(place)
+    if folder not in folders:
+        folders[folder] = _without_links(folder, folders)
+    return os.path.join(folders[folder], name)
 
 
 # --- bundled -------------------------------------------------------------------------------------
 
 
-def _bundled() -> Iterator[Found]:
+def _bundled(known: KnownManifests) -> Iterator[Found]:
     root = bundled_dir()
     if root is None:
         return
     for folder in sorted(root.iterdir()):
         if not folder.name.startswith((".", "_")) and (folder / "__init__.py").is_file():
-            yield package(folder.name, Source.BUNDLED, folder, read_manifest(folder))
+            yield package(folder.name, Source.BUNDLED, folder, known.read(folder))
 
 
 # --- the global directory ------------------------------------------------------------------------
 
 
-def _global(config: ExtensionsConfig, home: Path) -> tuple[list[Found], list[Problem]]:
+def _global(
+    config: ExtensionsConfig, home: Path, known: KnownManifests
+) -> tuple[list[Found], list[Problem]]:
     root = config.global_dir
     try:
         with os.scandir(root) as entries:
@@ -334,9 +354,7 @@ def _global(config: ExtensionsConfig, home: Path) -> tuple[list[Found], list[Pro
         return [], [] if expected else [_root_problem(config, error)]
     except OSError as error:
         return [], [_root_problem(config, error)]
-    known = KnownManifests(home)
-    found = [_entry(Path(entry.path), known) for entry in listed if counts(entry.name)]
-    known.save()
+    found = [_entry(entry, known) for entry in listed if counts(entry.name)]
     return [each for each in found if each is not None], []
 
 
@@ -345,32 +363,34 @@ def _root_problem(config: ExtensionsConfig, error: OSError) -> Problem:
     return Problem(config.file, config.line_of("global_dir"), "extensions.global_dir", told)
 
 
-def _entry(path: Path, known: KnownManifests) -> Found | None:
+def _entry(entry: os.DirEntry[str], known: KnownManifests) -> Found | None:
+    path = Path(entry.path)
     name = path.stem if path.suffix == ".py" else path.name
     try:
-        found = _classified(name, path, known)
+        found = _classified(name, path, entry, known)
     except OSError as error:
         reason = f"{printable(path)} cannot be read: {error.strerror or error}"
         return Found(printable(name), Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
     return None if found is None else well_named(found, name)
 
 
-def _classified(name: str, path: Path, known: KnownManifests) -> Found | None:
-    mode = path.stat().st_mode if not _dangling(path) else None
-    if mode is None:
+def _classified(
+    name: str, path: Path, entry: os.DirEntry[str], known: KnownManifests
+) -> Found | None:
+    if entry.is_symlink() and _dangling(path):
         target = printable(os.readlink(path))
         reason = f"{printable(path)} is a link to {target}, which is not there"
         return Found(name, Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
-    if os.path.isdir(path):
+    if entry.is_dir():
         return _folder(path, known)
     if path.suffix == ".py":
         return Found(name, Source.GLOBAL, path, module_file=path)
     return None
 
 
-def _dangling(path: Path) -> bool:
+def _dangling(link: Path) -> bool:
     try:
-        path.stat()
+        link.stat()
     except FileNotFoundError:
         return True
     return False

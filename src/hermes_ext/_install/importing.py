@@ -6,11 +6,12 @@ relative imports work whatever the folder is called, submodules of the same name
 is neither read nor written: what runs is the source as it is now, also if it changed within the
 clock tick of its timestamp. A project's modules come out of its verified files (see `from_tree`).
 
-The code runs in another thread, so that an import that never ends costs its deadline and not
-the agent. What needs the main thread (`signal.signal`, a GUI) therefore fails at import; objects
-bound to their thread (a sqlite3 connection) belong in the handler that uses them. Where the caller
-is itself inside an import, the code runs in the caller's thread, without a deadline: a thread
-would wait for modules that the caller is still importing.
+The code runs in another thread, so that an import that never ends costs its deadline and not the
+agent; one thread takes all extensions, until one holds it up. What needs the main thread
+(`signal.signal`, a GUI) therefore fails at import; objects bound to their thread (a sqlite3
+connection) belong in the handler that uses them. Where the caller is itself inside an import, the
+code runs in the caller's thread, without a deadline: a thread would wait for modules that the
+caller is still importing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
@@ -37,7 +38,7 @@ from importlib.machinery import (
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from attrs import frozen
 
@@ -62,7 +63,7 @@ _trees: dict[str, Tree | None] = {}
 
 
 class EndlessImport(Exception):  # noqa: N818 - reads as the reason it becomes
-    """The import did not finish within its deadline."""
+    """It did not finish within its deadline."""
 
 
 @frozen
@@ -147,73 +148,148 @@ def forget(package: str, keep: set[str] | frozenset[str] = frozenset()) -> None:
         _trees[package] = None
 
 
-def bounded(function: Callable[[], T], seconds: float, label: str) -> T:
-    """Call in another thread, for at most `seconds`.
+def one_by_one(
+    calls: Sequence[tuple[str, Callable[[], T]]], seconds: float
+) -> Iterator[T | EndlessImport]:
+    """Make calls in another thread, one after the other, each for at most `seconds`.
 
-    Raises what the function raises, and EndlessImport after the deadline; the thread is then left
-    behind, and what it returns is dropped.
+    One hand-over for all of them: for each alone it costs as much as a small import.
+
+    Args:
+        calls: each with a label, which becomes the thread's name.
+        seconds: after which a call is given up. Its thread is left behind, what it returns is
+            dropped, and the next goes on in another.
+
+    Yields:
+        What each call returned, or the EndlessImport that became of it.
+
+    Raises:
+        BaseException: whatever a call raises; those after it are not made.
     """
     if _inside_import():
-        return function()
-    work = _Work(partial(contextvars.copy_context().run, function), label)
-    _workers.put(work)
-    if not work.ended.acquire(timeout=seconds):
-        raise EndlessImport(f"the import did not finish within {seconds:g} s")
-    if work.error is not None:
-        raise work.error
-    result: T = work.value
-    return result
+        yield from (call() for _, call in calls)
+        return
+    left = [(label, partial(contextvars.copy_context().run, call)) for label, call in calls]
+    while left:
+        series: _Series[T] = _Series(left, seconds)
+        _workers.put(series)
+        try:
+            done = series.wait()
+        except BaseException:
+            series.give_up()  # a person's Ctrl-C
+            raise
+        left = left[len(done) :]
+        for how in done:
+            yield how()
 
 
-class _Work:
-    """A call, and what became of it."""
+class _Series(Generic[T]):
+    """Calls, and what became of them."""
 
-    def __init__(self, function: Callable[[], Any], label: str) -> None:
-        self.function = function
-        self.label = label
-        self.ended = threading.Lock()  # which is what an Event is made of, and faster
-        self.ended.acquire()
-        self.error: BaseException | None = None
-        self.value: Any = None
+    def __init__(self, calls: Sequence[tuple[str, Callable[[], T]]], seconds: float) -> None:
+        self._calls = calls
+        self._seconds = seconds
+        self._done: list[Callable[[], T | EndlessImport]] = []
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._ended = threading.Lock()  # which is what an Event is made of, and faster
+        self._ended.acquire()
+
+    @property
+    def label(self) -> str:
+        """Of the first call."""
+        return self._calls[0][0]
+
+    def make(self) -> None:
+        """Make the calls, until one raises or takes too long."""
+        thread = threading.current_thread()
+        for label, call in self._calls:
+            thread.name = f"hermes-ext import {label}"
+            if not self._call(call):
+                break
+
+    def end(self) -> None:
+        """Let go whoever waits."""
+        self._ended.release()
+
+    def _call(self, call: Callable[[], T]) -> bool:
+        """Whether the next is to be made."""
+        try:
+            value = call()
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            self._put(partial(_raise, error))
+            return False
+        return self._put(partial(_itself, value))
+
+    def _put(self, how: Callable[[], T]) -> bool:
+        with self._lock:
+            if not self._is_over:
+                self._done.append(how)
+                self._began = time.monotonic()
+            return not self._is_over
+
+    def give_up(self) -> None:
+        """Drop whatever comes of the call that is being made, and make no other."""
+        with self._lock:
+            self._is_over = True
+
+    def wait(self) -> Sequence[Callable[[], T | EndlessImport]]:
+        """What became of those that were made; the last may be one that took too long."""
+        while not self._ended.acquire(timeout=max(0.001, self._left())):
+            with self._lock:
+                self._is_over = self._left() <= 0 and len(self._done) < len(self._calls)
+            if self._is_over:
+                endless = EndlessImport(f"did not finish within {self._seconds:g} s")
+                return [*self._done, partial(_itself, endless)]
+        return self._done
+
+    def _left(self) -> float:
+        return self._began + self._seconds - time.monotonic()
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+def _itself(value: T) -> T:
+    return value
 
 
 class _Workers:
-    """A thread that waits a moment for the next import: a new one for each takes longer."""
+    """A thread that waits a moment for the next imports: a new one for each takes longer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[queue.SimpleQueue[_Work]] = []
+        self._idle: list[queue.SimpleQueue[_Series[Any]]] = []
 
-    def put(self, work: _Work) -> None:
-        """Have it done."""
+    def put(self, series: _Series[Any]) -> None:
+        """Have the calls made."""
         with self._lock:
             given = self._idle.pop() if self._idle else None
         if given is None:
             given = queue.SimpleQueue()
-            name = f"hermes-ext import {work.label}"
+            name = f"hermes-ext import {series.label}"
             threading.Thread(target=self._run, args=(given,), name=name, daemon=True).start()
-        given.put(work)
+        given.put(series)
 
-    def _run(self, given: queue.SimpleQueue[_Work]) -> None:
+    def _run(self, given: queue.SimpleQueue[_Series[Any]]) -> None:
         while True:
             try:
-                work = given.get(timeout=_IDLE_SECONDS)
+                series = given.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
                     if given in self._idle:
                         self._idle.remove(given)
                         return
                 # Somebody has taken it in this moment, and work is on its way.
-                work = given.get()
-            try:
-                work.value = work.function()
-            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-                work.error = error
+                series = given.get()
+            series.make()
             # Before the end is told: who waits for it may have more at once.
             with self._lock:
                 self._idle.append(given)
-            work.ended.release()
-            del work
+            series.end()
+            del series
 
 
 _workers = _Workers()

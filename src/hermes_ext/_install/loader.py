@@ -55,11 +55,11 @@ from hermes_ext._install.importing import (
     IMPORT_SECONDS,
     EndlessImport,
     Imported,
-    bounded,
     forget,
     import_entry_point,
     import_file,
     modules_of,
+    one_by_one,
     place_of,
     private_name,
 )
@@ -157,10 +157,9 @@ def load_base(
     """Load what belongs to no project. The arguments are those of `load`."""
     config = read_config(home)
     discovery = _discovered(config, home, everything)
-    world = _World.of(discovery.found, import_seconds)
-    ended = _without_cycles(
-        [_Loading(each, config, world, look=everything).end() for each in discovery.found]
-    )
+    world = _World.of(discovery.found)
+    loadings = [_Loading(each, config, world, look=everything) for each in discovery.found]
+    ended = _without_cycles(_all_ended(loadings, import_seconds))
     return Base(home, config, discovery, tuple(ended), everything, import_seconds)
 
 
@@ -186,8 +185,8 @@ def load_project(base: Base, verdict: Verdict | None) -> Loaded:
     if not switched_off():
         # Of the base as it was loaded, also what the project has replaced.
         told = (*base.ended, *(each for each in ended if each.found.source is Source.PROJECT))
-        stamps = {e.record: load_stamp(e.found, config, e.record.status) for e in told}
-        write_snapshot(base.home, (*(e.record for e in told), *missing), stamps)
+        stamped = ((e.record, load_stamp(e.found, config, e.record.status)) for e in told)
+        write_snapshot(base.home, (*stamped, *((record, 0) for record in missing)))
     return Loaded(
         config,
         records,
@@ -269,19 +268,30 @@ class _Loading:
         self.config = config
         self.world = world
         self.package = "" if found.module else private_name(found.name)
-        self.before = frozenset(sys.modules) if found.module else frozenset[str]()
+        self.before = frozenset[str]()
         self.seconds: float | None = None
 
-    def end(self) -> _Ended:
+    def stopped(self) -> _Ended | None:
+        """How it ends where something stands against it; None: its code is to be run."""
         stand = standing(self.found, self.config)
-        if stand.status is not None:
-            return _Ended(self.found, self._record(stand.status, stand.reason, stand.configured_on))
+        if stand.status is None:
+            return None
+        return _Ended(self.found, self._record(stand.status, stand.reason, stand.configured_on))
+
+    def end(self) -> _Ended:
+        """Run its code, and see what came of it."""
         try:
             return self._loaded()
         except _Failed as failed:
             return self._failed(failed)
         except Exception as error:  # noqa: BLE001 - objects of the author, looked at
             return self._failed(_Failed(Status.LOAD_ERROR, self._told(error)))
+
+    def endless(self, error: EndlessImport) -> _Ended:
+        """It did not come to an end."""
+        what = "the import" if self.seconds is None else "checking its settings"
+        where = printable(self.found.module_file or self.found.module or "")
+        return self._failed(_Failed(Status.LOAD_ERROR, f"{what} {error} ({where})"))
 
     def shadowed(self, reason: str) -> _Ended:
         """It is not loaded because another of its name keeps its place."""
@@ -308,7 +318,7 @@ class _Loading:
         return evolve(ended, handlers=handlers, settings=settings, problems=merged.warnings)
 
     def _failed(self, failed: _Failed) -> _Ended:
-        self._forget()
+        self.forget()
         record = self._record(failed.status, failed.reason)
         return _Ended(self.found, record, problems=failed.problems)
 
@@ -366,22 +376,19 @@ class _Loading:
     def _imported(self) -> tuple[Imported, tuple[Registration, ...]]:
         import_name.install()  # not before: a host without extensions stays as it is
         try:
-            return bounded(self._collected, self.world.import_seconds, self.found.name)
+            return self._collected()
         except KeyboardInterrupt:
-            self._forget()
-            raise
+            raise  # all of it ends
         except SkipExtension as skip:
             reason = printable(str(skip)) or "it raised SkipExtension and gave no reason"
             raise _Failed(Status.SKIPPED, reason) from skip
-        except EndlessImport as error:
-            where = printable(self.found.module_file or self.found.module or "")
-            raise _Failed(Status.LOAD_ERROR, f"{error} ({where})") from error
         except BaseException as error:  # foreign code: SystemExit and GeneratorExit too
             raise _Failed(Status.LOAD_ERROR, self._told(error)) from error
 
     def _collected(self) -> tuple[Imported, tuple[Registration, ...]]:
         with collecting() as collected:
             if self.found.module:
+                self.before = frozenset(sys.modules)
                 imported = import_entry_point(self.found.module)
             else:
                 assert self.found.module_file is not None
@@ -473,12 +480,31 @@ class _Loading:
         near = (self.found.path / f"{name}.py", self.found.path / name)
         return f"Write `from . import {name}`" if any(map(os.path.exists, near)) else ""
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Leave no module of it behind."""
         if self.found.module:
             root = self.found.module.partition(":")[0].partition(".")[0].strip()
             forget(root, keep=self.before)
         else:
             forget(self.package)
+
+
+def _all_ended(loadings: Iterable[_Loading], seconds: float) -> list[_Ended]:
+    """How loading them ended, which may each take so long.
+
+    The code of extensions, their settings classes too, runs in another thread: see `importing`.
+    """
+    ended = {each: each.stopped() for each in loadings}
+    free = [each for each, stopped in ended.items() if stopped is None]
+    hows = one_by_one([(each.found.name, each.end) for each in free], seconds)
+    try:
+        for each, how in zip(free, hows, strict=True):
+            ended[each] = each.endless(how) if isinstance(how, EndlessImport) else how
+    except KeyboardInterrupt:
+        for each in free:
+            each.forget()
+        raise
+    return [each for each in ended.values() if each is not None]
 
 
 @frozen
@@ -488,12 +514,11 @@ class _World:
     names: names as found, by canonical name. roots: which extension a top-level package is.
     """
 
-    import_seconds: float
     names: Mapping[str, str]
     roots: Mapping[str, str]
 
     @classmethod
-    def of(cls, found: Iterable[Found], import_seconds: float) -> _World:
+    def of(cls, found: Iterable[Found]) -> _World:
         found = tuple(found)
         roots = {
             each.module.partition(":")[0].partition(".")[0].strip(): each.name
@@ -501,7 +526,7 @@ class _World:
             if each.module
         }
         names = {canonical_name(each.name): each.name for each in found}
-        return cls(import_seconds, names, roots)
+        return cls(names, roots)
 
     def with_found_names(self, registration: Registration) -> Registration:
         """`before` and `after` spelled as the extensions are, so that handlers compare equal."""
@@ -562,7 +587,7 @@ class _ProjectLoading:
         self.config = base.config
         self.found = project_found(verdict)
         self.settings = settings_of(verdict)
-        self.world = _World.of((*base.discovery.found, *self.found), base.import_seconds)
+        self.world = _World.of((*base.discovery.found, *self.found))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -574,7 +599,7 @@ class _ProjectLoading:
 
     def ended(self) -> list[_Ended]:
         """All of the base and of the project, each once."""
-        own = [self._own(each) for each in self.found]
+        own = self._own()
         while own:
             together = [*self._base(own), *own]
             try:
@@ -587,16 +612,22 @@ class _ProjectLoading:
             return together
         return [*self._base(own)]
 
-    def _own(self, found: Found) -> _Ended:
-        loading = self._loading(found)
+    def _own(self) -> list[_Ended]:
+        """The project's, in their order."""
+        loadings = [self._loading(each) for each in self.found]
+        kept = {each: why for each in loadings if (why := self._kept_from(each.found)) is not None}
+        free = [each for each in loadings if each not in kept]
+        ended = iter(_all_ended(free, self.base.import_seconds))
+        return [e.shadowed(kept[e]) if e in kept else next(ended) for e in loadings]
+
+    def _kept_from(self, found: Found) -> str | None:
+        """Why another of its name keeps its place; None if it does not."""
         other = self.base.holders().get(canonical_name(found.name))
-        if other is not None and standing(found, self.config).status is None:
-            # One that does not load may be a guard; until it is mended nobody takes its place.
-            guard = other.is_guard or not other.record.loaded
-            why = kept_from(other.found, guard=guard, config=self.config)
-            if why is not None:
-                return loading.shadowed(why)
-        return loading.end()
+        if other is None or standing(found, self.config).status is not None:
+            return None
+        # One that does not load may be a guard; until it is mended nobody takes its place.
+        guard = other.is_guard or not other.record.loaded
+        return kept_from(other.found, guard=guard, config=self.config)
 
     def _base(self, own: Iterable[_Ended]) -> Iterator[_Ended]:
         taken = {canonical_name(each.found.name): each for each in own if each.record.loaded}

@@ -94,7 +94,8 @@ class HookInfo:
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values with the same keys."""
-        return asdict(self) | {"tools": None if self.tools is None else list(self.tools)}
+        tools = None if self.tools is None else list(self.tools)
+        return asdict(self, recurse=False) | {"tools": tools}
 
 
 @frozen

@@ -14,7 +14,13 @@ from attrs import evolve, field, frozen
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.by_class import Wrong, class_defaults, instance
-from hermes_ext._install.by_schema import has, schema_defaults, schema_fault, schema_faults
+from hermes_ext._install.by_schema import (
+    has,
+    is_plain,
+    schema_defaults,
+    schema_fault,
+    schema_faults,
+)
 from hermes_ext._install.config import ExtensionsConfig
 from hermes_ext._install.manifest import MANIFEST_FILE, Manifest
 from hermes_ext._install.project_settings import ProjectSettings
@@ -25,22 +31,27 @@ from hermes_ext._install.yaml_nodes import Unreadable
 _DEFAULT = "default"
 
 _Place = tuple[str | int, ...]
-_Origins = Mapping[tuple[str, ...], str]
 
 
 @frozen
 class Merged:
     """An extension's settings out of what its defaults, the user and the project say.
 
-    problems: why they cannot be used. warnings: what of the project was ignored. origins: where
-    each value is from that is no mapping with something in it: "default", or "config.yaml:12".
+    problems: why they cannot be used. warnings: what of the project was ignored.
     """
 
     values: dict[str, Any]
-    problems: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
-    origins: _Origins = MappingProxyType({})
-    _layers: _Layers | None = field(default=None, repr=False, eq=False)
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    _layers: _Layers = field(repr=False, eq=False)
+
+    @property
+    def origins(self) -> Mapping[tuple[str, ...], str]:
+        """Where each value is from that is no mapping with something in it.
+
+        "default", or a place such as "config.yaml:12".
+        """
+        return self._layers.origins(self.values)
 
 
 def merged_settings(
@@ -62,13 +73,13 @@ def merged_settings(
     limited = not own and (guard or config.is_required(name))
     layers = _Layers.of(name, config, manifest, project, own=own, limited=limited)
     if layers.problems:
-        return Merged({}, layers.problems, layers.warnings, layers=layers)
+        return Merged({}, layers.problems, layers.warnings, layers)
     values, problems = layers.checked()
     if problems and layers.project and not own:
         alone = evolve(layers, project={})
         values, left = alone.checked()
         layers, problems = alone.blaming(problems, nobody=not left), left
-    return Merged(values, problems, layers.warnings, layers.origins(values), layers)
+    return Merged(values, problems, layers.warnings, layers)
 
 
 def typed_settings(cls: type, merged: Merged) -> tuple[Any, Merged]:
@@ -78,7 +89,6 @@ def typed_settings(cls: type, merged: Merged) -> tuple[Any, Merged]:
     out where it makes the settings of somebody else's extension wrong.
     """
     layers = merged._layers
-    assert layers is not None
     given, value, wrong = layers.made(cls, merged.values)
     problems = () if wrong is None else (layers.told(wrong.path, str(wrong), wrong.hint),)
     if problems and layers.project and not layers.own:
@@ -86,9 +96,7 @@ def typed_settings(cls: type, merged: Merged) -> tuple[Any, Merged]:
         given, value, wrong = alone.made(cls, alone.checked()[0])
         left = () if wrong is None else (alone.told(wrong.path, str(wrong), wrong.hint),)
         layers, problems = alone.blaming(problems, nobody=not left), left
-    values = class_defaults(cls, given)
-    origins = layers.origins(values)
-    return value, Merged(values, problems, layers.warnings, origins, layers)
+    return value, Merged(class_defaults(cls, given), problems, layers.warnings, layers)
 
 
 def fault_status(problems: Sequence[Problem], config: ExtensionsConfig) -> Status:
@@ -208,14 +216,15 @@ class _Layers:
 
     def checked(self) -> tuple[dict[str, Any], tuple[Problem, ...]]:
         """The merged values with the schema's defaults, and what is wrong with them."""
-        value = _over(self.base, self.project)
+        value, written = _over(self.base, self.project), _over(self.user, self.project)
         if self.manifest is None or self.manifest.config is None:
             return value, ()
+        if not written and is_plain(self.manifest.config):
+            return value, ()  # its own defaults, which fit
         fault = schema_fault(self.manifest)
         if fault is not None:
             return value, (fault,)
         value = schema_defaults(self._schema, value)
-        written = _over(self.user, self.project)
         return value, schema_faults(value, written, self.manifest, self.told)
 
     def made(self, cls: type, values: dict[str, Any]) -> tuple[dict[str, Any], Any, Wrong | None]:
@@ -242,7 +251,7 @@ class _Layers:
                 return self.file, ""
         return self.config, "extensions."
 
-    def origins(self, values: Mapping[str, Any]) -> _Origins:
+    def origins(self, values: Mapping[str, Any]) -> Mapping[tuple[str, ...], str]:
         """Where each value is from that is no mapping with something in it."""
         return MappingProxyType({path: self._origin(path) for path in _leaves(values, ())})
 

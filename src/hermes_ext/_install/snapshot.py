@@ -64,21 +64,21 @@ def stamp_of(path: Path | None) -> int:
         return 0
 
 
-def write_snapshot(
-    home: Path, records: Iterable[ExtensionRecord], stamps: Mapping[ExtensionRecord, int]
-) -> bool:
+def write_snapshot(home: Path, records: Iterable[tuple[ExtensionRecord, int]]) -> bool:
     """Write what a load recorded; returns whether the file was written.
+
+    records: each with what tells whether it has changed since, see `load_stamp`.
 
     What earlier loads recorded of extensions that are still there, and were not loaded this time,
     stays. Written only where something changed, atomically; nothing is raised and nothing is
     created for a home where no extension is on.
     """
     records = tuple(records)
-    told = [_told(each, stamps.get(each, 0)) for each in records if each.status not in _UNTOLD]
+    told = [_told(each, stamp) for each, stamp in records if each.status not in _UNTOLD]
     file = snapshot_file(home)
     old = _read(file).get("extensions", [])
     new = {_key(each) for each in told}
-    there = {key_of(each.source, each.name, each.path) for each in records}
+    there = {key_of(each.source, each.name, each.path) for each, _ in records}
     told += [
         each
         for each in old
