@@ -32,9 +32,10 @@ class Report:
         at_least: bool = False,
         unit: str = "x",
         digits: int = 2,
+        slack: float = SLACK,
     ) -> None:
         """One figure, a ratio if nothing else is said, and its bar."""
-        ok = value * SLACK >= limit if at_least else value <= limit * SLACK
+        ok = value * slack >= limit if at_least else value <= limit * slack
         sign = ">=" if at_least else "<="
         self.figure(name, value, unit, digits, f"bar {sign} {limit:g}  {'ok' if ok else 'MISSED'}")
         if not ok:

@@ -8,6 +8,7 @@ and finds the project (its plan, its rules) by the first.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import sys
@@ -33,8 +34,14 @@ def session_directory(*keys: str | None) -> Path:
     for key in filter(None, keys):
         found = _registered(key)
         if found is not None:
-            return found
-    return _pinned() or _configured() or _of_the_process()
+            return _shared(found)
+    return _shared(_pinned() or _configured() or _of_the_process())
+
+
+@functools.lru_cache(maxsize=256)
+def _shared(directory: Path) -> Path:
+    """The same object for the same directory: thousands of sessions that wait keep it."""
+    return directory
 
 
 def tool_directory(task_id: str | None, session: Path) -> Path:
