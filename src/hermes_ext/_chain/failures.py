@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import CodeType
+from types import CodeType, TracebackType
 from typing import Final, TypeAlias
 
 from attrs import frozen
@@ -20,7 +20,6 @@ __all__ = [
     "Failure",
     "FailureBook",
     "InvalidResult",
-    "crash_of",
     "handler_error",
     "kind_of",
 ]
@@ -34,21 +33,6 @@ class InvalidResult(Exception):  # noqa: N818 - not an error to callers: it beco
 
 Crash: TypeAlias = tuple[BaseException, list[tuple[CodeType, int]]]
 """A handler's exception without its frames, and where they were: code and instruction."""
-
-
-def crash_of(error: BaseException) -> Crash:
-    """Take an exception's frames away, but for the first, which is that of who caught it.
-
-    They would keep the turn's objects alive, and in a cycle for each crash; where they were is
-    enough to write the traceback when somebody wants to read it.
-    """
-    trace = error.__traceback__
-    error.__traceback__ = None
-    places = []
-    while trace is not None and (trace := trace.tb_next) is not None:
-        # Not tb_lineno: it walks the code's line table, which costs more than the exception.
-        places.append((trace.tb_frame.f_code, trace.tb_lasti))
-    return error, places
 
 
 def _traceback_of(crash: Crash) -> str:
@@ -185,8 +169,16 @@ class FailureBook:
     # No lock: it would cost as much as raising the exception did. Adding to an int attribute and to
     # a set are not interrupted by another thread in CPython; without the GIL a count may be lost.
 
-    def note(self, handler: Handler, error: BaseException, began: int) -> None:
-        """Count a failure of a chain that began at `began` (`time.perf_counter_ns`)."""
+    def note(
+        self, handler: Handler, error: BaseException, trace: TracebackType | None, began: int
+    ) -> Crash:
+        """Count a failure of a chain that began at `began` (`time.perf_counter_ns`).
+
+        The error's frames are taken away. They would keep the turn's objects alive, and in a cycle
+        for each crash; where they were is enough to write the traceback when somebody reads it.
+
+        trace: the error's traceback from the first frame that is not ours.
+        """
         health = self._health[handler]
         health.count += 1
         health.last = type(error)
@@ -195,6 +187,13 @@ class FailureBook:
         self.ailing.add(handler)
         if in_a_row >= SUSPEND_AFTER and handler.on_error == "pass":
             self.suspended.add(handler)
+        error.__traceback__ = None
+        places = []
+        while trace is not None:
+            # Not tb_lineno: it walks the code's line table, which costs more than the exception.
+            places.append((trace.tb_frame.f_code, trace.tb_lasti))
+            trace = trace.tb_next
+        return error, places
 
     def worked(self, handlers: Iterable[Handler]) -> None:
         """Calls of these went well."""

@@ -12,7 +12,7 @@ from itertools import takewhile
 from time import perf_counter_ns
 from typing import Any, Final, TypeAlias
 
-from hermes_ext._chain.failures import Crash, Failure, FailureBook, InvalidResult, crash_of
+from hermes_ext._chain.failures import Crash, Failure, FailureBook, InvalidResult
 from hermes_ext._chain.outcome import (
     Ask,
     ChainOutcome,
@@ -238,8 +238,9 @@ def _after_crash(
         fold.failed(handler, error)
         fold.place += 1
         return fold.finish()
-    failures.note(handler, error, began)
-    trace = _Quiet(handlers, place, crash_of(error))
+    frames = error.__traceback__ and error.__traceback__.tb_next  # `run` and the caller's are ours
+    crash = failures.note(handler, error, frames and frames.tb_next, began)
+    trace = _Quiet(handlers, place, crash)
     text = f"{handler.name} failed ({type(error).__name__}){_SO[chain.hook]}"
     took = perf_counter_ns() - began
     return made_outcome(_BLOCK, text, event, False, handler.extension, took, trace)
@@ -497,8 +498,8 @@ class _Fold:
 
     def failed(self, handler: Handler, error: BaseException) -> None:
         """Settle a handler's failure, by its policy."""
-        self.chain.failures.note(handler, error, self.began)
-        self.records[self.place] = crash_of(error)
+        frames = error.__traceback__ and error.__traceback__.tb_next
+        self.records[self.place] = self.chain.failures.note(handler, error, frames, self.began)
         if handler.observe:
             return
         if handler.on_error == "block":
