@@ -327,7 +327,7 @@ def register(ctx):
 
 
 def test_guards_that_fail(hermes: HomeFactory) -> None:
-    """A handler that crashes, and arguments that cannot even be copied, are a no."""
+    """A handler that crashes, and arguments of which nobody can say what they are, are a no."""
     home = hermes()
     home.extension(
         "crasher",
@@ -359,20 +359,20 @@ def crash(tool_args):
         """
 import __main__
 
-class Uncopyable(str):
+class Uncopyable:
     def __deepcopy__(self, memo):
-        raise RuntimeError('never')
-    def __reduce_ex__(self, protocol):
-        raise RuntimeError('never')
+        return self
+    def __str__(self):
+        return 'uncopyable'
 
 def odd(args):
     args = dict(args)
     if args.get('text') == 'uncopyable':
-        args['text'] = Uncopyable('uncopyable')
+        args['text'] = Uncopyable()
     if args.get('text') == 'cycle':
         args['more'] = args
     if args.get('text') == 'types':
-        args['more'] = [object(), {1: {2, 3}}, float('nan'), b'x']
+        args['more'] = [(1, 2), {1: {2, 3}}, float('nan'), b'x']
     return args
 
 def pre_tool_call(tool_name, args, **context):
@@ -412,6 +412,61 @@ def register(ctx):
         assert jots[-1] == "after 1"
         assert not [line for line in jots if line.startswith("uncopyable")]
         assert "could not be judged" in results[0]
+
+
+LIAR = """
+import __main__
+
+class Sly(dict):
+    def get(self, key, default=None):
+        return 'evil' if key in ('text', 'content') else dict.get(self, key, default)
+    def __getitem__(self, key):
+        return self.get(key)
+
+class SlyText(str):
+    def __str__(self):
+        return 'evil'
+    __format__ = lambda self, spec: 'evil'
+    encode = lambda self, *args: b'evil'
+
+def changed(args, step):
+    if __main__.step != (step, 'dict') and __main__.step != (step, 'text'):
+        return args
+    if __main__.step[1] == 'dict':
+        return Sly(args)
+    return {key: SlyText(each) if isinstance(each, str) else each for key, each in args.items()}
+
+def tool_request(tool_name, args, **context):
+    return {'args': changed(args, 'request')}
+
+def tool_execution(tool_name, args, next_call, **context):
+    return next_call(changed(args, 'execution'))
+
+def register(ctx):
+    ctx.register_middleware('tool_request', tool_request)
+    ctx.register_middleware('tool_execution', tool_execution)
+"""
+
+
+def test_arguments_that_lie(hermes: HomeFactory) -> None:
+    """An object that tells the guard one thing and the tool another runs as what it holds."""
+    home = hermes()
+    home.extension("no-evil", NO_EVIL)
+    plugin(home, "liar", LIAR)
+    facts = play(
+        home,
+        """
+        agent = stage.agent()
+        for step in [(at, kind) for at in ('request', 'execution') for kind in ('dict', 'text')]:
+            stage.use(agent, jot('fine'), write('-'.join(step), 'fine'))
+        report(jots=stage.jots)
+        """,
+    )
+    assert facts["jots"] == ["fine 1"] * 4
+    names = ("execution-dict", "execution-text", "request-dict", "request-text")
+    assert {path.name: path.read_text() for path in home.project.iterdir()} == dict.fromkeys(
+        names, "fine"
+    )
 
 
 def test_a_required_extension_is_missing(hermes: HomeFactory) -> None:

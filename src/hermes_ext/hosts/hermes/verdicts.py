@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from attrs import define
 
@@ -51,12 +50,48 @@ class Verdict:
 
 
 def coerced(tool: str, args: Any) -> Args:
-    """A copy of the arguments with the types that the tool will get (`"5"` becomes 5)."""
+    """A copy of the arguments with the types that the tool will get (`"5"` becomes 5).
+
+    Raises:
+        TypeError: a value is not of the plain types.
+        RecursionError: they contain themselves, or are nested too deeply.
+    """
     from model_tools import coerce_tool_args
 
-    own = copy.deepcopy(args) if isinstance(args, dict) else {}
-    coerced = coerce_tool_args(tool, own)
+    coerced = coerce_tool_args(tool, plain(args) if isinstance(args, dict) else {})
     return coerced if isinstance(coerced, dict) else {}
+
+
+def plain(value: Any) -> Any:
+    """A copy in plain types only: of an object of a class of its own, what it really holds.
+
+    Another plugin can put such an object into a call, whose methods may tell a guard one thing and
+    the tool another. So it is neither judged nor run, but what it holds. What is of no plain type
+    at all cannot be judged.
+
+    Raises:
+        TypeError: of such a value.
+    """
+    if value is None or type(value) in _ATOMS:
+        return value
+    for kind, made in _PLAIN.items():
+        if isinstance(value, kind):
+            return made(value)
+    raise TypeError(f"an argument is a {type(value).__name__}, which is no value of JSON")
+
+
+_ATOMS: Final = frozenset({str, int, float, bool, bytes})
+_PLAIN: Final[dict[type, Callable[[Any], Any]]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+    bytes: lambda value: b"".join((value,)),
+    dict: lambda value: {plain(key): plain(each) for key, each in dict.items(value)},
+    list: lambda value: [plain(each) for each in list.__iter__(value)],
+    tuple: lambda value: tuple(plain(each) for each in tuple.__iter__(value)),
+    set: lambda value: {plain(each) for each in set.__iter__(value)},
+    frozenset: lambda value: frozenset(plain(each) for each in frozenset.__iter__(value)),
+}
 
 
 def digest_of(tool: str, args: Args) -> str:
