@@ -96,7 +96,7 @@ class Project:
         values = {
             "{allowed_paths}": in_words(self.shown_allowed) or "nothing",
             "{plan_path}": self.shown_plan,
-            "{problem}": f"{self.shown_plan} {fault}. {self.plan.needs()}".rstrip()
+            "{problem}": f"{self.shown_plan} {fault}. {self.plan.needs()}".rstrip(" .")
             if fault
             else "",
         }

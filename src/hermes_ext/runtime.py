@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -165,6 +165,15 @@ class Runtime:
     @approver.setter
     def approver(self, approver: Approver | None) -> None:
         self._shared.approver = approver
+
+    @property
+    def on_failure(self) -> Callable[[str], None] | None:
+        """Called with one line for each handler that failed, beside the log; None by default."""
+        return self._shared.on_failure
+
+    @on_failure.setter
+    def on_failure(self, listener: Callable[[str], None] | None) -> None:
+        self._shared.on_failure = listener
 
     @property
     def approve_without_human(self) -> bool:
@@ -347,6 +356,7 @@ class _Shared:
     command: str = ""
     machine: Machine = Factory(Machine)
     told: set[str] = Factory(set)
+    on_failure: Callable[[str], None] | None = None
 
     def tell(self, text: str) -> None:
         """Warn once."""

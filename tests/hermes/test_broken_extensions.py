@@ -58,6 +58,11 @@ def test_each_costs_a_line(model_factory: ModelFactory, hermes: HomeFactory) -> 
     [(_, refused)] = second.tool_results
     assert "[stringly]" in refused
     assert not (home.project / "a.txt").exists()
+    # One-shot mode turns all logs off; what failed in the turn is told even so, where it stands.
+    [line] = [line for line in run.stderr.splitlines() if "stringly" in line]
+    assert line.startswith("hermes-ext: ")
+    assert "stringly/__init__.py" in line
+    assert "returned 'block'" in line
     for name, (_, told) in BROKEN.items():
         said = f" {name} is not in force"
         [line] = [line for line in run.stderr.splitlines() if said in line]

@@ -23,6 +23,7 @@ config:
     plan_path: {type: string, default: plan.md}
     level: {enum: [low, high], default: low}
     tools: {type: array, items: {type: string}, default: []}
+    word: {type: string, format: regex}
     nested:
       type: object
       properties:
@@ -97,6 +98,17 @@ def test_wrong_settings_are_told_with_file_line_and_key(tmp_path, written, expec
     assert len(problems) == 1
     assert str(problems[0]).startswith(f"{config.file}:")
     assert expected in str(problems[0])
+
+
+def test_what_is_no_regular_expression_is_told_and_used(tmp_path):
+    """A guard that stumbles over it fails closed; one that is not loaded would not."""
+    config, manifest = given(tmp_path, "name: x\n    word: '(fix'")
+    merged = merged_settings("my-guard", config, manifest)
+    assert merged.values["word"] == "(fix"
+    assert merged.problems == ()
+    [told] = map(str, merged.warnings)
+    assert told.startswith(f"{config.file}:4: extensions.my_guard.word: found the string '(fix'")
+    assert "no regular expression: missing )" in told
 
 
 def test_all_faults_are_told_at_once(tmp_path):

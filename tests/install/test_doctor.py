@@ -127,6 +127,18 @@ def test_a_required_one_that_did_not_load_is_told_as_refusal(home):
     assert "disable" not in told
 
 
+def test_an_unreadable_configuration_puts_nothing_in_force(home):
+    """Hermes then starts without any plugin; that is what is told, and not a refusal."""
+    add(home, "needed", "x = 1\n")
+    configure(home, "extensions:\n  on: [budget\n")
+
+    (told,) = (each for each in examined(home) if each.code == "config-unreadable")
+
+    assert told.severity is Severity.ERROR
+    assert "NONE of your rules is in force" in told.message
+    assert told.where == str(home / "config.yaml")
+
+
 def test_a_handler_that_fails_open_is_a_note(home):
     """Every handler that lets a tool run when it fails is named, with its line."""
     add(home, "lenient", CHECK.format(', on_error="pass"'))

@@ -76,6 +76,15 @@ def test_extensions_stay_when_the_plugin_goes(tmp_path):
     }
 
 
+def test_what_hermes_can_read_is_read(tmp_path):
+    """A key that stands twice keeps the file from being changed, and Hermes from nothing."""
+    text = f"plugins:\n  enabled: [{PLUGIN}]\nextensions:\n  on: [a]\n  on: [b]\n"
+    (tmp_path / "config.yaml").write_text(text)
+    assert plugin_state(tmp_path) == "enabled"
+    (tmp_path / "config.yaml").write_text(text.replace("[b]", "[b"))
+    assert plugin_state(tmp_path) == "unreadable"
+
+
 def test_a_plugin_that_is_also_disabled_is_freed(tmp_path):
     """`plugins.disabled` wins in Hermes, so installing takes the plugin out of it."""
     (tmp_path / "config.yaml").write_text(

@@ -1,7 +1,9 @@
 """Settings by the JSON Schema that stands in `extension.yaml` under `config`.
 
 Defaults of its properties are filled in, also inside a mapping that is given; one that is left
-out as a whole gets its own default or stays out.
+out as a whole gets its own default or stays out. Of formats only `regex` is looked at, by
+Python's own `re`; as JSON Schema has it, what is none is told and used: a guard that stumbles over
+it fails closed, which it could not if it were not loaded.
 """
 
 from __future__ import annotations
@@ -131,6 +133,29 @@ def schema_faults(
         return (_unchecked(error, validator, written, manifest, tell),)
 
 
+def format_faults(value: Mapping[str, Any], manifest: Manifest, tell: Tell) -> tuple[Problem, ...]:
+    """What of a value that the schema has nothing against is not of the format that it names."""
+    schema = manifest.config or {}
+    if not _names_a_format(schema):
+        return ()
+    from jsonschema import Draft202012Validator, FormatChecker
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    cls = validator_for(schema, default=Draft202012Validator)
+    checker = FormatChecker(["regex"])
+    errors = cls(schema, registry=Registry(), format_checker=checker).iter_errors(value)
+    return tuple(each for error in errors for _, each in _problems(error, tell))
+
+
+def _names_a_format(schema: Any) -> bool:
+    below = schema.values() if isinstance(schema, dict) else schema
+    return isinstance(schema, (dict, list)) and (
+        (isinstance(schema, dict) and schema.get("format") == "regex")
+        or any(map(_names_a_format, below))
+    )
+
+
 @functools.cache
 def _with_quick_unique(cls: Any) -> Any:
     """The validator with a `uniqueItems` that does not compare each mapping with each other."""
@@ -233,6 +258,9 @@ def _in_words(error: Any) -> str:
         names = [wanted] if isinstance(wanted, str) else wanted
         expected = " or ".join(type_word(str(name)) for name in names)
         return f"found {shown(error.instance, error.absolute_path)}, expected {expected}"
+    if error.validator == "format":
+        told = shown(error.instance, error.absolute_path)
+        return f"found {told}, which is no regular expression: {error.cause}"
     if error.validator == "required":
         for name in error.validator_value:
             if error.message.startswith(repr(name)):

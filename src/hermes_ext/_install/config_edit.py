@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from attrs import frozen
@@ -25,6 +25,8 @@ _BOM = b"\xef\xbb\xbf"
 # The C parser is about ten times as fast; both read the same language.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ATTEMPTS = 5
+
+WRITE_BY_HAND: Final = "Change the file by hand, then run this again"
 
 
 @frozen
@@ -199,7 +201,7 @@ def _located(real: Path) -> Iterator[None]:
             path=real,
             line=error.line,
             key=error.key,
-            hint="Change the file by hand, then run this again",
+            hint=WRITE_BY_HAND,
         ) from None
 
 

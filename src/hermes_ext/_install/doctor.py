@@ -143,7 +143,7 @@ def examine(
     refusal = None if loaded is None else loaded.refusal
     findings = [
         *_off_findings(seen.config),
-        *_refusal_findings(refusal),
+        *_refusal_findings(refusal, seen.config),
         *_problem_findings(seen.problems, seen.records, seen.config, seen.project),
         *_trust_findings(home, seen.project, prog),
         *(
@@ -200,8 +200,20 @@ def _off_findings(config: ExtensionsConfig) -> Iterator[Finding]:
         )
 
 
-def _refusal_findings(refusal: str | None) -> Iterator[Finding]:
-    if refusal:
+def _refusal_findings(refusal: str | None, config: ExtensionsConfig) -> Iterator[Finding]:
+    if not config.readable:
+        # Hermes reads the same file for the names of its plugins. A host that has this package
+        # built in refuses all calls; so does a Hermes that has started before the file broke.
+        yield Finding(
+            Severity.ERROR,
+            "config-unreadable",
+            None,
+            printable(config.file),
+            "the file cannot be read: a Hermes that starts now loads no plugin, so NONE of your "
+            "rules is in force",
+            "Mend the line that is told here",
+        )
+    elif refusal:
         yield Finding(
             Severity.ERROR,
             "required-missing",

@@ -8,10 +8,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attrs import evolve, frozen
+from yaml.nodes import MappingNode, SequenceNode
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import read_config
-from hermes_ext._install.config_edit import Change, ListEdit, edit_lists, read_list
+from hermes_ext._install.config_edit import (
+    WRITE_BY_HAND,
+    Change,
+    ListEdit,
+    edit_lists,
+    read_list,
+)
+from hermes_ext._install.yaml_nodes import node_at, read_document, text_of
 from hermes_ext.exceptions import ConfigError
 
 PLUGIN = "hermes-ext"
@@ -112,9 +120,9 @@ def plugin_state(home: Path) -> PluginState:
     """Whether Hermes would load the plugin from this home; a disabled entry wins in Hermes."""
     file = home / "config.yaml"
     try:
-        if PLUGIN in read_list(file, "plugins", "disabled"):
+        if PLUGIN in _listed(file, "disabled"):
             return "disabled"
-        return "enabled" if PLUGIN in read_list(file, "plugins", "enabled") else "not-enabled"
+        return "enabled" if PLUGIN in _listed(file, "enabled") else "not-enabled"
     except ConfigError:
         return "unreadable"
 
@@ -123,11 +131,27 @@ def plugin_fault(home: Path) -> ConfigError | None:
     """Why the lists that could name the plugin cannot be read; None if they can."""
     try:
         for key in ("enabled", "disabled"):
-            read_list(home / "config.yaml", "plugins", key)
+            _listed(home / "config.yaml", key)
     except ConfigError as error:
         _explain(error)
         return error
     return None
+
+
+def _listed(file: Path, key: str) -> tuple[str, ...]:
+    """The names at `plugins.KEY`. Unlike where the file is to be changed, what Hermes can read
+    is good enough: keys that stand twice, for one.
+    """
+    try:
+        return read_list(file, "plugins", key)
+    except ConfigError:
+        node = node_at(read_document(file).root, ("plugins",))
+        by_key = dict(node.value) if isinstance(node, MappingNode) else {}
+        listed = {text_of(name): value for name, value in by_key.items()}.get(key)
+        names = [text_of(each) for each in listed.value] if listed is not None else []
+        if not by_key or not isinstance(listed, SequenceNode | None) or None in names:
+            raise
+        return tuple(map(str, names))
 
 
 def plugin_off(home: Path) -> PluginOff | None:
@@ -175,6 +199,10 @@ def _edit(home: Path, *edits: ListEdit) -> Installation:
 
 
 def _explain(error: ConfigError) -> None:
+    # Nobody wanted to write.
+    error.message = error.message.removesuffix("; nothing was written")
+    if error.hint == WRITE_BY_HAND:
+        error.hint = None
     if error.key in {"plugins", "plugins.enabled"}:
         error.hint = (
             "Hermes enables no plugin at all while this is no list of names;"

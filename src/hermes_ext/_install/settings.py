@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.by_class import Wrong, class_defaults, instance
 from hermes_ext._install.by_schema import (
+    format_faults,
     has,
     is_plain,
     schema_defaults,
@@ -37,7 +38,8 @@ _Place = tuple[str | int, ...]
 class Merged:
     """An extension's settings out of what its defaults, the user and the project say.
 
-    problems: why they cannot be used. warnings: what of the project was ignored.
+    problems: why they cannot be used. warnings: what of the project was ignored, and what will not
+    do what is meant.
     """
 
     values: dict[str, Any]
@@ -79,7 +81,7 @@ def merged_settings(
         alone = evolve(layers, project={})
         values, left = alone.checked()
         layers, problems = alone.blaming(problems, nobody=not left), left
-    return Merged(values, problems, layers.warnings, layers)
+    return Merged(values, problems, layers.warnings + layers.misfits(values, problems), layers)
 
 
 def typed_settings(cls: type, merged: Merged) -> tuple[Any, Merged]:
@@ -96,7 +98,8 @@ def typed_settings(cls: type, merged: Merged) -> tuple[Any, Merged]:
         given, value, wrong = alone.made(cls, alone.checked()[0])
         left = () if wrong is None else (alone.told(wrong.path, str(wrong), wrong.hint),)
         layers, problems = alone.blaming(problems, nobody=not left), left
-    return value, Merged(class_defaults(cls, given), problems, layers.warnings, layers)
+    warnings = layers.warnings + layers.misfits(given, problems)
+    return value, Merged(class_defaults(cls, given), problems, warnings, layers)
 
 
 def fault_status(problems: Sequence[Problem], config: ExtensionsConfig) -> Status:
@@ -226,6 +229,12 @@ class _Layers:
             return value, (fault,)
         value = schema_defaults(self._schema, value)
         return value, schema_faults(value, written, self.manifest, self.told)
+
+    def misfits(self, values: dict[str, Any], problems: Sequence[Problem]) -> tuple[Problem, ...]:
+        """What is of another format than the schema says, where nothing else is wrong."""
+        if problems or self.manifest is None or not (self.user or self.project):
+            return ()
+        return format_faults(values, self.manifest, self.told)
 
     def made(self, cls: type, values: dict[str, Any]) -> tuple[dict[str, Any], Any, Wrong | None]:
         """What the instance is made of, the instance or None, and what is wrong."""

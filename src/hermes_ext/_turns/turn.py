@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from hermes_ext._hooks.payloads import (
 from hermes_ext._hooks.results import Action
 from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
-from hermes_ext._hooks.text import printable_lines, text_of
+from hermes_ext._hooks.text import printable, printable_lines, text_of
 from hermes_ext._turns import state
 from hermes_ext._turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
 from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system
@@ -534,7 +534,7 @@ class Turn(state.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with state.entered(self):
             outcome = run(chain, event, scope)
-        _log_failures(chain, outcome)
+        _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome):
             self._write(hook, event, before, outcome)
         return outcome
@@ -543,7 +543,7 @@ class Turn(state.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with state.entered(self):
             outcome = await arun(chain, event, scope)
-        _log_failures(chain, outcome)
+        _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome):
             self._write(hook, event, before, outcome)
         return outcome
@@ -568,8 +568,13 @@ class Turn(state.TurnCore):
         )
 
 
-def _log_failures(chain: CompiledChain, outcome: ChainOutcome) -> None:
-    """One record for each handler that failed, with its traceback."""
+def _log_failures(
+    chain: CompiledChain, outcome: ChainOutcome, also: Callable[[str], None] | None
+) -> None:
+    """One record for each handler that failed, with its traceback.
+
+    also: told in one line of each.
+    """
     # Building an outcome's steps costs more than most chains: not where nobody can have failed.
     if outcome is chain.passed or chain.members.isdisjoint(chain.failures.ailing):
         return
@@ -582,10 +587,14 @@ def _log_failures(chain: CompiledChain, outcome: ChainOutcome) -> None:
         if quiet:
             kind = type(step.error.cause).__name__ if step.error.cause else step.error.kind
             who = f"{step.extension}, {chain.hook.value}: {step.handler}"
-            logger.warning("%s failed (%s) at %s:%s", who, kind, step.error.path, step.error.line)
+            line = f"{who} failed ({kind}) at {step.error.path}:{step.error.line}"
+            logger.warning("%s", line)
         else:
+            line = " ".join(str(step.error).split())
             told = "\n".join(filter(None, (str(step.error), step.error.traceback)))
             logger.warning("%s", printable_lines(told))
+        if also is not None:
+            also(printable(line))
 
 
 def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:

@@ -118,5 +118,16 @@ class Effects:
         """The first change that touches `path` (absolute, links resolved); None if none does."""
         return next((change for change in self.changes if change.touches(path)), None)
 
+    def change_in(self, folder: Path) -> Change | None:
+        """The first change of a folder (absolute, links resolved) or of anything in it; or None."""
+        return next(
+            (
+                change
+                for change in self.changes
+                if change.touches(folder) or change.path.is_relative_to(folder)
+            ),
+            None,
+        )
+
 
 NOTHING: Final = Effects()

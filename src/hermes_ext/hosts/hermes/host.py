@@ -121,7 +121,13 @@ class Host:
                 "no tool runs until this is mended (hermes extensions doctor)"
             )
         runtime.approver = approver(runtime.approve_without_human)
+        runtime.on_failure = self._failed
         return runtime
+
+    def _failed(self, text: str) -> None:
+        """A handler failed. One-shot mode turns all logs off; the person is to know even so."""
+        if logging.root.manager.disable >= logging.WARNING:
+            self.say(text, log=False)
 
     def _tell(self, runtime: Runtime) -> None:
         """What the person must know before they rely on a rule, each thing once."""
