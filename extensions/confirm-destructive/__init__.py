@@ -19,7 +19,7 @@ from hermes_ext.effects import Change, ChangeKind, Command, Effects, effects_of
 from .commands import kind_of, runs_statements
 from .git import UNKNOWN, sets_settings
 from .hidden import deletes_trees, hidden, runs_unknown
-from .statements import are_hidden, destroys_data
+from .statements import are_hidden, destroys_data, named_as_such
 
 _SETTING = "extensions.confirm-destructive"
 _MOVES = re.compile(r"(?:^|[ .])(?:mv|move|rename|renames|replace)\Z")
@@ -116,7 +116,7 @@ def _destroys_data(effects: Effects, event: ToolCall) -> bool:
     clients = [each for each in effects.commands if runs_statements(each.name)]
     if any(are_hidden(each.args) for each in clients):
         return True
-    texts = list(effects.texts)
+    texts = [*effects.texts, *named_as_such(event.tool_args)]
     if clients:
         texts += [*words, *(str(value) for value in event.tool_args.values())]
     elif not (_is_code(event, effects) or any(map(runs_statements, (*words, *texts)))):
@@ -125,5 +125,9 @@ def _destroys_data(effects: Effects, event: ToolCall) -> bool:
 
 
 def _is_code(event: ToolCall, effects: Effects) -> bool:
+    """Whether what it is given may reach a database without a client among the commands.
+
+    What is fed to a running process may be given to one.
+    """
     names = (each.name for each in effects.commands)
-    return event.tool_name not in ("terminal", "process") or any(map(_LANGUAGES.match, names))
+    return event.tool_name != "terminal" or any(map(_LANGUAGES.match, names))

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+_HOLDS_THEM = re.compile(r"sql|quer(?:y|ies)|statement|cypher", re.IGNORECASE)
+# A query of a tool that searches may be a question about them, in words.
+_BEGINS = re.compile(
+    r"^\W*(?:alter|begin|call|copy|create|db\s*\.|declare|delete|do|drop|exec\w*|explain|flush\w*"
+    r"|insert|match|merge|pragma|replace|select|set|start|truncate|update|use|with)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_DEEPEST = 12  # lists and mappings in one another
 _TAKES_THEM = re.compile(r"-[ceQf]|--(?:command|execute|eval|file|query)(?:=|\Z)")
 _LINE_COMMENT = re.compile(r"--[^\n]*")
 # Bounded, so that a text that somebody made to be slow to read is read at once.
@@ -34,6 +42,25 @@ def destroys_data(text: str) -> bool:
 def _without_comments(text: str) -> str:
     first, *others = text.split("/*")
     return _LINE_COMMENT.sub(" ", " ".join((first, *(each.partition("*/")[2] for each in others))))
+
+
+def named_as_such(value: object, named: bool = False, depth: int = 0) -> Iterator[str]:
+    """The statements among a tool's arguments, by the names of those; also in lists and mappings.
+
+    named: whether a name around the value says that it holds statements.
+    """
+    if isinstance(value, str):
+        if named and any(map(_BEGINS.search, (value, _without_comments(value)))):
+            yield value
+    elif depth < _DEEPEST:
+        pairs = value.items() if isinstance(value, Mapping) else _unnamed(value)
+        for name, each in pairs:
+            holds = named or _HOLDS_THEM.search(str(name)) is not None
+            yield from named_as_such(each, holds, depth + 1)
+
+
+def _unnamed(value: object) -> Iterator[tuple[str, object]]:
+    yield from (("", each) for each in value) if isinstance(value, list | tuple) else ()
 
 
 def are_hidden(args: Sequence[str | None]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.bundled import Bundled, readme_of, schema_of
@@ -249,20 +251,70 @@ def test_the_rest_is_not(on: Bundled, command: str) -> None:
     assert on.shell(command).action == "pass", command
 
 
+SQL = "DROP TABLE x"
+TOOLS = [
+    ("mcp_pg_query", {"sql": SQL}),
+    ("mcp_pg_query", {"query": f"-- all of it\n{SQL}"}),
+    ("mcp_pg_query", {"query": f"select 1; {SQL}"}),
+    ("mcp_pg_run", {"statements": [{"text": "select 1"}, {"text": SQL}]}),
+    ("mcp_pg_run", {"payload": json.dumps({"sql": SQL})}),
+    ("tool_call", {"name": "mcp_pg_query", "arguments": {"query": SQL}}),
+    ("mcp_shell_run", {"command": "git push --force"}),
+    ("mcp_shell_run", {"steps": [{"cmd": ["git", "push", "--force"]}]}),
+    ("process", {"action": "write", "data": f"{SQL};\n"}),
+    ("process", {"action": "submit", "data": "delete from x;"}),
+    ("process", {"action": "submit", "data": "rm -rf src"}),
+]
+PROSE = "drop table x; git push -f"
+WRITERS = [
+    ("mcp_pg_query", {"query": "select 1"}),
+    ("mcp_docs_search", {"query": "how to drop table x"}),
+    ("mcp_files_write_file", {"path": "a.sql", "content": PROSE}),
+    ("mcp_files_edit_file", {"path": "a.sql", "edits": [{"oldText": PROSE, "newText": "x"}]}),
+    ("mcp_chat_post_message", {"channel": "x", "text": PROSE}),
+    ("mcp_tracker_add_comment", {"issue": "A-1", "comment": PROSE}),
+    ("write_file", {"path": "a.sql", "content": PROSE}),
+    ("patch", {"path": "a.txt", "old_string": "x", "new_string": PROSE}),
+    ("patch", {"mode": "patch", "patch": f"*** Begin Patch\n*** Add File: b\n+{PROSE}\n"}),
+    ("search_files", {"pattern": PROSE}),
+    ("todo", {"todos": [{"content": PROSE}]}),
+    ("delegate_task", {"goal": PROSE, "tasks": [{"goal": PROSE, "context": PROSE}]}),
+    ("kanban_create", {"title": SQL, "body": PROSE}),
+    ("process", {"action": "submit", "data": "yes, drop the table"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "args"), TOOLS)
+def test_statements_and_commands_given_to_tools(
+    on: Bundled, tool: str, args: dict[str, Any]
+) -> None:
+    assert on.judged(tool, args).action == "ask"
+
+
+@pytest.mark.parametrize(("tool", "args"), WRITERS)
+def test_texts_that_a_tool_only_writes_are_not_asked_about(
+    on: Bundled, tool: str, args: dict[str, Any]
+) -> None:
+    assert on.judged(tool, args).action == "pass"
+
+
+@pytest.mark.parametrize("tool", ["memory", "skill_manage"])
+def test_texts_that_hermes_keeps_for_itself_are_not_asked_about(on: Bundled, tool: str) -> None:
+    """These are judged by the framework's own rules, with or without statements in them."""
+    texts = ({"action": "create", "name": "x", "content": each} for each in (PROSE, "x"))
+    said, silent = (on.judged(tool, each) for each in texts)
+    assert said.asks == silent.asks == ()
+
+
 def test_code_and_other_tools(on: Bundled) -> None:
     code = "import shutil\nshutil.rmtree('src')"
     assert on.judged("execute_code", {"code": code}).action == "ask"
     code = "from hermes_tools import terminal\nterminal('git push --force')"
     assert on.judged("execute_code", {"code": code}).action == "ask"
-    assert on.judged("process", {"action": "submit", "data": "rm -rf src"}).action == "ask"
     code = "import shutil, sys\nshutil.rmtree(sys.argv[1])"
     assert on.judged("execute_code", {"code": code}).action == "ask"
     assert on.judged("mcp_shell_run", {"command": "rm -rf src"}).action == "ask"
-    assert on.judged("mcp_pg_query", {"sql": "DROP TABLE x"}).action == "ask"
-    assert on.judged("mcp_pg_query", {"sql": "select 1"}).action == "pass"
     assert on.judged("mcp_files_delete_directory", {"path": "src"}).action == "ask"
-    text = {"path": "notes.md", "content": "drop table x; git push -f"}
-    assert on.judged("write_file", text).action == "pass"
 
 
 @pytest.mark.parametrize("text", ["git push (", "alter table ", "/*"])

@@ -52,8 +52,8 @@ _OF_COMMANDS: Final = _set(
 )
 _OF_CODE: Final = _set("code expression program python")
 _OF_CONTENT: Final = _set(
-    "body content contents data description diff message new_string new_text old_string old_text"
-    " patch prompt query text title"
+    "body comment content contents data description diff message new_string new_text note notes"
+    " old_string old_text patch prompt query subject summary text title"
 )
 _LONGEST_COMMAND: Final = 20_000
 _A_PATH: Final = re.compile(r"\b(?:path|file ?name|directory|folder)\b|\bfile to\b", re.IGNORECASE)
