@@ -18,7 +18,7 @@ from hermes_ext.effects import Change, ChangeKind, Command, Effects, effects_of
 
 from .commands import kind_of, runs_statements
 from .git import UNKNOWN, sets_settings
-from .hidden import deletes_trees, hidden, runs_unknown
+from .hidden import deletes_trees, has_client, hidden, in_shell_texts, runs_unknown, started
 from .statements import are_hidden, destroys_data, named_as_such
 
 _SETTING = "extensions.confirm-destructive"
@@ -58,6 +58,8 @@ def _reasons(
         yield "recursive-delete", "Code that is not understood deletes directories."
     found = [(each, True) for each in effects.commands]
     found += [(each, False) for each in hidden(effects, [w.split()[0] for w in config["extra"]])]
+    quoted = list(in_shell_texts(effects))
+    found += [(each, False) for _, inner in quoted for each in started(inner)]
     for command, seen in found:
         kind = kind_of(command, seen=seen)
         if kind == UNKNOWN:
@@ -71,7 +73,8 @@ def _reasons(
         yield UNKNOWN, f"Commands are not known before they run: {why}."
     if sets_settings(effects.variables):
         yield UNKNOWN, "What git is set to by variables may make it run anything."
-    if _destroys_data(effects, event):
+    of_clients = (text for text, inner in quoted if has_client(inner))
+    if _destroys_data(effects, event) or any(map(destroys_data, of_clients)):
         yield "database", f"{event.tool_name} is given statements that may destroy data."
 
 

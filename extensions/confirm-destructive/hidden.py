@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from hermes_ext.effects import Command, Effects
+from hermes_ext import ToolCall
+from hermes_ext.effects import Command, Effects, Machine, effects_of
 
-from .commands import PROGRAMS
+from .commands import PROGRAMS, runs_statements
 from .words import Words
 
 _WORD = re.compile(r"""[^\s'"`;&|(){}\[\]<>=,]+""")
@@ -16,9 +17,18 @@ _BEFORE_COMMANDS = frozenset({"sudo", "exec", "env", "nohup", "time", "then", "d
 _RUNS_UNKNOWN = re.compile(
     r"sh` runs (?:what is|commands that are) not known|what (?:eval|trap) runs is not known"
 )
+_SEVERAL_WORDS = re.compile(r"\s")
+_LONGEST_TEXT = 20_000
 _HOLE = "\ufffd"  # in a text: what is not known before it runs
 _MOST_WORDS = 40  # of one command
 _MOST_COMMANDS = 1000
+_DEEPEST = 3  # shells that are reached from one another
+_MOST_TEXTS = 50
+# These take a command for another place; of other programs, words may be prose.
+_TAKES_COMMANDS = re.compile(
+    r"(?:ssh|mosh|docker|docker-compose|podman|nerdctl|kubectl|oc|lxc|vagrant|heroku|fly|flyctl)\Z"
+)
+_ELSEWHERE = Machine(homes=(), local=False)
 _DELETES_TREES = re.compile(
     r"\b(?:rmtree|remove_tree|rm_rf?|remove_entry\w*|rimraf|rmSync|removeSync|emptyDirSync)\b"
     r"|\bdelete_(?:dir|folder)\w*|\brecursive\s*:\s*true"
@@ -56,6 +66,44 @@ def _all_hidden(effects: Effects, more: Sequence[str]) -> Iterator[Command]:
             or text[found[place - 1].end() : each.start()].strip(" \t")
         ]
         yield from _among(words, begin, more)
+
+
+def in_shell_texts(effects: Effects) -> Iterator[tuple[str, Effects]]:
+    """What quoted words of what is not understood do, each as the text of a shell: `ssh host "…"`.
+
+    The paths in it are those of another place.
+    """
+    yield from islice(_in_shell_texts(effects, 1), _MOST_TEXTS)
+
+
+def _in_shell_texts(effects: Effects, depth: int) -> Iterator[tuple[str, Effects]]:
+    for text in effects.texts:
+        if _SEVERAL_WORDS.search(text.strip()) and len(text) <= _LONGEST_TEXT:
+            found = effects_of(ToolCall("terminal", {"command": text}), machine=_ELSEWHERE)
+            yield text, found
+            if depth < _DEEPEST:
+                yield from _in_shell_texts(found, depth + 1)
+
+
+def started(effects: Effects) -> Iterator[Command]:
+    """The commands of a text that may be prose: those that are started, here or elsewhere.
+
+    Which program `$X` is, is left open: much prose has a dollar sign.
+    """
+    for each in effects.commands:
+        if each.name:
+            yield each
+        if _TAKES_COMMANDS.match(each.name):
+            yield from _among(each.args, range(len(each.args)), ())
+
+
+def has_client(effects: Effects) -> bool:
+    """Whether such a text starts a client of a database."""
+    return any(
+        runs_statements(word or "")
+        for each in effects.commands
+        for word in (each.name, *(each.args if _TAKES_COMMANDS.match(each.name) else ()))
+    )
 
 
 def _among(words: Words, places: Iterable[int], more: Sequence[str]) -> Iterator[Command]:

@@ -50,6 +50,9 @@ coproc rm -rf src
 su -c 'rm -rf src'
 parallel rm -rf ::: src
 ssh host 'rm -rf /data'
+docker exec c sh -c "rm -rf /data"
+kubectl exec pod -- sh -c "cd /data; rm -rf x"
+ssh host 'r""m -rf /data'
 ssh host sudo rm -rf /data
 kubectl exec pod -- rm -rf /data
 perl -e 'system("rm -rf src")'
@@ -76,6 +79,9 @@ git send-pack --force o
 /usr/lib/git-core/git-push --force
 alias g='git push -f'; g
 ssh host "cd /x && git push -f"
+ssh host "gi''t push -f"
+ssh host "bash -c 'git push -f'"
+ssh a "ssh b 'gi\\"\\"t push -f'"
 node -e "require('child_process').spawn('git', ['push', '-f'])"
 """,
     "history": """
@@ -118,6 +124,12 @@ psql -c "delete from users -- where"
 mysql -e 'drop/**/table x'
 echo "DR""OP TABLE x" | psql
 docker exec db psql -c "drop table x"
+ssh host "psql -c 'drop table x'"
+ssh host "echo 'drop table x' | psql"
+docker exec c sh -c "psql -c 'drop table x'"
+kubectl exec pod -- sh -c "psql -c 'drop table x'"
+ssh host "docker exec db psql -c 'drop table x'"
+ssh host "bash -c 'psql -c \\"drop table x\\"'"
 python3 -c "import sqlite3; sqlite3.connect('a').execute('drop table x')"
 uv run alembic downgrade -1
 ./manage.py flush
@@ -195,6 +207,12 @@ git log --oneline | grep -f words
 psql -c 'select * from users'
 psql -c "delete from users where id = 1"
 echo 'drop table x'
+echo "drop table x"
+ssh host "echo 'drop table x'"
+ssh host "grep -rn 'drop table' ."
+git commit -m "rm -rf is bad"
+gh pr create --body "we rm -rf build"
+gh pr create --body "we run psql -c 'drop table x'"
 grep -rn "DROP TABLE" migrations
 terraform plan
 kubectl get pods
