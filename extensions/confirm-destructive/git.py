@@ -34,6 +34,7 @@ SUBCOMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "push": ("force-push", ("-f", "-d", "--force", "--force-with-lease", "--mirror", "--delete",
                             "--prune", "+…", ":…")),
     "send-pack": ("force-push", ("-f", "--force", "--mirror", "+…", ":…")),
+    "pull": ("history", ("-f", "--force")),
     "remote": ("force-push", ("--mirror",)),
     "reset": ("history", ("--hard", "--merge", "--keep")),
     "rebase": ("history", ("*",)),
@@ -60,7 +61,7 @@ SUBCOMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 # The short options of a subcommand that take a word.
 TAKES_VALUE = {
-    "commit": "mFCct", "tag": "mFu", "push": "o", "stash": "m", "checkout": "b", "switch": "c",
+    "commit": "mFCct", "tag": "mFu", "push": "o", "pull": "jsX", "stash": "m", "checkout": "b", "switch": "c",
     "branch": "u",
 }  # fmt: skip
 

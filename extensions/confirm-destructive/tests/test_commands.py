@@ -107,6 +107,8 @@ git checkout -B main
 git switch -C main
 git update-ref refs/heads/main HEAD~3
 git commit $FLAGS
+git pull --force
+git pull -qf origin main:main
 git restore src
 git reflog expire --all
 """,
@@ -134,6 +136,7 @@ python3 -c "import sqlite3; sqlite3.connect('a').execute('drop table x')"
 uv run alembic downgrade -1
 ./manage.py flush
 dropdb x
+heroku pg:reset DATABASE --confirm app
 redis-cli flushall
 mongosh --eval 'db.dropDatabase()'
 alembic downgrade -1
@@ -151,6 +154,11 @@ docker volume rm x
 docker compose down -v
 aws s3 rm s3://x --recursive
 gh repo delete x
+gcloud sql databases delete x --quiet
+az group delete -n x
+az keyvault purge -n x
+heroku apps:destroy --app x
+docker compose down -t 5 -v
 mkfs.ext4 /dev/sdb1
 dd if=a of=/dev/sda
 cat a > /dev/sda
@@ -218,6 +226,11 @@ terraform plan
 kubectl get pods
 docker ps
 docker compose down
+docker rm -f x
+git pull -Xfind-renames
+git pull --rebase
+gcloud compute instances list
+heroku pg:info
 npm run build
 npm run "$X"
 pytest
