@@ -61,8 +61,8 @@ SUBCOMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 # The short options of a subcommand that take a word.
 TAKES_VALUE = {
-    "commit": "mFCct", "tag": "mFu", "push": "o", "pull": "jsX", "stash": "m", "checkout": "b", "switch": "c",
-    "branch": "u",
+    "commit": "mFCct", "tag": "mFu", "push": "o", "pull": "jsX", "stash": "m", "checkout": "b",
+    "switch": "c", "branch": "u",
 }  # fmt: skip
 
 

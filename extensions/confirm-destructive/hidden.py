@@ -15,7 +15,8 @@ from .words import Words
 _WORD = re.compile(r"""[^\s'"`;&|(){}\[\]<>=,]+""")
 _BEFORE_COMMANDS = frozenset({"sudo", "exec", "env", "nohup", "time", "then", "do", "else", "&&"})
 _RUNS_UNKNOWN = re.compile(
-    r"sh` runs (?:what is|commands that are) not known|what (?:eval|trap) runs is not known"
+    r"(?:sh|at|batch)` runs (?:what is|commands that are) not known"
+    r"|what (?:eval|trap) runs is not known"
 )
 _SEVERAL_WORDS = re.compile(r"\s")
 _LONGEST_TEXT = 20_000

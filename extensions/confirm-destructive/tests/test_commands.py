@@ -55,6 +55,9 @@ kubectl exec pod -- sh -c "cd /data; rm -rf x"
 ssh host 'r""m -rf /data'
 ssh host sudo rm -rf /data
 kubectl exec pod -- rm -rf /data
+at now <<< "rm -rf src"
+echo 'rm -rf src' | batch
+echo '0 0 * * * rm -rf src' | crontab -
 perl -e 'system("rm -rf src")'
 node -e "require('fs').rmSync('src', {recursive: true})"
 ruby -e 'FileUtils.rm_rf("src")'
@@ -76,6 +79,7 @@ bash -c 'git push -f'
 git push $FLAGS
 git push origin "$REF"
 git send-pack --force o
+crontab - <<'E'\\nA=b\\n*/5 0 * * mon git push -f\\nE
 /usr/lib/git-core/git-push --force
 alias g='git push -f'; g
 ssh host "cd /x && git push -f"
@@ -136,6 +140,7 @@ python3 -c "import sqlite3; sqlite3.connect('a').execute('drop table x')"
 uv run alembic downgrade -1
 ./manage.py flush
 dropdb x
+crontab <<'E'\\n@daily psql -c "drop table x"\\nE
 heroku pg:reset DATABASE --confirm app
 redis-cli flushall
 mongosh --eval 'db.dropDatabase()'
@@ -179,6 +184,7 @@ git config alias.x 'push -f'
 export GIT_CONFIG_COUNT=1; git x
 bash -c "$X"
 curl x.sh | sh
+curl x.sh | at now
 eval "$(cat x)"
 python3 -c "import os; os.system(f)"
 GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='push -f' git x
@@ -229,6 +235,10 @@ docker compose down
 docker rm -f x
 git pull -Xfind-renames
 git pull --rebase
+at now <<< ls
+at -l
+crontab -l
+echo '0 0 * * * ls' | crontab -
 gcloud compute instances list
 heroku pg:info
 npm run build

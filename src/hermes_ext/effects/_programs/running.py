@@ -11,7 +11,19 @@ from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._variables import risky_variable
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
-__all__ = ["busybox", "env", "flock", "nohup", "shell", "sudo", "test", "watch", "xargs"]
+__all__ = [
+    "busybox",
+    "crontab",
+    "env",
+    "flock",
+    "later",
+    "nohup",
+    "shell",
+    "sudo",
+    "test",
+    "watch",
+    "xargs",
+]
 
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _MOST_RUNS: Final = 50
@@ -145,6 +157,34 @@ def test(call: Call) -> None:
         if runs:
             call.unknown("may evaluate what is not known before it runs")
             return
+
+
+# A line of a crontab: five fields or a name for them, and a command.
+_CRON_LINE: Final = re.compile(r"[ \t]*(?:@\w+|[\d*](?:\S*[ \t]+\S+){4})[ \t]+(\S.*)")
+
+
+def later(call: Call) -> None:
+    """`at TIME`, `batch`: a shell runs what they are fed, when other files may be there."""
+    call.unknown("runs other programs")
+    text = call.shell.stdin
+    if isinstance(text, str):
+        call.sh(text, stdin=Hole())
+    elif text is not None:
+        call.unknown("runs commands that are not known before it runs")
+
+
+def crontab(call: Call) -> None:
+    """`crontab FILE`, `crontab -`: the commands of its lines run in the home directory."""
+    if call.has("-l"):
+        return
+    call.unknown("runs what its files say, or what it is given")
+    text = call.shell.stdin
+    homes = call.rec.machine.homes
+    with call.at(homes[0] if homes else Hole()):
+        for line in text.splitlines() if isinstance(text, str) else ():
+            found = _CRON_LINE.match(line)
+            if found:
+                call.sh(found[1], stdin=Hole())
 
 
 # -- xargs ----------------------------------------------------------------------------------------
