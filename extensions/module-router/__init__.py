@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from hermes_ext.effects import Machine, effects_of
 from .reading import beginning, stands_in, was_shown_before
 
 _SETTING = "extensions.module-router"
+# Who reads more files than this, in more directories, names them by a pattern: `cat */*.py`.
+_MANY_FILES = 50
+_MANY_DIRECTORIES = 5
 
 
 @register_hook("intercept_tool_call", guard=True)
@@ -34,9 +37,11 @@ def read_the_map_first(
     """Block a broad search until the documents have been read in this turn."""
     effects = effects_of(event)
     root = _root(event.machine, project_root or cwd)
-    if root is None or event.machine is None or not effects.searches:
+    if root is None or event.machine is None or not effects.reads:
         return None
     broad = [each for each in effects.searches if _is_broad(each, root, config, event.machine)]
+    if _reads_everywhere(effects.reads, root):
+        broad.append(root)
     if not broad:
         return None
     documents = _documents(config, root, event.machine)
@@ -113,6 +118,11 @@ def _is_broad(path: Path, root: Path, config: Mapping[str, Any], machine: Machin
         return False
     depth: int = config["broad_depth"]
     return len(path.relative_to(root).parts) <= depth
+
+
+def _reads_everywhere(reads: Iterable[Path], root: Path) -> bool:
+    below = [each for each in reads if each.is_relative_to(root)]
+    return len(below) > _MANY_FILES and len({each.parent for each in below}) > _MANY_DIRECTORIES
 
 
 def _key(document: Path) -> str:

@@ -183,6 +183,8 @@ find ~ -name config.yaml -exec foo {} +
 find ~ -name 'c*.yaml' | xargs sed -i s/a/b/
 find . -path '*hermes*' -exec foo {} +
 find . -type f | xargs sed -i s/a/b/
+find ~/.hermes -maxdepth 1 -exec foo {} +
+find ~/.hermes -maxdepth 1 | xargs sed -i s/a/b/
 grep -rl x ~/.hermes | xargs sed -i s/a/b/
 """
 

@@ -45,6 +45,22 @@ ls -R
 ls -laR .
 tree
 git grep x
+git ls-files
+rg --files
+ugrep -r x
+ug x
+ack x
+ag x
+fd x
+ls **
+grep x **/*
+shopt -s globstar; cat **/*.py
+cat ./**/*.py
+find . -maxdepth 2
+find . -maxdepth $N
+find . -exec echo -maxdepth 1 ';'
+find . -maxdepth 1 -exec grep -r x {} +
+tree -L 2
 cd src && grep -r x ..
 grep -rn x "$PWD"
 x=.; grep -r y $x
@@ -65,6 +81,15 @@ cat AGENTS.md
 git status
 git log
 rg x src/billing
+ug x src
+cat src/**/*.py
+cat */*.md
+grep '**/*' AGENTS.md
+find . -maxdepth 1
+find . -maxdepth 0 -name src
+find . -maxdepth 1 -exec cat {} +
+tree -L 1
+tree -L1 .
 make
 """.strip().splitlines()
 
@@ -79,6 +104,16 @@ def test_broad_searches_wait(on: Bundled, command: str) -> None:
 @pytest.mark.parametrize("command", NARROW)
 def test_the_rest_does_not(on: Bundled, command: str) -> None:
     assert not on.shell(command).blocked
+
+
+def test_a_pattern_that_reads_many_files_everywhere_waits(on: Bundled) -> None:
+    """Many files in one directory are none of it, and a few in many directories are not."""
+    for number in range(60):
+        on.write(f"lib/{number}.md")
+        on.write(f"part{number % 6}/{number}.txt")
+    assert not on.shell("cat lib/*.md").blocked
+    assert not on.shell("cat part*/1*.txt").blocked
+    assert on.shell("cat part*/*.txt").blocked
 
 
 @pytest.mark.parametrize(

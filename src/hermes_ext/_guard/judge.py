@@ -138,7 +138,8 @@ def _said(effects: Effects, protected: Protected, identities: Identities) -> Ite
 def _looked_for(effects: Effects, protected: Protected) -> Iterator[Finding]:
     """Something that nobody knows is done to all files below a directory, or to settings."""
     handed_on = next((each.name for each in effects.commands if each.name in _HANDS_ON), "")
-    for path in map(str, effects.searches if handed_on else ()):
+    searched = [*map(str, effects.searches), *_listed(effects)]
+    for path in searched if handed_on else ():
         place = protected.place(path)
         if place is not None:
             yield Finding("place", place, handed_on)
@@ -150,10 +151,16 @@ def _looked_for(effects: Effects, protected: Protected) -> Iterator[Finding]:
             yield Finding("home", protected.hermes_home)
         by = "find -exec" if _EXECUTES.intersection(command.args) else handed_on
         if command.name == "find" and by:
-            for path in map(str, effects.searches):
+            for path in searched:
                 covered = protected.below(path)
                 if covered is not None and _may_find(command, protected.holds_home(path)):
                     yield Finding("place", covered, by)
+
+
+def _listed(effects: Effects) -> Iterator[str]:
+    """Directories whose files a `find` that does not go deep gives to what runs behind it."""
+    if any("-maxdepth" in each.args for each in effects.commands):
+        yield from (str(each) for each in effects.reads if each.is_dir())
 
 
 def _may_find(command: Command, home: bool) -> bool:

@@ -66,6 +66,7 @@ PROGRAMS: Final[dict[str, Callable[[Call], None]]] = {
     "sudo": running.sudo,
     "test": running.test,
     "tar": archives.tar,
+    "tree": finding.tree,
     "unzip": archives.unzip,
     "watch": running.watch,
     "wget": network.wget,

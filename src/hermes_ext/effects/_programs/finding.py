@@ -1,4 +1,4 @@
-"""Programs that look for files and may do something with what they find: find, fd."""
+"""Programs that look for files and may do something with what they find: find, fd, tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes_ext.effects._options import Below
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["fd", "find"]
+__all__ = ["fd", "find", "tree"]
 
 _ALONE: Final = frozenset(
     word
@@ -52,6 +52,8 @@ class _Find:
         self.folders: list[Word] = []
         # What the names of what is found match, if nothing but more conditions stands before.
         self.names: list[str] | None = []
+        self.depths: list[Word] = []
+        self.runs = False
 
     def next(self) -> Word:
         return self.words.pop(0) if self.words else ""
@@ -65,10 +67,33 @@ class _Find:
                 self.call.unknown("is given words that may stand for actions", word)
         self.folders = self.folders or ["."]
         self.follows = self.follows or "-follow" in self.words
-        for folder in self.folders:
-            self.call.do("search", folder)
         while self.words:
             self._step(self.next())
+        for folder in self.folders:
+            self._look(folder)
+
+    def _look(self, folder: Word) -> None:
+        """With `-maxdepth 1` it reads a directory as `ls` does, and what it runs, files in it."""
+        local = self.call.shell.rec.machine.local
+        shallow = local and self.depths and all(each in ("0", "1") for each in self.depths)
+        files = self._inside(folder) if shallow and self.runs else []
+        if not shallow or files is None:
+            self.call.do("search", folder)
+            return
+        for each in (folder, *files):
+            self.call.read(each)
+
+    def _inside(self, folder: Word) -> list[str] | None:
+        """What is right in a folder; None where that cannot be told."""
+        rec = self.call.shell.rec
+        if isinstance(folder, Hole) or not rec.machine.local or rec.has_made():
+            return None
+        try:
+            names = [name for _, at, _ in rec.places(folder) for name in os.listdir(at)]
+        except OSError:
+            return None
+        found = [os.path.join(folder, name) for name in names]
+        return found if len(found) <= _MOST_FOUND else None
 
     def _settings(self) -> None:
         while self.words and isinstance(self.words[0], str):
@@ -84,16 +109,13 @@ class _Find:
     def _step(self, word: Word) -> None:
         call = self.call
         if isinstance(word, Hole):
+            self.depths.append(word)
             call.unknown("is given words that may stand for actions", word)
         elif word in _ALONE:
             if word in _CHOICES:
                 self.names = None
         elif word in _WITH_ONE or (word.startswith("-newer") and len(word) == 8):
-            value = self.next()
-            if isinstance(value, Hole) and value.many:
-                call.unknown("is given words that may stand for actions", value)
-            if word == "-name" and isinstance(value, str) and self.names is not None:
-                self.names.append(value)
+            self._test(word, self.next())
         elif word == "-files0-from":
             call.unknown("searches where a file says", self.next())
         elif word in _FILES:
@@ -106,6 +128,14 @@ class _Find:
             self._run(word)
         else:
             call.unknown(f"{word} is not known", word)
+
+    def _test(self, word: str, value: Word) -> None:
+        if isinstance(value, Hole) and value.many:
+            self.call.unknown("is given words that may stand for actions", value)
+        if word == "-maxdepth":
+            self.depths.append(value)
+        if word == "-name" and isinstance(value, str) and self.names is not None:
+            self.names.append(value)
 
     def _delete(self) -> None:
         for folder in self.folders:
@@ -142,6 +172,7 @@ class _Find:
 
     def _run(self, action: str) -> None:
         command: list[Word] = []
+        self.runs = True
         while self.words:
             word = self.next()
             if word == ";" or (word == "+" and command and command[-1] == "{}"):
@@ -198,6 +229,13 @@ def _with(word: Word, found: Word) -> Word:
     if inside and "{}" not in behind and "/" not in behind:
         return Below(prefix)
     return Hole(before + prefix)
+
+
+def tree(call: Call) -> None:
+    """`tree FOLDER…`: with `-L 1` as `ls`."""
+    call.check_options()
+    for folder in call.operands or ["."]:
+        call.do("read" if call.last("-L") == "1" else "search", folder)
 
 
 def fd(call: Call) -> None:

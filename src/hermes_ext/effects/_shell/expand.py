@@ -161,6 +161,9 @@ def _glob(pattern: str, recorder: Recorder) -> Iterator[Word]:
     first = GLOBS.search(pattern)
     assert first is not None
     hole = HOLES.search(pattern)
+    # Whether `globstar` is set may stand in the user's own files.
+    if STAR * 2 in pattern.split("/"):
+        recorder.search(_directory_before(pattern))
     if hole is not None or not recorder.machine.local:
         known = pattern[: min(first.start(), hole.start() if hole else len(pattern))]
         yield Hole(plain(known), many=True)
@@ -168,12 +171,20 @@ def _glob(pattern: str, recorder: Recorder) -> Iterator[Word]:
     bases = ("/",) if pattern.startswith("/") else recorder.cwd
     found = [glob_matches(pattern, base, recorder) for base in bases]
     names = dict.fromkeys(name for each in found for name in each)
+    if len(names) > _MOST_WORDS:
+        recorder.search(_directory_before(pattern))
     if len(names) > _MOST_WORDS or not bases:
         yield Hole(plain(pattern[: first.start()]), many=True)
         return
     yield from names
     if not all(found):
         yield plain(pattern)
+
+
+def _directory_before(pattern: str) -> str:
+    """The directory below which all matches of a pattern lie."""
+    head, slash, _ = re.split(f"{GLOBS.pattern}|{HOLES.pattern}", pattern)[0].rpartition("/")
+    return plain(head) or slash or "."
 
 
 def glob_matches(pattern: str, base: str, recorder: Recorder) -> list[str]:
