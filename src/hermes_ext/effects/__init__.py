@@ -18,9 +18,9 @@ from pathlib import Path
 from hermes_ext._hooks.isolation import identical, own_copy
 from hermes_ext._hooks.payloads import ToolCall, ToolResult
 from hermes_ext.effects._machine import Machine
-from hermes_ext.effects._model import Change, ChangeKind, Command, Effects
+from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
 
-__all__ = ["Change", "ChangeKind", "Command", "Effects", "Machine", "effects_of"]
+__all__ = ["Change", "ChangeKind", "Command", "Effects", "Machine", "OpenChange", "effects_of"]
 
 
 def effects_of(

@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-__all__ = ["NOTHING", "Change", "ChangeKind", "Command", "Effects"]
+__all__ = ["NOTHING", "Change", "ChangeKind", "Command", "Effects", "OpenChange"]
 
 
 class ChangeKind(StrEnum):
@@ -42,6 +42,27 @@ class Change:
         if self.path == path:
             return True
         return self.tree and path.is_relative_to(self.path)
+
+
+@frozen
+class OpenChange:
+    """A change by a program that is known, of a path that is not known before it runs: `rm "$f"`.
+
+    Attributes:
+        kind: `write` where it is created or changed; `create` where it is only made, if it is not
+            there (`mkdir`).
+        tree: whether a directory may change with what is below it, as in `Change`.
+        by: what does it, for messages.
+        below: the directory that the path begins with, as `build` in `build/$f`; None where it may
+            be anywhere. What is not known may still lead out of it by `..`.
+        ends: what the path's last name surely ends with, as `x.txt` in `$d/x.txt`; or "".
+    """
+
+    kind: ChangeKind
+    tree: bool = False
+    by: str = ""
+    below: Path | None = None
+    ends: str = ""
 
 
 @frozen
@@ -79,6 +100,8 @@ class Effects:
         may_write: False only if the call surely changes no file.
         exact: False if more may be touched than is listed.
         changes: what is written, told apart.
+        open_changes: what programs that are known write, where its path is not known; each is a
+            reason in `unknown` too. Python code that computes a path has only the reason.
         searches: directories that are read with all that lies below them.
         commands: the programs that a shell would start, nested ones too, in the order in which they
             are written.
@@ -92,6 +115,7 @@ class Effects:
 
     reads: frozenset[Path] = _NO_PATHS
     changes: tuple[Change, ...] = ()
+    open_changes: tuple[OpenChange, ...] = ()
     searches: frozenset[Path] = _NO_PATHS
     commands: tuple[Command, ...] = ()
     mentions: frozenset[Path] = _NO_PATHS

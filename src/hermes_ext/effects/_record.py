@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from hermes_ext.effects._machine import Machine, Places, places_of
-from hermes_ext.effects._model import Change, ChangeKind, Command, Effects
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
+from hermes_ext.effects._words import ANYTHING, Hole, Word
 
 __all__ = ["RULES", "Recorder", "TooMuch"]
 
@@ -49,6 +49,7 @@ the tests find out that each of them is needed and tested.
 """
 
 _MOST: Final = 5_000  # announcements; beyond it, everything may be touched
+_MOST_OPEN: Final = 64  # changes of paths that are not known; beyond it, of any path
 _MOST_LINKS: Final = 64  # that a call makes
 _MOST_LOOKED_UP: Final = 1_000  # paths in texts that are not understood
 _BREAKS: Final = re.compile(r"[\s=:,;'\"`()<>|&{}\[\]!\\]+")
@@ -82,6 +83,7 @@ class Recorder:
         self._dropped = 0
         self._count = 0
         self._changes: dict[Change, None] = {}
+        self._open: dict[OpenChange, None] = {}
         self._reads: set[str] = set()
         self._searches: set[str] = set()
         self._mentions: set[str] = set()
@@ -132,11 +134,14 @@ class Recorder:
 
     def create(self, word: Word, by: str) -> None:
         """As `write`, of what is certainly new or fails."""
-        self.write(word, by)
+        self._write(word, by, ChangeKind.CREATE)
 
     def write(self, word: Word, by: str, *, tree: bool = False) -> None:
         """A file is created or changed; with `tree`, anything below a directory may be."""
-        for own, leads_to, _ in self._written(word, by):
+        self._write(word, by, ChangeKind.WRITE, tree=tree)
+
+    def _write(self, word: Word, by: str, kind: ChangeKind, *, tree: bool = False) -> None:
+        for own, leads_to, _ in self._written(word, by, kind, tree=tree):
             self._change(own, ChangeKind.WRITE, tree, by)
             if leads_to != own and self.on("resolve"):
                 self._change(leads_to, ChangeKind.WRITE, tree, by)
@@ -145,7 +150,7 @@ class Recorder:
     def delete(self, word: Word, by: str, *, tree: bool = False) -> None:
         """A name goes away: deleted, or moved from here."""
         trailing = isinstance(word, str) and word.endswith("/")
-        for own, leads_to, _ in self._written(word, by):
+        for own, leads_to, _ in self._written(word, by, ChangeKind.DELETE, tree=tree):
             self._change(own, ChangeKind.DELETE, tree, by)
             if own != leads_to and self.on("link"):
                 self._unlinked[own] = None
@@ -155,7 +160,7 @@ class Recorder:
 
     def link(self, name: Word, target: Word, by: str) -> None:
         """`name` becomes a symbolic link: what is later done to it is done to `target` too."""
-        for own, _, _ in self._written(name, by):
+        for own, _, _ in self._written(name, by, ChangeKind.WRITE):
             self._change(own, ChangeKind.WRITE, False, by)
             if not self.on("link"):
                 continue
@@ -308,15 +313,43 @@ class Recorder:
             for _, leads_to, _ in self.places(word):
                 self._made[leads_to] = True
 
-    def _written(self, word: Word, by: str) -> list[Places]:
+    def open_change(
+        self,
+        by: str,
+        word: Hole = ANYTHING,
+        kind: ChangeKind = ChangeKind.WRITE,
+        *,
+        tree: bool = False,
+    ) -> None:
+        """A program that is known changes a path that is not; why is said by `unknown`."""
+        if self._dropped:
+            return
+        known = word if len(self._open) < _MOST_OPEN else ANYTHING
+        self._open[OpenChange(kind, tree, by, self._beginning(known), _ending(known))] = None
+        self.step()
+
+    def _beginning(self, word: Hole) -> Path | None:
+        """The directory that a path begins with, if that is certain."""
+        if word.many or not word.prefix:
+            return None
+        folder, slash, _ = word.prefix.rpartition("/")
+        found = {each[1:] for each in self.places(f"{folder}/" if slash else ".")}
+        leads_to, sure = found.pop() if len(found) == 1 else ("", False)
+        return Path(leads_to) if sure else None
+
+    def _written(
+        self, word: Word, by: str, kind: ChangeKind, *, tree: bool = False
+    ) -> list[Places]:
         if isinstance(word, Hole):
             self.unknown(f"what {by} writes is not known before it runs", word)
+            self.open_change(by, word, kind, tree=tree)
             return []
         if not word or self._dropped:
             return []
         found = self.places(word)
         if not found:
             self.unknown(f"where {by} writes {word!r} is not known", word)
+            self.open_change(by, Hole(suffix=f"/{word}"), kind, tree=tree)
         for own, leads_to, sure in found:
             if not sure:
                 self.unknown(f"where {by} writes depends on who asks: {word!r}", word)
@@ -389,6 +422,7 @@ class Recorder:
         return Effects(
             reads=frozenset(map(Path, self._reads)),
             changes=tuple(self._changes),
+            open_changes=tuple(self._open),
             searches=frozenset(map(Path, self._searches)),
             commands=tuple(self._commands),
             mentions=frozenset(map(Path, self._mentions)),
@@ -405,6 +439,16 @@ def _starts(machine: Machine) -> tuple[str, ...]:
         there = os.path.dirname(there)
     # Not as far up as the root: a project that was never there is nowhere.
     return (start,) if there in ("", "/", start) else (start, there)
+
+
+def _ending(word: Hole) -> str:
+    """What the last name of a path surely ends with."""
+    first, *names = word.suffix.split("/")
+    names = [each for each in names if each not in ("", ".")]
+    if word.many or ".." in names:
+        return ""
+    # Dots at its start may be the end of a name, or of `..`.
+    return names[-1] if names else first.lstrip(".") and first
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

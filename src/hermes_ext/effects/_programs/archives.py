@@ -81,7 +81,7 @@ def _extract(call: Call) -> None:
     if call.has("-O", "--to-stdout", "--to-command"):
         return
     if call.has("-P", "--absolute-names", "--transform", "--xform"):
-        call.unknown("unpacks to paths that are not known before it runs")
+        call.writes_unknown("unpacks to paths that are not known before it runs")
     folders = call.values("-C", "--directory")
     if len(folders) > 1:
         call.unknown("unpacks into several directories")
@@ -108,9 +108,9 @@ def _pack(call: Call, archive: Word | None) -> None:
     if archive is not None:
         call.write(archive)
     elif not call.has("-c", "--create"):
-        call.unknown("changes an archive that is not named")
+        call.writes_unknown("changes an archive that is not named")
     if call.has("--remove-files") and folders:
-        call.unknown("removes what it packed")
+        call.writes_unknown("removes what it packed")
     for word in call.operands:
         if call.has("--remove-files"):
             call.delete(word, tree=True)
@@ -174,7 +174,7 @@ def zip_(call: Call) -> None:
         else:
             call.do("search", word)
     if call.has("-m", "--move") and call.has("-@"):
-        call.unknown("removes files that its input names")
+        call.writes_unknown("removes files that its input names")
 
 
 def sevenzip(call: Call) -> None:

@@ -117,7 +117,7 @@ def _ends(tokens: list[tuple[str, str]], place: int) -> bool:
 def _redirected(call: Call, tokens: list[tuple[str, str]], place: int) -> None:
     name = _literal(tokens, place + 1)
     if name is None or not _ends(tokens, place + 2):
-        call.unknown("prints to a file whose name is not known before it runs")
+        call.writes_unknown("prints to a file whose name is not known before it runs")
     else:
         call.write(name)
 

@@ -191,6 +191,11 @@ class Call:
         """More may be touched; `why` follows the command's name."""
         self.rec.unknown(f"`{self.by}` {why}", *(words or self.words))
 
+    def writes_unknown(self, why: str, *words: Word) -> None:
+        """It changes files that nobody can name before it runs; `why` as in `unknown`."""
+        self.unknown(why, *words)
+        self.rec.open_change(self.by)
+
     def do(self, deed: str, word: Word) -> None:
         """Announce a deed of `_knowledge.DEEDS`."""
         _DEEDS[deed](self, word)

@@ -132,7 +132,7 @@ def _pairs(call: Call, alone: str = "") -> Iterator[tuple[Word, Word]]:
     else:
         destination = sources.pop()
         if _many(destination):
-            call.unknown("writes to a place that is not known before it runs")
+            call.writes_unknown("writes to a place that is not known before it runs")
             return
         pairs = list(_to(call, sources, destination))
     if _keeps_backups(call):
@@ -164,13 +164,19 @@ def _to(call: Call, sources: Sequence[Word], destination: Word) -> Iterator[tupl
 def _inside(folder: Word, source: Word) -> Word:
     """The path that a source gets in a directory."""
     if isinstance(folder, Hole):
-        return folder
+        return _inside_unknown(folder, source)
     if isinstance(source, Hole):
         return Below(folder.rstrip("/") or "/")
     name = os.path.basename(source.rstrip("/"))
     if name in ("", ".", ".."):
         return folder
     return os.path.join(folder, name)
+
+
+def _inside_unknown(folder: Hole, source: Word) -> Hole:
+    name = "" if isinstance(source, Hole) else os.path.basename(source.rstrip("/"))
+    end = "" if name in ("", ".", "..") else f"/{name}"
+    return Hole(folder.prefix, folder.many, end and folder.suffix + end)
 
 
 def _folder_of(target: Word) -> Word:

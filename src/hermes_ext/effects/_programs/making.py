@@ -49,7 +49,7 @@ def dd(call: Call) -> None:
         key, equals, value = text.partition("=")
         if not equals:
             if isinstance(word, Hole):
-                call.unknown("is given operands that are not known before it runs", word)
+                call.writes_unknown("is given operands that are not known before it runs", word)
             continue
         operand: Word = Hole(value) if isinstance(word, Hole) else value
         if key == "if":
@@ -57,7 +57,7 @@ def dd(call: Call) -> None:
         elif key == "of":
             call.write(operand)
         if isinstance(word, Hole) and word.many:
-            call.unknown("is given operands that are not known before it runs", word)
+            call.writes_unknown("is given operands that are not known before it runs", word)
 
 
 def split(call: Call) -> None:

@@ -39,7 +39,7 @@ def patch(call: Call) -> None:
         if output is not None and output != "-":
             call.write(output)
         if call.has("-B", "--prefix", "-Y", "--basename-prefix", "--get", "-g"):
-            call.unknown("has options that are not followed")
+            call.writes_unknown("has options that are not followed")
         if call.operands:
             _changed(call, call.operands[0])
         else:
@@ -63,7 +63,7 @@ def _changed(call: Call, word: Word) -> None:
 def _by_text(call: Call) -> None:
     text = call.shell.stdin
     if call.has("-i", "--input") or not isinstance(text, str) or _STRANGE.search(text):
-        call.unknown("changes the files that the patch names")
+        call.writes_unknown("changes the files that the patch names")
         return
     for name in dict.fromkeys(_names(call, text)):
         _changed(call, name)
@@ -74,7 +74,7 @@ def _names(call: Call, text: str) -> Iterator[str]:
     for header in _HEADER.findall(text):
         name = header.strip()
         if "\\" in name or name.startswith('"'):
-            call.unknown("changes the files that the patch names")
+            call.writes_unknown("changes the files that the patch names")
         parts = [each for each in name.split("/") if each]
         if name == "/dev/null" or not parts:
             continue

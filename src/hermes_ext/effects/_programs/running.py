@@ -204,10 +204,12 @@ def xargs(call: Call) -> None:
             _run_item(call, command, marker, item)
         if len(items) > _MOST_RUNS:
             call.unknown("runs a command for very many words")
+            _run_item(call, command, marker, Hole())
         return
     size = _batch(call, len(items))
     if size is None:
         call.unknown("runs a command for words that are not known", *items)
+        _run_item(call, command, None, ANYTHING)
         return
     for place in range(0, max(len(items), 1), size):
         call.shell.run([*command, *items[place : place + size]], stdin="")

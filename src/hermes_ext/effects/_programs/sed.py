@@ -53,7 +53,7 @@ def in_place(call: Call, operands: list[str | Hole], suffixes: list[str | Hole])
         call.write(word)
         for suffix in suffixes:
             if isinstance(word, Hole) or isinstance(suffix, Hole):
-                call.unknown("keeps a copy whose name is not known before it runs", word)
+                call.writes_unknown("keeps a copy whose name is not known before it runs", word)
                 continue
             folder, name = os.path.split(word)
             copy = suffix.replace("*", name) if "*" in suffix else name + suffix

@@ -124,7 +124,7 @@ def _source(shell: Reading, words: list[Word], state: State) -> Ends:
     printed = (
         shell.reader.pipes.get(words[1]) if words[1:] and words[1] in shell.reader.pipes else None
     )
-    if printed is not None:
+    if isinstance(printed, str):
         with shell.deeper():
             return shell.read(printed, state)
     with shell.rec.under("source"):
@@ -218,7 +218,7 @@ def _printf(shell: Reading, words: list[Word], state: State) -> Ends:
     if len(words) > 1 and isinstance(words[1], Hole) and words[1].may_begin_with("-v"):
         shell.rec.unknown("printf may set a variable here", *words)
     shell.program(words)
-    shell.output = printed(words, shell.stdin, state)
+    shell.output = printed(words, shell.stdin, state, shell.rec.machine.environ)
     return state, state
 
 

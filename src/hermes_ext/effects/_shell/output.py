@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hermes_ext.effects._shell.state import State
@@ -13,8 +14,13 @@ from hermes_ext.effects._words import Hole, Word
 __all__ = ["printed"]
 
 
-def printed(words: Sequence[Word], stdin: str | Hole | None, state: State) -> str | None:
-    """The output of a program that was called with these words; None where it is not certain."""
+def printed(
+    words: Sequence[Word], stdin: str | Hole | None, state: State, environ: Mapping[str, str]
+) -> str | Hole | None:
+    """The output of a program that was called with these words; None where it is not certain.
+
+    A `Hole` is one line, of which it is known how it begins.
+    """
     if any(isinstance(each, Hole) for each in words):
         return None
     name, *args = (str(each) for each in words)
@@ -24,6 +30,8 @@ def printed(words: Sequence[Word], stdin: str | Hole | None, state: State) -> st
         return f"{state.cwd[0]}\n"
     if name == "git" and args == ["rev-parse", "--show-toplevel"] and len(state.cwd) == 1:
         return _top_of(state.cwd[0])
+    if name == "mktemp" and "TMPDIR" not in state.variables:
+        return _temporary(args, environ)
     prints = _PRINTS.get(name)
     return None if prints is None else prints(args)
 
@@ -41,6 +49,17 @@ def _top_of(directory: str) -> str | None:
             return None if "worktree" in file.read().lower() else f"{place}\n"
     except (OSError, ValueError):
         return None
+
+
+def _temporary(args: Sequence[str], environ: Mapping[str, str]) -> Hole | None:
+    """What `mktemp` makes is in the directory for such files, or where its template says."""
+    templates = [each for each in args if each not in ("-d", "--directory", "-q", "--quiet")]
+    if len(templates) == 1 and templates[0].startswith("/"):
+        return Hole(re.sub(r"XXX+[^X/]*\Z", "", templates[0]))
+    # macOS has another directory than the variable says.
+    if templates or sys.platform == "darwin":
+        return None
+    return Hole(os.path.join(environ.get("TMPDIR") or "/tmp", "tmp."))
 
 
 def _echoed(args: Sequence[str]) -> str | None:

@@ -72,7 +72,7 @@ class Reading:
         self._state = State(recorder.cwd)
         self._given: Sequence[tuple[str, Word]] = ()
         self._depth = 0
-        self.output: str | None = None
+        self.output: str | Hole | None = None
         self.ran = 0
 
     # -- what commands start ----------------------------------------------------------------------
@@ -179,15 +179,15 @@ class Reading:
         reader = WordReader(source, self.rec, self._substitute, self._substitute_text)
         return self.body(source.root, state, reader)
 
-    def _substitute(self, node: Node, state: State, rule: str) -> str | None:
+    def _substitute(self, node: Node, state: State, rule: str) -> str | Hole | None:
         reader = self.reader
         return self._captured(lambda inner: self.body(node, inner, reader), state)
 
-    def _substitute_text(self, text: str, state: State) -> str | None:
+    def _substitute_text(self, text: str, state: State) -> str | Hole | None:
         with self.deeper():
             return self._captured(lambda inner: self.read(text, inner), state)
 
-    def _captured(self, run: Callable[[State], Ends], state: State) -> str | None:
+    def _captured(self, run: Callable[[State], Ends], state: State) -> str | Hole | None:
         """Run in a subshell; gives what it prints, if that is known."""
         kept = (self.output, self.ran, self.reader)
         self.output, self.ran = None, 0
@@ -465,7 +465,9 @@ class Reading:
         if builtin is None:
             self.ran += 1
             self.program(words, assignments)
-            self.output = printed(words, self.stdin, state)
+            output = printed(words, self.stdin, state, self.rec.machine.environ)
+            # How it begins may depend on a variable that is set for it alone.
+            self.output = None if assignments and isinstance(output, Hole) else output
             return state, state
         for variable, value in assignments:
             if variable != "IFS" or name not in ("read", "mapfile", "readarray"):

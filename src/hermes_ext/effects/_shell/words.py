@@ -65,14 +65,14 @@ class WordReader:
         self,
         source: Source,
         recorder: Recorder,
-        run: Callable[[Node, State, str], str | None],
-        run_text: Callable[[str, State], str | None],
+        run: Callable[[Node, State, str], str | Hole | None],
+        run_text: Callable[[str, State], str | Hole | None],
     ) -> None:
         self.source = source
         self.rec = recorder
         self._run = run
         self._run_text = run_text
-        self.pipes: dict[str, str | None] = {}
+        self.pipes: dict[str, str | Hole | None] = {}
 
     def values(self, node: Node, state: State, *, assigned: bool = False) -> Values:
         """What a word may be, with marks; `assigned`: it is the value of an assignment."""
@@ -431,6 +431,8 @@ class WordReader:
                 output = self._run_text(inner, state)
             else:
                 output = self._run(node, state, "substitution")
+        if isinstance(output, Hole):
+            return output.prefix + HOLE
         return HOLE if output is None else output.rstrip("\n")
 
     def _substitution(self, node: Node, state: State) -> Values:
