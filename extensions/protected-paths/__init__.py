@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes_ext import CallVerdict, HookResult, ToolCall, register_hook
 from hermes_ext.effects import ChangeKind, Effects, effects_of
@@ -29,36 +29,69 @@ def keep_off(
         return HookResult.block(told)
     asked: HookResult[Any] | None = None
     rules = rules_of(config, event.machine.resolve(root), event.machine)
-    for rule, told in _reasons(effects, rules):
-        setting = {"setting": f"{_SETTING}.{rule.setting}"}
-        if rule.action == "block":
-            return HookResult.block(f"{told} {rule.message}".strip(), metadata=setting)
-        asked = asked or HookResult.ask(f"{told} {rule.message}".strip(), metadata=setting)
+    for reason in _reasons(effects, rules, config["targets"]):
+        told = f"{reason.told} {reason.rule.message}".strip()
+        setting = {"setting": f"{_SETTING}.{reason.setting}"}
+        if reason.action == "block":
+            return HookResult.block(told, metadata=setting)
+        asked = asked or HookResult.ask(told, metadata=setting)
     return asked or _unknown(effects, config["unknown"])
 
 
-def _reasons(effects: Effects, rules: list[Rule]) -> Iterator[tuple[Rule, str]]:
-    """Every rule that something of a call is against, and what to say."""
+class _Reason(NamedTuple):
+    """A rule that a call is against, what is done about it, by which setting, and what to say."""
+
+    rule: Rule
+    action: str
+    setting: str
+    told: str
+
+
+def _reasons(effects: Effects, rules: list[Rule], targets: str) -> Iterator[_Reason]:
+    """Every rule that something of a call is against."""
     for rule in rules:
-        for change in effects.changes:
-            if change.kind in rule.on or change.tree:
-                found = rule.match_in(change)
-                if found is not None:
-                    what = f"{change.by} must not {change.kind} {_shown(found[0])}"
-                    yield rule, f"{what}: it is protected {_where(rule, found[1])}."
-                    break
-        if effects.exact:
-            continue
-        # What is not understood is judged by the paths that it names, and by where it runs.
-        places = {each.cwd: False for each in effects.commands if each.cwd is not None}
-        for path in sorted(places | dict.fromkeys(effects.mentions, True)):
-            pattern = rule.pattern_for(path, named=path in effects.mentions)
-            if pattern is not None:
-                told = (
-                    f"{_shown(path)} is protected {_where(rule, pattern)}, and what happens to it"
-                )
-                yield rule, f"{told} is open: {effects.unknown[0]}."
-                break
+        for told in (_named(effects, rule), _meant(effects, rule)):
+            if told:
+                yield _Reason(rule, rule.action, rule.setting, told)
+        told = "" if targets == "pass" else _open(effects, rule)
+        if told:
+            # A rule that only asks about what is certain does no more about what is not.
+            yield _Reason(rule, "ask" if rule.action == "ask" else targets, "targets", told)
+
+
+def _named(effects: Effects, rule: Rule) -> str:
+    """What a call surely does against a rule."""
+    for change in effects.changes:
+        if change.kind in rule.on or change.tree:
+            found = rule.match_in(change)
+            if found is not None:
+                what = f"{change.by} must not {change.kind} {_shown(found[0])}"
+                return f"{what}: it is protected {_where(rule, found[1])}."
+    return ""
+
+
+def _meant(effects: Effects, rule: Rule) -> str:
+    """What is not understood is judged by the paths that it names, and by where it runs."""
+    if effects.exact:
+        return ""
+    places = {each.cwd: False for each in effects.commands if each.cwd is not None}
+    for path in sorted(places | dict.fromkeys(effects.mentions, True)):
+        pattern = rule.pattern_for(path, named=path in effects.mentions)
+        if pattern is not None:
+            told = f"{_shown(path)} is protected {_where(rule, pattern)}, and what happens to it"
+            return f"{told} is open: {effects.unknown[0]}."
+    return ""
+
+
+def _open(effects: Effects, rule: Rule) -> str:
+    """A program that is known changes what nobody can name: that may be a protected file."""
+    found = rule.reached_by(effects.open_changes)
+    if found is None:
+        return ""
+    change, path, pattern = found
+    told = f"Which files {change.by} would {change.kind} is not known before it runs"
+    also = f"{_shown(path)} may be one, and is protected {_where(rule, pattern)}"
+    return f"{told}. {also}. Name the files in the call."
 
 
 def _unknown(effects: Effects, action: str) -> CallVerdict:

@@ -8,12 +8,13 @@ import stat
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pathspec
 
-from hermes_ext.effects import Change, ChangeKind, Machine
+from hermes_ext.effects import Change, ChangeKind, Machine, OpenChange
 
 _MOST_FILES = 20_000  # looked at below a directory that changes as a whole
 _UNSEEN = "what is in it cannot be looked at"
@@ -77,6 +78,30 @@ class Rule:
                     return file or change.path, pattern
         pattern = self._below(change.path) if not deletes and "create" in self.on else None
         return None if pattern is None else (change.path, pattern)
+
+    def reached_by(self, changes: Sequence[OpenChange]) -> tuple[OpenChange, Path, str] | None:
+        """A change that may be one of a protected file that is there, with the file and pattern.
+
+        What is only made where nothing is (`mkdir`) changes no such file.
+        """
+        meant = [each for each in changes if each.kind in self.on and each.kind != "create"]
+        for path, pattern in self._there() if meant else ():
+            for change in meant:
+                if _may_be(change, path, unseen=pattern == _UNSEEN):
+                    return change, path, pattern
+        return None
+
+    def _there(self) -> Iterator[tuple[Path, str]]:
+        """The protected files of the project, and those at the places outside of it."""
+        places = (Path(place) for place, _ in self._places if place)
+        outside = [each for each in places if not each.is_relative_to(self._root)]
+        for start in dict.fromkeys((self._root, *outside)):
+            if self._local and start != self._root and not os.path.lexists(start):
+                continue
+            for file in chain((start,), self._files_below(start)):
+                pattern = _UNSEEN if file is None else self.pattern_for(file)
+                if pattern is not None:
+                    yield file or start, pattern
 
     def _below(self, directory: Path) -> str | None:
         """A pattern for a place that lies in a directory, by what it begins with."""
@@ -173,6 +198,20 @@ def _escaped(path: str) -> str:
 
 def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", path).casefold()
+
+
+def _may_be(change: OpenChange, path: Path, *, unseen: bool) -> bool:
+    """Whether a change may be one of this path; `unseen`: or of anything below it.
+
+    What begins with a directory is taken to stay in it.
+    """
+    below = change.below
+    if unseen:
+        return below is None or below.is_relative_to(path) or path.is_relative_to(below)
+    if below is not None and not path.is_relative_to(below):
+        return False
+    names = [path.name, *(each.name for each in path.parents if change.tree)]
+    return any(_folded(name).endswith(_folded(change.ends)) for name in names)
 
 
 def _is_same(path: Path, found: os.stat_result) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bundled import Bundled, readme_of, schema_of
+from tests.bundled import ROOT, Bundled, readme_of, schema_of
 
 PATHS = ["secrets/", "*.lock", "/plans/final.md", "!free.lock", "//opt/app/", "~/.ssh/"]
 PATHS += ["linked/", "/etc/**", "../beside/**", "./dot/x", "#note", "in [brackets]/a"]
@@ -119,7 +119,162 @@ def test_the_rest_is_free(on: Bundled, command: str) -> None:
     assert not on.shell(command).blocked, command
 
 
+# Programs that are known to write, and to what is not: a protected file that is there may be meant.
+OPEN = """
+ls *.lock | xargs rm
+find . -name '*.lock' | xargs rm
+xargs -L2 rm < list
+cat list | xargs sed -i s/a/b/
+cat list | xargs -I{} cp src/a.py {}
+rm $(ls)
+rm "$f"
+rm -r "$d/secrets"
+mv "$f" old
+cp src/a.py "$f"
+echo x > "$f"
+tee "$d/uv.lock" < src/a.py
+cd "$d" && rm -r secrets
+rm "./$f"
+rm secrets*/"$f"
+patch -p0 < x
+while read f; do rm "$f"; done < list
+awk '{print > $1}' list
+""".strip().splitlines()
+
+# What developers do all day, where files are protected that are there.
+USUAL = """
+npm install
+npm ci
+npm run build
+yarn add left-pad
+pip install -e .
+pip install -r requirements.txt
+uv sync
+poetry lock
+go build ./...
+go mod tidy
+cargo build
+cargo test --release
+make
+make -j4 all
+make install DESTDIR="$out"
+mkdir -p build && cd build && cmake ..
+mkdir -p "$out"
+mkdir -p "src/$x"
+black .
+black $(git diff --name-only)
+ruff check --fix .
+ruff format src
+prettier --write src
+git add -A
+git add $(git ls-files -m)
+git commit -m x
+git commit -am "fix: y"
+git push origin main
+git fetch --all
+git tag v1
+git branch topic
+git checkout -b topic
+cp src/a.py src/b.py
+mv src/a.py src/c.py
+touch x
+rm -rf build
+rm -f src/*.pyc
+sed -i s/a/b/ src/a.py
+find src -name '*.pyc' -delete
+tar czf a.tgz src
+tar czf "$name.tgz" src
+echo x > "$out/result.json"
+echo x | tee -a log.txt
+cd "$d" && echo x > notes.txt
+f=$(mktemp); sed s/a/b/ src/a.py > "$f" && mv "$f" src/a.py
+for f in src/*.py; do sed -i s/a/b/ "$f"; done
+for f in a b; do touch "src/$f.txt"; done
+d=build; rm -rf "$d/x"
+rm -rf "src/$name"
+python3 setup.py build
+pytest -q
+docker build -t x .
+curl -o page.html https://example.org
+ln -s src/a.py link
+chmod +x src/a.py
+""".strip().splitlines()
+
 V4A = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** {}\n*** End Patch"
+
+
+@pytest.mark.parametrize("command", OPEN)
+def test_known_programs_that_write_to_what_is_not_known(on: Bundled, command: str) -> None:
+    """It is refused by default, and says which file may be meant, and by which pattern."""
+    outcome = on.shell(command)
+    assert outcome.blocked_by == "protected-paths", command
+    assert "protected (extensions.protected-paths.paths: " in str(outcome.message)
+
+
+@pytest.mark.parametrize(
+    ("targets", "action", "of_asking"),
+    [("block", "block", "ask"), ("ask", "ask", "ask"), ("pass", "pass", "pass")],
+)
+def test_what_is_done_about_them(tmp_path: Path, targets: str, action: str, of_asking: str) -> None:
+    """The setting says it; a rule that asks about what is certain asks here too."""
+    on = Bundled(tmp_path, "protected-paths", paths=["*.lock"], targets=targets)
+    on.write("uv.lock")
+    assert on.shell('rm "$f"').action == action
+    rules = [{"paths": ["*.lock"], "action": "ask"}]
+    on = Bundled(tmp_path / "other", "protected-paths", rules=rules, targets=targets)
+    on.write("uv.lock")
+    assert on.shell('rm "$f"').action == of_asking
+
+
+def test_where_nothing_protected_is_there_they_are_free(tmp_path: Path) -> None:
+    """A pattern alone is not in danger; what is there outside of the project is."""
+    on = Bundled(tmp_path, "protected-paths", paths=["*.lock", "secrets/", "../beside/"])
+    assert not on.shell('rm "$f"').blocked
+    (tmp_path / "beside").mkdir()
+    on = Bundled(tmp_path / "again", "protected-paths", paths=["*.lock", str(tmp_path / "beside")])
+    assert on.shell('rm "$f"').blocked
+    assert not on.shell('rm "src/$f"').blocked
+
+
+@pytest.mark.parametrize(
+    ("kinds", "refused", "free"),
+    [(["delete"], 'rm "$f"', 'tee "$f"'), (["write"], 'tee "$f"', 'rm "$f"')],
+)
+def test_they_count_for_rules_about_what_they_do(
+    tmp_path: Path, kinds: list[str], refused: str, free: str
+) -> None:
+    on = Bundled(tmp_path, "protected-paths", rules=[{"paths": ["*.lock"], "on": kinds}])
+    on.write("uv.lock")
+    assert on.shell(refused).blocked
+    assert not on.shell(free).blocked
+
+
+@pytest.mark.parametrize("command", USUAL)
+def test_usual_commands_stay_free(usual: Bundled, command: str) -> None:
+    assert not usual.shell(command).blocked, command
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bundled]:
+    """A project with protected files, which is not in the directory for temporary files."""
+    base = tmp_path_factory.mktemp("usual")
+    (base / "tmp").mkdir()
+    patched = pytest.MonkeyPatch()
+    patched.setenv("TMPDIR", str(base / "tmp"))
+    found = Bundled(base, "protected-paths", paths=["*.lock", "secrets/"])
+    for name in ("secrets/key", "uv.lock", "src/a.py", "build/x"):
+        found.write(name)
+    yield found
+    patched.undo()
+
+
+def test_commands_that_only_read_are_not_refused(usual: Bundled) -> None:
+    """None of the list that `effects` is tested with."""
+    listed = (ROOT / "tests/effects/read_only_commands.txt").read_text().splitlines()
+    commands = [line for line in listed if line and line[:2] != "# "]
+    refused = [each for each in commands if usual.shell(each).blocked]
+    assert len(commands) >= 300
+    assert refused == []
 
 
 @pytest.mark.parametrize(
