@@ -418,6 +418,13 @@ def test_values_that_contain_themselves_are_told(tmp_path):
         ("{commands: &c {x: *c}}", "extensions.effects.commands: cannot be read: contains itself"),
         ("{commands: {frob: {cratse: 1}}}", "extensions.effects.commands.frob"),
         ("{commands: {/bin/a: {}}}", "extensions.effects.commands./bin/a"),
+        ("{commands: {5: {}}}", "extensions.effects.commands.5: found the number '5' as a name"),
+        ("{commands: {yes: {}}}", "extensions.effects.commands.yes: found the boolean 'yes'"),
+        ("{commands: {~: {}}}", "extensions.effects.commands.~: found nothing as a name"),
+        (
+            "{commands: {a: {options: {-1: flag}}}}",
+            "extensions.effects.commands.a.options.-1: found the number '-1' as a name",
+        ),
         ("{read_only_tools: x}", "extensions.effects.read_only_tools: found "),
         ("{read_only_tools: [{}]}", "extensions.effects.read_only_tools[0]: found a mapping"),
     ],
@@ -428,6 +435,14 @@ def test_what_effects_cannot_use_is_told_and_left_out(tmp_path, written, expecte
     assert config.on == ("a",)
     assert not config.commands
     assert not config.read_only_tools
+
+
+def test_names_in_quotes_are_text(tmp_path):
+    """What quotes make text of is a command like any other; its neighbours count in any case."""
+    commands = '{"5": {}, a: {options: {"-1": flag}}, 6: {}}'
+    config = read(tmp_path, f"extensions:\n  effects: {{commands: {commands}}}\n")
+    assert set(config.commands) == {"5", "a"}
+    assert "Write it in quotes" in told(config)
 
 
 @pytest.mark.parametrize("depth", [150, 250, 500])

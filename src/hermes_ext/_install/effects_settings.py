@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from hermes_ext._install.yaml_nodes import (
     described,
     is_null,
     items_of,
+    kind_of,
     node_at,
     plain,
     text_of,
@@ -59,12 +60,26 @@ def _commands(node: Node, tell: Tell) -> MappingProxyType[str, Any]:
         tell(node, "effects.commands", f"cannot be read: {error}; not used", None)
         return MappingProxyType({})
     wrong: set[str] = set()
+    for keys, key_node in _odd_keys(node):
+        wrong.add(keys[0])
+        what = f"found {described(key_node)} as a name, expected text"
+        shown = ".".join(("effects.commands", *keys))
+        told = f"{what}; what is said of `{keys[0]}` is not used"
+        tell(key_node, shown, told, "Write it in quotes")
     for path, told in problems(found):
         wrong.add(str(path[0]))
         place = node_at(node, path) or node
         shown = ".".join(("effects.commands", *map(str, path)))
         tell(place, shown, f"{told}; what is said of `{path[0]}` is not used", None)
     return MappingProxyType({name: each for name, each in found.items() if name not in wrong})
+
+
+def _odd_keys(node: Node, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Node]]:
+    """Keys that are no text, with those above them: a program that saves the file changes them."""
+    for key, key_node, value in items_of(node) if isinstance(node, MappingNode) else ():
+        if kind_of(key_node) != "str":
+            yield (*above, key), key_node
+        yield from _odd_keys(value, (*above, key))
 
 
 def _names(node: Node, tell: Tell) -> tuple[str, ...]:
