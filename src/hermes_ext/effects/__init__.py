@@ -61,6 +61,8 @@ def _read(tool_name: str, args: dict[str, object], machine: Machine) -> Effects:
         announce(tool_name, args, recorder)
     except TooMuch:
         recorder.anything(f"{tool_name} is given more than can be looked at")
+    except RecursionError:
+        recorder.anything(f"{tool_name} is given something that is nested too deeply to be read")
     except Exception as error:  # noqa: BLE001 - a fault of ours must not open a guard
         recorder.anything(f"{tool_name} cannot be understood ({type(error).__name__}: {error})")
     return recorder.effects()

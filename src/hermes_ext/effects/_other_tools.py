@@ -8,13 +8,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
 from attrs import frozen
 
 from hermes_ext.effects._patch import NotUnderstood, edits_of
 from hermes_ext.effects._python import read_code
-from hermes_ext.effects._record import Recorder
+from hermes_ext.effects._record import Recorder, TooMuch
 from hermes_ext.effects._shell import Reading, read_text
 from hermes_ext.effects._spelling import from_home, local_path
 
@@ -56,6 +57,7 @@ _OF_CONTENT: Final = _set(
     " old_string old_text patch prompt query subject summary text title"
 )
 _LONGEST_COMMAND: Final = 20_000
+_MOST_TEXTS: Final = 10_000
 _A_PATH: Final = re.compile(r"\b(?:path|file ?name|directory|folder)\b|\bfile to\b", re.IGNORECASE)
 
 
@@ -83,7 +85,9 @@ def announce_by_names(
     only_reads: the user says that it changes nothing.
     """
     verbs = set(_words(re.sub(r"\Amcp_", "", name, flags=re.IGNORECASE)))
-    texts = list(_texts(args, rec.machine.schema))
+    texts = list(islice(_texts(args, rec.machine.schema), _MOST_TEXTS + 1))
+    if len(texts) > _MOST_TEXTS:
+        raise TooMuch
     paths = [each for each in texts if _is_path(each)]
     if only_reads:
         _read(paths, rec, verbs | {"search"})

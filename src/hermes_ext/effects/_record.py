@@ -51,6 +51,8 @@ the tests find out that each of them is needed and tested.
 _MOST: Final = 5_000  # announcements; beyond it, everything may be touched
 _MOST_OPEN: Final = 64  # changes of paths that are not known; beyond it, of any path
 _MOST_LINKS: Final = 64  # that a call makes
+_MOST_PARTS: Final = 20_000  # of shell text: words, operators, and what they are parts of
+_MOST_MENTIONS: Final = 10_000
 _MOST_LOOKED_UP: Final = 1_000  # paths in texts that are not understood
 _BREAKS: Final = re.compile(r"[\s=:,;'\"`()<>|&{}\[\]!\\]+")
 _PLAIN: Final = re.compile(r"(?!-)[\w./-]*\Z", re.ASCII)
@@ -90,6 +92,7 @@ class Recorder:
         self._texts: dict[str, None] = {}
         self._variables: set[str] = set()
         self._looked_up = 0
+        self._parts = 0
         self._unknown: dict[str, None] = {}
         self._commands: list[Command] = []
         self._links: dict[str, list[str]] = {}
@@ -210,6 +213,8 @@ class Recorder:
                 self._mention_path(piece)
 
     def _mention_path(self, piece: str) -> None:
+        if len(self._mentions) > _MOST_MENTIONS:
+            raise TooMuch
         self._looked_up += 1
         if self._looked_up <= _MOST_LOOKED_UP:
             for own, leads_to, _ in self.places(piece):
@@ -407,6 +412,16 @@ class Recorder:
         """
         self._count += 1
         if self._count > _MOST:
+            raise TooMuch
+
+    def parsed(self, parts: int) -> None:
+        """Count the parts of a text before they are read: many words take long, and say little.
+
+        Raises:
+            TooMuch: as `step`.
+        """
+        self._parts += parts
+        if self._parts > _MOST_PARTS:
             raise TooMuch
 
     # -- the end ----------------------------------------------------------------------------------

@@ -174,6 +174,7 @@ class Reading:
             self.rec.unknown("there are characters in the command that shells take in several ways")
             text = marks.OURS.sub("\ufffd", text)
             source = Source(text)
+        self.rec.parsed(source.root.descendant_count)
         if source.root.has_error:
             self.rec.unknown("the command is not understood as shell text", *_words_in(text))
         reader = WordReader(source, self.rec, self._substitute, self._substitute_text)
