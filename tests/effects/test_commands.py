@@ -518,6 +518,38 @@ def test_links_below_a_tree_make_it_unknown(own: Machine) -> None:
     assert not _effects("find e -exec touch {} +", own).exact
 
 
+@pytest.mark.parametrize(
+    ("command", "links"),
+    [
+        ("ln -s a.txt n", {"n"}),
+        ("cp -s a.txt n", {"n"}),
+        ("cp -P l n", {"n"}),
+        ("cp l n", set()),
+        ("cp -P a.txt n", set()),
+        ("mv l n", {"n"}),
+        ("mv a.txt n", set()),
+        ("tar xf t.tar -C d", {"d"}),
+        ("python3 -c \"import shutil; shutil.copy('l', 'n', follow_symlinks=False)\"", {"n"}),
+        ("python3 -c \"import shutil; shutil.copy('l', 'n', follow_symlinks=True)\"", set()),
+    ],
+)
+def test_what_may_become_a_link_is_told(own: Machine, command: str, links: set[str]) -> None:
+    assert own.cwd is not None
+    (own.cwd / "l").symlink_to("a.txt")
+    effects = _effects(command, own)
+    assert {each.path.name for each in effects.changes if each.link} == links
+
+
+def test_a_link_that_code_copied_leads_on(own: Machine) -> None:
+    """What is written through the copy is not the file that it seems to be."""
+    assert own.cwd is not None
+    (own.cwd / "l").symlink_to("a.txt")
+    code = "import shutil\nshutil.copy('l', 'n', follow_symlinks={})\nopen('n', 'w')"
+    for follows in ("True", "False"):
+        effects = effects_of(ToolCall("execute_code", {"code": code.format(follows)}), machine=own)
+        assert effects.exact is (follows == "True")
+
+
 def test_a_link_that_was_made_leads_on(machine: Machine) -> None:
     """What is later written to a link's name is written to its target."""
     effects = _effects("ln -s ../secret n; echo x > n", machine)

@@ -30,12 +30,15 @@ class Change:
         tree: whether it is a directory whose contents change as well: with `delete` all of it goes,
             with `write` anything below it may be created, changed or deleted.
         by: what does it, for messages: `write_file`, `sed -i`.
+        link: whether the path, or something below it, may become a symbolic link: made, copied or
+            moved there, or unpacked.
     """
 
     path: Path
     kind: ChangeKind
     tree: bool = False
     by: str = ""
+    link: bool = False
 
     def touches(self, path: Path) -> bool:
         """Whether this changes `path` (absolute, links resolved)."""

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from attrs import evolve
+
 from hermes_ext.effects._machine import Machine, Places, places_of
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
 from hermes_ext.effects._words import ANYTHING, Hole, Word
@@ -363,7 +365,9 @@ class Recorder:
         return found
 
     def _is_tainted(self, path: str) -> bool:
-        return any(path == each or path.startswith(f"{each}/") for each in self._tainted)
+        if not self._tainted:
+            return False
+        return any(str(each) in self._tainted for each in (path, *Path(path).parents))
 
     def _change(self, path: str, kind: ChangeKind, tree: bool, by: str) -> None:
         self.step()
@@ -436,7 +440,7 @@ class Recorder:
         """What was announced."""
         return Effects(
             reads=frozenset(map(Path, self._reads)),
-            changes=tuple(self._changes),
+            changes=tuple(map(self._with_link, self._changes)),
             open_changes=tuple(self._open),
             searches=frozenset(map(Path, self._searches)),
             commands=tuple(self._commands),
@@ -445,6 +449,12 @@ class Recorder:
             variables=frozenset(self._variables),
             unknown=tuple(self._unknown),
         )
+
+    def _with_link(self, change: Change) -> Change:
+        """A change, with whether a link may come of it."""
+        path = str(change.path)
+        made = path in self._links or self._is_tainted(path)
+        return evolve(change, link=True) if made and change.kind != "delete" else change
 
 
 def _starts(machine: Machine) -> tuple[str, ...]:

@@ -228,8 +228,10 @@ class Calls:
         self._two_paths(call, self._moved)
 
     def copy_file(self, call: Call) -> None:
-        """Copies a file."""
-        self._two_paths(call, self._copied)
+        """Copies a file, or the link itself where links are not followed."""
+        follow = call.given.get("follow_symlinks")
+        follows = follow is None or (isinstance(follow, ast.Constant) and follow.value is True)
+        self._two_paths(call, self._copied if follows else self._copied_link)
 
     def copy_tree(self, call: Call) -> None:
         """Copies a directory with all that is in it."""
@@ -264,6 +266,11 @@ class Calls:
         self._rec.read(source)
         for place in self._inside(to, source):
             self._rec.write(place, by)
+
+    def _copied_link(self, to: str, source: Word, by: str) -> None:
+        self._copied(to, source, by)
+        for place in self._inside(to, source):
+            self._rec.taint(place, source)
 
     def _copied_tree(self, to: str, source: Word, by: str) -> None:
         self._rec.search(source)
@@ -454,6 +461,7 @@ _PATH_AND_VALUES: Final = _takes(
     "path/name _ _", "", "exist_ok follow_symlinks gid length mode ns times uid"
 )
 _TWO_PATHS: Final = _takes("source/src to/dst", "", "follow_symlinks target_is_directory")
+_COPIED: Final = _takes("source/src to/dst", "follow_symlinks")
 _TREES: Final = _takes(
     "source/src to/dst", "", "dirs_exist_ok ignore ignore_dangling_symlinks symlinks"
 )
@@ -501,9 +509,9 @@ _FUNCTIONS: Final[Mapping[str, _Entry]] = {
     "os.truncate": (_PATH_AND_VALUES, Calls.write),
     "os.unlink": (_PATH, Calls.delete),
     "os.utime": (_PATH_AND_VALUES, Calls.write),
-    "shutil.copy": (_TWO_PATHS, Calls.copy_file),
-    "shutil.copy2": (_TWO_PATHS, Calls.copy_file),
-    "shutil.copyfile": (_TWO_PATHS, Calls.copy_file),
+    "shutil.copy": (_COPIED, Calls.copy_file),
+    "shutil.copy2": (_COPIED, Calls.copy_file),
+    "shutil.copyfile": (_COPIED, Calls.copy_file),
     "shutil.copytree": (_TREES, Calls.copy_tree),
     "shutil.move": (_TWO_PATHS, Calls.move_file),
     "shutil.rmtree": (_takes("path _", "", "ignore_errors onerror onexc"), Calls.delete_tree),
