@@ -12,9 +12,8 @@ from hermes_ext.effects import Change, ChangeKind
 
 from .plan import Plan, in_words
 
-# A link is no document: made in the background, it could be there just when a call that was judged
-# without it writes.
-_LINKING = frozenset({"ln", "os.link", "os.symlink", "Path.hardlink_to", "Path.symlink_to"})
+# What gives a file a second name.
+_LINKING = frozenset({"ln", "os.link", "Path.hardlink_to"})
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,16 @@ class Project:
 
     def may_change(self, change: Change) -> bool:
         """Whether a tool call may do this without a plan."""
-        if change.path == self.plan.place and change.by not in _LINKING:
+        # A link is no document: made in the background, be it by `cp -P` or `mv` of another one, it
+        # could be there just when a call that was judged without it writes.
+        if change.link or change.by in _LINKING:
+            return False
+        if change.path == self.plan.place:
             return not change.tree or change.kind is ChangeKind.DELETE
         places = map(self._place, self.settings["allowed_paths"])
         return any(place is not None and self._is_allowed(change, place) for place in places)
 
     def _is_allowed(self, change: Change, place: Path) -> bool:
-        if change.by in _LINKING:
-            return False
         if change.path == place:
             return not change.tree
         suffixes = {each.casefold() for each in self.settings["allowed_suffixes"]}

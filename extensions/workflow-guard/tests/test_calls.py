@@ -320,6 +320,37 @@ def test_links_are_resolved(guarded: Guard, call: Callable[[str], Any], tmp_path
     assert guard.call(*call("plans/up/plans/note.md")).action == "pass"
 
 
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        shell("cp -s ../app.py plans/x.md"),
+        shell("cp -P link.md plans/x.md"),
+        shell("cp -P link.md plans/active/plan.md"),
+        shell("cp -P other.md plans/"),
+        shell("cp -R plans/link.md plans/x.md"),
+        shell("mv plans/link.md plans/x.md"),
+        shell("(sleep 1; cp -d link.md plans/x.md) &"),
+        shell(r"find . -name link.md -exec cp -P {} plans/x.md \;"),
+        (
+            "execute_code",
+            {"code": "import shutil\nshutil.copy('link.md', 'plans/x.md', follow_symlinks=False)"},
+        ),
+        ("execute_code", {"code": "import os\nos.rename('plans/link.md', 'plans/x.md')"}),
+    ],
+)
+def test_links_are_neither_copied_nor_moved_to_allowed_paths(
+    guarded: Guard, tool: str, args: dict[str, Any]
+) -> None:
+    """Done in the background, a later call that was judged without the link would follow it."""
+    guard = guarded()
+    app = guard.write("app.py", "x = 1\n")
+    guard.write("plans/first.md")
+    for link in ("link.md", "plans/link.md", "other.md"):
+        (guard.root / link).symlink_to(app)
+    assert guard.call(tool, args).blocked
+    assert not guard.call(*shell("cp -P plans/first.md plans/second.md")).blocked
+
+
 def test_a_linked_folder_is_allowed_by_its_own_name(guarded: Guard, tmp_path: Path) -> None:
     """A link in a place of the settings leads nowhere: whoever writes there could have made it."""
     shared = tmp_path / "shared"
