@@ -221,9 +221,17 @@ def test_what_is_done_about_them(tmp_path: Path, targets: str, action: str, of_a
     on.write("uv.lock")
     assert on.shell('rm "$f"').action == action
     rules = [{"paths": ["*.lock"], "action": "ask"}]
-    on = Bundled(tmp_path / "other", "protected-paths", rules=rules, targets=targets)
+    on = Bundled(tmp_path / "other", "protected-paths", paths=[], rules=rules, targets=targets)
     on.write("uv.lock")
     assert on.shell('rm "$f"').action == of_asking
+
+
+def test_without_settings_the_usual_places_of_keys_are_protected(tmp_path: Path) -> None:
+    """Turned on and nothing said, it is not without effect."""
+    on = Bundled(tmp_path, "protected-paths")
+    assert on.shell("echo KEY=1 > .env").blocked
+    assert on.shell("cp key ~/.ssh/id_rsa").blocked
+    assert not on.shell("echo KEY=1 > notes.txt").blocked
 
 
 def test_where_nothing_protected_is_there_they_are_free(tmp_path: Path) -> None:
@@ -243,7 +251,8 @@ def test_where_nothing_protected_is_there_they_are_free(tmp_path: Path) -> None:
 def test_they_count_for_rules_about_what_they_do(
     tmp_path: Path, kinds: list[str], refused: str, free: str
 ) -> None:
-    on = Bundled(tmp_path, "protected-paths", rules=[{"paths": ["*.lock"], "on": kinds}])
+    rules = [{"paths": ["*.lock"], "on": kinds}]
+    on = Bundled(tmp_path, "protected-paths", paths=[], rules=rules)
     on.write("uv.lock")
     assert on.shell(refused).blocked
     assert not on.shell(free).blocked
