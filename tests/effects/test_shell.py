@@ -63,6 +63,11 @@ EXACT: list[tuple[str, ...]] = [
     ("set -- a b; touch \"$2\"", "b"),
     ("if ls; then x=a; else x=b; fi; touch $x", "a", "b"),
     ("touch ~/x $HOME/y", "user/x", "user/y"),
+    # A tilde before what is quoted, or no name, is one; a user's name is the whole word's.
+    ("touch ~$ ~\\$ '~'x ~\"a\"", "~$", "~$", "~x", "~a"),
+    ('mkdir ~""', "~"),
+    ("touch ~no$", "~no$"),
+    ("mkdir {~,b}/x", "user/x", "b/x"),
     ("f() { local x=in; touch $x; }; x=out; f; touch $x", "in", "out"),
     ("f() { touch \"$1\"; }; f a; f b", "a", "b"),
     # patterns and braces
@@ -116,6 +121,9 @@ OPEN = [
     "make",
     "export PATH=/tmp:$PATH",
     "HOME=src; ls",
+    "env -i sh -c 'mkdir ~/a'",
+    "env -u HOME sh -c 'mkdir ~/a'",
+    "exec -c sh -c 'mkdir ~/a'",
     "IFS=,; ls",
     "alias ls=rm",
     "shopt -s globstar",

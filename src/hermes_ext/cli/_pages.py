@@ -85,7 +85,7 @@ def _banner(payload: Mapping[str, Any], page: Page) -> None:
 
 
 def _table(extensions: Sequence[Mapping[str, Any]], page: Page, told: str | None) -> None:
-    """told: why the project is not trusted, which stands above already."""
+    """What is off comes last. told: why the project is not trusted, which stands above already."""
     widths = [
         min(max([len(printable(each[key] or "-")) for each in extensions] + [1]), _WIDEST)
         for key in _COLUMNS
@@ -93,8 +93,12 @@ def _table(extensions: Sequence[Mapping[str, Any]], page: Page, told: str | None
     longest = max((len(_status(each)) for each in extensions), default=0)
     if page.width is not None and sum(widths) + 2 * len(widths) + longest > page.width:
         widths = []
-    for each in extensions:
+    off: set[str] = set()
+    for each in sorted(extensions, key=lambda each: bool(each["status"] == "disabled")):
         said = each["status"] == "untrusted" and each["reason"] == told
+        if each["status"] == "disabled":  # why, once for all that are off for the same reason
+            said = each["reason"] in off
+            off.add(each["reason"])
         _row({**each, "reason": ""} if said else each, widths, page)
 
 

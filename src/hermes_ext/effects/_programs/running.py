@@ -31,7 +31,7 @@ _MOST_RUNS: Final = 50
 
 def env(call: Call) -> None:
     """`env NAME=VALUE… COMMAND`."""
-    words, folder = list(call.words), None
+    words, folder, cleared = list(call.words), None, False
     while words:
         word = words[0]
         if isinstance(word, Hole) and not _ASSIGNMENT.match(word.prefix):
@@ -53,14 +53,21 @@ def env(call: Call) -> None:
                 return
             words = split
         elif word in ("-u", "--unset"):
+            cleared |= words[:1] == ["HOME"]
             del words[:1]
+        elif word in _CLEARING:
+            cleared = True
         elif word not in _ENV_FLAGS and not word.startswith(("-u", "--unset=")):
             call.unknown(f"{word} is not known")
             return
+    if cleared and any("~" in str(each) for each in words):
+        # Some shells then take it as it is written, others look the home up.
+        call.unknown("takes $HOME away, so what `~` stands for is not known")
     _run_with_assignments(call, words, folder)
 
 
-_ENV_FLAGS: Final = ("-", "-i", "-0", "-v", "--ignore-environment", "--null", "--debug")
+_CLEARING: Final = ("-", "-i", "--ignore-environment", "-uHOME", "--unset=HOME")
+_ENV_FLAGS: Final = ("-0", "-v", "--null", "--debug")
 
 
 def _split_string(word: str, words: list[Word]) -> list[Word] | None:

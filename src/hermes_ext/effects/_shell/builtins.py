@@ -145,6 +145,8 @@ def _exec(shell: Reading, words: list[Word], state: State) -> Ends:
             # A shell that is called so reads the start-up files of the user.
             shell.rec.unknown(f"exec {rest[0]} gives a program another name", *rest)
         rest = rest[2:] if rest[0].endswith("a") else rest[1:]
+    if words[1] == "-c" and any("~" in str(each) for each in rest):
+        shell.rec.unknown("exec -c takes $HOME away, so what `~` stands for is not known", *rest)
     if rest:
         shell.program(rest)
     return state, state

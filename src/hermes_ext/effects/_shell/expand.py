@@ -64,7 +64,7 @@ def _split(text: str, recorder: Recorder) -> Iterator[Word]:
     for part in parts:
         if not part and not (quoted and len(parts) == 1):
             continue
-        bare = _with_home(part.replace(EMPTY, ""), recorder)
+        bare = _with_home(part, recorder).replace(EMPTY, "")
         if GLOBS.search(bare) and recorder.on("glob"):
             yield from _glob(bare, recorder)
         elif bare or EMPTY in part:
@@ -79,13 +79,28 @@ def _known(text: str) -> Word:
     return Hole(plain(text[: first.start()]), MANY in text, plain(text[last + 1 :]))
 
 
+_USER: Final = re.compile(r"[A-Za-z0-9_.-]+")
+
+
 def _with_home(text: str, recorder: Recorder) -> str:
+    """A text with the home that it begins with.
+
+    Only what is written without quotes and the like up to the first slash is one: `~$x`, `~"a"`.
+    """
     if not text.startswith(TILDE):
         return text
+    rest = text[1:]
+    user = rest.partition("/")[0]
+    if user:
+        if not _USER.fullmatch(user):
+            return f"~{rest}"
+        home = os.path.expanduser(f"~{user}")
+        known = home.startswith("/") and recorder.machine.local
+        return (home if known else HOLE) + rest[len(user) :]
     homes = recorder.machine.homes
     if not recorder.on("home") or len(homes) != 1:
-        return (MANY if recorder.on("home") else "") + text[1:]
-    return homes[0] + text[1:]
+        return (MANY if recorder.on("home") else "") + rest
+    return homes[0] + rest
 
 
 # -- braces -------------------------------------------------------------------------------------

@@ -147,10 +147,13 @@ class WordReader:
                     starts += [i + 1 for i, c in enumerate(bare) if c == ":"]
                 elif head:
                     starts = [head - place, *(i + 1 for i, c in enumerate(bare) if c == ":")]
-                yield self._with_tildes(bare, shown, starts, state)
+                yield self._with_tildes(bare, shown, starts, state, later=not (assigned or head))
             place = part.end()
 
-    def _with_tildes(self, bare: str, shown: str, starts: Sequence[int], state: State) -> str:
+    def _with_tildes(
+        self, bare: str, shown: str, starts: Sequence[int], state: State, *, later: bool
+    ) -> str:
+        """later: a user's name may go on behind this text, and is looked up in the whole word."""
         if "~" not in bare:
             return shown
         chars = list(shown)
@@ -161,7 +164,7 @@ class WordReader:
             name = user[0] if user else ""
             if not name and place in starts and place:
                 chars[place] = self._home()
-            elif not name:
+            elif not name or (later and name not in ("+", "-")):
                 chars[place] = TILDE
             else:
                 chars[place] = self._of_user(name, state)
