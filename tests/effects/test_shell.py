@@ -124,6 +124,8 @@ OPEN = [
     "env -i sh -c 'mkdir ~/a'",
     "env -u HOME sh -c 'mkdir ~/a'",
     "exec -c sh -c 'mkdir ~/a'",
+    # dash takes what a variable holds for one name, with its spaces.
+    "dash -c 'x=\"a b\"; echo a > $x'",
     "IFS=,; ls",
     "alias ls=rm",
     "shopt -s globstar",

@@ -39,13 +39,6 @@ __all__ = ["Reading"]
 _NESTED: Final = 12  # shells in shells, functions in functions
 _LONGEST_VALUE: Final = 10_000  # characters; a path has 4,096
 
-# What only bash and its like take for more than plain text.
-_NOT_POSIX: Final = re.compile(
-    r"""\$['"]|[<>]\(|\[\[|&>|<<<|\(\(|\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}|\w=\(|\+=
-    |\b(?:function|source|declare|typeset|local|select|coproc|shopt|pushd|popd)\b
-    |\becho\b[^;|&\n]*\\|>\s*[^\s;|&]*[*?\[]""",
-    re.VERBOSE,
-)
 _EXPANDED_AGAIN: Final = re.compile(r"[$`\\'\"~*?\[{\s]")
 # Where writing changes no file.
 _SINKS: Final = re.compile(
@@ -95,14 +88,8 @@ class Reading:
         args: Sequence[Word] = (),
         *,
         stdin: str | Hole | None = None,
-        posix: bool = False,
     ) -> None:
-        """The text of a shell of its own: `sh -c CODE NAME ARGS…`.
-
-        posix: it is not bash that reads it.
-        """
-        if posix and _NOT_POSIX.search(code):
-            self.rec.unknown("sh reads the command otherwise than bash", code)
+        """The text of a shell of its own: `sh -c CODE NAME ARGS…`."""
         state = State(self.rec.cwd)
         # What is not exported is not there; whether a name was exported before is not known.
         for name, values in self._state.variables.items():
