@@ -68,3 +68,21 @@ def returns_result(tool_name: str) -> Any:
 def test_nothing_to_say(function: Any) -> None:
     """Results, None, inner functions and functions without a source are left alone."""
     assert wrong_return(function) is None
+
+
+def rewrites(tool_args: Any) -> Any:
+    return HookResult.rewrite(tool_args) if tool_args else None
+
+
+def rewrites_by_name(tool_args: Any) -> Any:
+    return HookResult("rewrite", tool_args)
+
+
+@pytest.mark.parametrize("function", [rewrites, rewrites_by_name])
+def test_what_a_guard_may_not_return(function: Any) -> None:
+    """A guard that rewrites would block each call as one that failed; that is told before."""
+    told = wrong_return(function, {"pass", "block"})
+    assert told is not None
+    assert "returns 'rewrite', which this handler may not: open to it are block, pass" in told
+    assert wrong_return(function, {"pass", "rewrite"}) is None
+    assert wrong_return(function) is None

@@ -557,7 +557,7 @@ def hook_info(handler: Handler, *, look: bool = False) -> HookInfo:
         handler.timeout,
         printable(handler.file),
         handler.line,
-        wrong_return(handler.function) if look else None,
+        wrong_return(handler.function, {*map(str, handler.allowed)}) if look else None,
     )
 
 

@@ -1,7 +1,8 @@
 """What a handler will certainly answer wrong, read from its source.
 
-A handler that returns a string, a dict or True fails whenever it gets there, and its policy decides
-what then happens. Whether it does is known before: the literals behind `return` tell.
+A handler that returns a string, a dict or True fails whenever it gets there, and its policy
+decides what then happens; so does a guard that rewrites. Whether it does is known before: what
+stands behind `return` tells.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 _LITERALS: Final = {
@@ -22,12 +23,13 @@ _LITERALS: Final = {
 _INNER: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-def wrong_return(function: Callable[..., Any]) -> str | None:
-    """The first literal that a handler returns and no hook takes, as a sentence; else None.
+def wrong_return(function: Callable[..., Any], allowed: Collection[str] = ()) -> str | None:
+    """The first thing that a handler returns and that it may not, as a sentence; else None.
 
     Args:
         function: the handler. Where its source cannot be had (built, not written) nothing is
             known, and None is returned.
+        allowed: the actions that are open to it; () where that is not to be looked at.
     """
     plain = inspect.unwrap(function)
     try:
@@ -45,7 +47,28 @@ def wrong_return(function: Callable[..., Any]) -> str | None:
                 f"line {first + statement.lineno - 1} returns {kind}, "
                 "which no hook takes: return a HookResult or None"
             )
+        for action in _actions(statement.value):
+            if allowed and action not in allowed:
+                return (
+                    f"line {first + statement.lineno - 1} returns {action!r}, which this handler "
+                    f"may not: open to it are {', '.join(sorted(allowed))}"
+                )
     return None
+
+
+def _actions(value: ast.expr | None) -> Iterator[str]:
+    """The actions of the results that an expression makes: of `HookResult.block(…)`, `block`."""
+    if isinstance(value, ast.IfExp):
+        yield from _actions(value.body)
+        yield from _actions(value.orelse)
+    elif isinstance(value, ast.Call):
+        made = value.func
+        if isinstance(made, ast.Attribute) and ast.unparse(made.value).endswith("HookResult"):
+            yield made.attr.rstrip("_")
+        elif ast.unparse(made).endswith("HookResult") and value.args:
+            first = value.args[0]
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value
 
 
 def _returns(node: ast.AST) -> Iterator[ast.Return]:
