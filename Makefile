@@ -31,7 +31,7 @@ test: $(VENV)/installed-dev ## all tests, those with the real Hermes too (ARGS="
 	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 bench: $(VENV)/installed-dev ## benchmarks; fails where a bar is missed
-	$(BIN)/python benchmarks/run.py --check
+	$(BIN)/python benchmarks/run.py --check --against benchmarks/baseline.json
 
 lint: $(VENV)/installed-dev ## ruff, mypy and the import layers
 	$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 
 python benchmarks/run.py            # the figures
 python benchmarks/run.py --check    # exit 1 where a bar is missed
+python benchmarks/run.py --save benchmarks/baseline.json      # what later runs are held against
+python benchmarks/run.py --against benchmarks/baseline.json   # which is what `make bench` does
 """
 
 from __future__ import annotations
