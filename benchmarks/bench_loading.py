@@ -21,10 +21,10 @@ from pathlib import Path
 
 from report import Report, run
 
-ROUNDS = 7
+ROUNDS = {100: 21, 1_000: 7}
+IMPORTS = 21
 LOADING_BAR = 0.5
 IMPORT_BAR = 1.5
-SIZES = (100, 1_000)
 LOADING = (
     "hermes_ext.runtime",
     "hermes_ext._install.loader",
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _every(report: Report) -> None:
     with tempfile.TemporaryDirectory(prefix="hermes-ext-bench-") as folder:
-        for size in SIZES:
+        for size in ROUNDS:
             _loading(report, Path(folder, str(size)), size)
     _importing(report)
 
@@ -116,7 +116,7 @@ def _loading(report: Report, home: Path, size: int) -> None:
         (place / "__init__.py").write_text(EXTENSION.replace("{number}", str(number)))
         (place / "extension.yaml").write_text(MANIFEST.format(number=number))
     best: dict[str, float] = {}
-    for number in range(ROUNDS + 1):
+    for number in range(ROUNDS[size] + 1):
         for name, program in (("naive", NAIVE), ("ours", OURS)):
             seconds, count = _run(program, str(home)).split()
             assert int(count) == size, (name, count)
@@ -137,7 +137,7 @@ def _importing(report: Report) -> None:
     }
     best = dict.fromkeys(programs, float("inf"))
     timed = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
-    for _ in range(3 * ROUNDS):
+    for _ in range(IMPORTS):
         for name, program in programs.items():
             best[name] = min(best[name], float(_run(timed.format(program))))
     print("imports")

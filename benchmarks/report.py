@@ -57,8 +57,8 @@ def run(doc: str | None, arguments: Sequence[str] | None, work: Callable[[Report
     """Do the work; 1 if `--check` was given and a bar is missed."""
     parser = argparse.ArgumentParser(description=(doc or "").split("\n", 1)[0])
     parser.add_argument("--check", action="store_true", help="exit 1 where a bar is missed")
-    parser.add_argument("--save", type=Path, help="add the figures that have a bar to this file")
-    parser.add_argument("--against", type=Path, help="they may be a quarter above this file's")
+    parser.add_argument("--save", type=_file, help="add the figures that have a bar to this file")
+    parser.add_argument("--against", type=_file, help="they may be a quarter above this file's")
     asked = parser.parse_args(arguments)
     report = Report(_saved(asked.against))
     work(report)
@@ -68,6 +68,10 @@ def run(doc: str | None, arguments: Sequence[str] | None, work: Callable[[Report
     for line in report.missed:
         print(f"missed: {line}", file=sys.stderr)
     return 1 if asked.check and report.missed else 0
+
+
+def _file(name: str) -> Path:
+    return Path(name).absolute()  # what is measured may change the directory
 
 
 def _saved(file: Path | None) -> dict[str, float]:
