@@ -1,0 +1,7 @@
+"""All groups of ways, in the order of the docs."""
+
+from __future__ import annotations
+
+from tests.enforcement import arguments, guards, plugins, tools
+
+GROUPS = (arguments.GROUP, tools.GROUP, plugins.GROUP, guards.GROUP)

@@ -1,0 +1,194 @@
+"""Every path by which a tool can run: each leads through the gate."""
+
+from __future__ import annotations
+
+from tests.enforcement.table import Group, Way
+
+_PLUGIN = """
+import __main__
+
+def tool_execution(tool_name, args, next_call, **context):
+    door = __main__.how.pop('door', None)
+    result = next_call(args)
+    if door is not None:
+        __main__.through(door)
+    return result
+
+def post_tool_call(tool_name, args, **context):
+    door = __main__.how.pop('after', None)
+    if door is not None:
+        __main__.through(door)
+
+def register(ctx):
+    __main__.ctx = ctx
+    ctx.register_middleware('tool_execution', tool_execution)
+    ctx.register_hook('post_tool_call', post_tool_call)
+"""
+
+_PROLOGUE = """
+from tools.registry import registry
+import contextvars, model_tools
+OPTIONS['enabled_toolsets'] = ['stage', 'file', 'todo', 'memory', 'terminal', 'code_execution',
+                               'delegation', 'mcp-far']
+EVIL = {'text': 'evil', 'n': 1}
+
+def far(args, **_):
+    Path('far').write_text(args['text'])
+    return '{}'
+registry.register(name='mcp_far_put', toolset='mcp-far', handler=far, schema={
+    'name': 'mcp_far_put', 'description': 'A far tool', 'parameters': {
+        'type': 'object', 'properties': {'text': {'type': 'string'}}}})
+
+def through(door):
+    if door == 'registry':
+        return registry.dispatch('jot', dict(EVIL))
+    if door == 'dispatch_tool':
+        return ctx.dispatch_tool('jot', dict(EVIL))
+    if door == 'function_call':
+        return model_tools.handle_function_call('jot', dict(EVIL), task_id='t', session_id='s')
+    if door == 'unchecked':
+        return model_tools.handle_function_call(
+            'jot', dict(EVIL), skip_pre_tool_call_hook=True, skip_tool_request_middleware=True)
+    return model_tools.handle_function_call(
+        'tool_call', {'name': 'mcp_far_put', 'arguments': {'text': 'evil'}})
+
+behind = []
+def leave(args, **context):
+    # A thread that a tool leaves behind, once with what it knows of the turn and once without.
+    for run in (contextvars.copy_context().run, lambda call: call()):
+        def work(run=run):
+            over.wait(60)
+            run(lambda: through('registry'))
+        behind.append(threading.Thread(target=work))
+        behind[-1].start()
+    return '{}'
+over = threading.Event()
+registry.register(name='leave', toolset='stage', handler=leave, schema={
+    'name': 'leave', 'description': 'x', 'parameters': {'type': 'object', 'properties': {}}})
+
+"""
+
+_DOORS = {
+    "registry": "the registry's `dispatch`",
+    "dispatch_tool": "`ctx.dispatch_tool`",
+    "function_call": "`handle_function_call`",
+    "unchecked": "`handle_function_call` without its hooks",
+    "bridge": "the bridge to tools that are searched for",
+}
+
+_CODE = """
+call = ToolUse('execute_code', {'code': (
+    "from hermes_tools import write_file, terminal\\n"
+    "write_file('a', 'ev' + 'il')\\nterminal('echo ev' + 'il > b')\\n")})
+return stage.use(agent, call)
+"""
+
+_CHILD = """
+def script(request):
+    if request.last_user.startswith('zebra'):
+        if not request.tool_results:
+            return Reply(tool_calls=(write('a', 'evil'),))
+        done.set()
+        return Reply('Written.')
+    if not request.tool_results:
+        return Reply(tool_calls=(ToolUse('delegate_task', {{'goal': 'zebra'{more}}}),))
+    return Reply('Done.')
+done = threading.Event()
+stage.script = script
+told = agent.run_conversation('go')
+assert done.wait(60)
+return told
+"""
+
+GROUP = Group(
+    "tools",
+    "Every path by which a tool runs",
+    [
+        Way("one call", "return stage.use(agent, jot('evil'))"),
+        Way(
+            "several calls at once", "return stage.use(agent, write('a', 'evil'), write('b', 'x'))"
+        ),
+        Way(
+            "calls that run in parallel",
+            "import agent.tool_dispatch_helpers as helpers\n"
+            "helpers._PARALLEL_SAFE_TOOLS |= {'jot'}\n"
+            "return stage.use(agent, jot('evil', 1), jot('evil', 2), jot('fine', 3))",
+        ),
+        Way("a tool of an MCP server", "return stage.use(agent, ToolUse('mcp_far_put', EVIL))"),
+        Way(
+            "a tool of the agent itself (`memory`)",
+            "call = {'action': 'add', 'target': 'memory', 'content': 'evil fact'}\n"
+            "stage.use(agent, ToolUse('memory', call))\n"
+            "for path in Path(os.environ['HERMES_HOME']).rglob('MEMORY.md'):\n"
+            "    Path('memory').write_text(path.read_text())",
+        ),
+        Way(
+            "the terminal",
+            "return stage.use(agent, ToolUse('terminal', {'command': 'echo evil > a'}))",
+        ),
+        Way("calls back from `execute_code`", _CODE),
+        Way("a subagent", _CHILD.format(more="")),
+        *(
+            Way(
+                f"{what}, inside a call",
+                f"how['door'] = {door!r}\nreturn stage.use(agent, jot('x'))",
+            )
+            for door, what in _DOORS.items()
+        ),
+        *(
+            Way(
+                f"{what}, after a call",
+                f"how['after'] = {door!r}\nreturn stage.use(agent, jot('x'))",
+            )
+            for door, what in _DOORS.items()
+        ),
+        *(
+            Way(f"{what}, outside of turns", f"return through({door!r})")
+            for door, what in _DOORS.items()
+        ),
+        Way(
+            "a thread that a tool has left behind, when its turn is over",
+            "over.clear()\nbehind.clear()\nstage.use(agent, ToolUse('leave'))\nover.set()\n"
+            "for thread in behind:\n    thread.join()",
+        ),
+        Way(
+            "the same, while the next turn of the session is open",
+            "over.clear()\nbehind.clear()\nstage.use(agent, ToolUse('leave'))\n"
+            "def script(request):\n"
+            "    over.set()\n"
+            "    for thread in behind:\n        thread.join()\n"
+            "    return Reply('Done.')\n"
+            "stage.script = script\nreturn agent.run_conversation('again')",
+        ),
+        Way(
+            "after Hermes has discovered its plugins anew in mid-session",
+            "from hermes_cli.plugins import discover_plugins\ndiscover_plugins(force=True)\n"
+            "return stage.use(agent, jot('evil'), write('a', 'evil'))",
+        ),
+        Way(
+            "in a turn of a session that another agent is in, too",
+            "other = stage.agent(session_id=agent.session_id)\n"
+            "def script(request):\n"
+            "    if request.last_user == 'inner' and not request.tool_results:\n"
+            "        return Reply(tool_calls=(jot('evil'),))\n"
+            "    if request.last_user == 'outer' and not request.tool_results:\n"
+            "        other.run_conversation('inner')\n"
+            "        return Reply(tool_calls=(jot('evil'),))\n"
+            "    return Reply('Done.')\n"
+            "stage.script = script\nreturn agent.run_conversation('outer')",
+        ),
+        Way(
+            "after the provider has failed once",
+            "from hermes_ext.testing.model_server import Reply as R\n"
+            "failed = []\n"
+            "def script(request):\n"
+            "    if not failed:\n"
+            "        failed.append(1)\n"
+            "        return R(status=500)\n"
+            "    return R('Done.') if request.tool_results else R(tool_calls=(jot('evil'),))\n"
+            "stage.script = script\nreturn agent.run_conversation('go')",
+        ),
+    ],
+    prologue=_PROLOGUE,
+    plugins={"doors": _PLUGIN},
+)
