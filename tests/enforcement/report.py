@@ -39,11 +39,11 @@ def page(found: Mapping[str, tuple[Mapping[str, Tried], Mapping[str, Tried]]]) -
 
 def row(way: Way, with_guard: Tried, without: Tried) -> str:
     """One line of the table."""
-    refused = "refused" if not with_guard.evil else "**DONE**"
+    held = "nothing evil" if not with_guard.evil else "**EVIL DONE**"
     if not with_guard.goes_on:
-        refused += ", and the agent does not go on"
-    done = "done" if without.evil else f"nothing: {way.closed}"
-    return f"| {way.name} | {refused} | {done} |"
+        held += ", and the agent does not go on"
+    done = "evil done" if without.evil else f"nothing: {way.closed}"
+    return f"| {way.name} | {held} | {done} |"
 
 
 def main() -> int:
