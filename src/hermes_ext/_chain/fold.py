@@ -502,12 +502,11 @@ class _Fold:
         self.records[self.place] = self.chain.failures.note(handler, error, frames, self.began)
         if handler.observe:
             return
+        text = f"{handler.name} failed ({type(error).__name__})"
         if handler.on_error == "block":
-            text = f"{handler.name} failed ({type(error).__name__}){_SO[handler.hook]}"
-            self.block = (handler.extension, text)
+            self.block = (handler.extension, text + _SO[handler.hook])
             self.ended = True
         elif handler.on_error == "ask":
-            text = f"{handler.name} failed ({type(error).__name__})"
             self.asks = (*self.asks, Ask(handler.extension, handler.name, text))
 
     # -- the end --------------------------------------------------------------------------------

@@ -107,17 +107,12 @@ def schema_faults(
 
     written: the value without the schema's defaults. tell: the problem of what people wrote.
     """
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
-    from referencing import Registry
     from referencing.exceptions import Unresolvable
 
     schema = manifest.config or {}
     if not patterns_end(schema, value):
         return (_endless(schema, written, manifest, tell),)
-    # The registry is closed: without it an unknown `$ref` would be fetched from the network.
-    cls = _with_quick_unique(validator_for(schema, default=Draft202012Validator))
-    validator = cls(schema, registry=Registry())
+    validator = _validator(schema)
     try:
         errors = sorted(validator.iter_errors(value), key=lambda error: error.json_path)
         problems = (each for error in errors for each in _problems(error, tell))
@@ -138,13 +133,9 @@ def format_faults(value: Mapping[str, Any], manifest: Manifest, tell: Tell) -> t
     schema = manifest.config or {}
     if not _names_a_format(schema):
         return ()
-    from jsonschema import Draft202012Validator, FormatChecker
-    from jsonschema.validators import validator_for
-    from referencing import Registry
+    from jsonschema import FormatChecker
 
-    cls = validator_for(schema, default=Draft202012Validator)
-    checker = FormatChecker(["regex"])
-    errors = cls(schema, registry=Registry(), format_checker=checker).iter_errors(value)
+    errors = _validator(schema, FormatChecker(["regex"])).iter_errors(value)
     return tuple(each for error in errors for _, each in _problems(error, tell))
 
 
@@ -154,6 +145,16 @@ def _names_a_format(schema: Any) -> bool:
         (isinstance(schema, dict) and schema.get("format") == "regex")
         or any(map(_names_a_format, below))
     )
+
+
+def _validator(schema: Mapping[str, Any], formats: Any = None) -> Any:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    cls = _with_quick_unique(validator_for(schema, default=Draft202012Validator))
+    # The registry is closed: without it an unknown `$ref` would be fetched from the network.
+    return cls(schema, registry=Registry(), format_checker=formats)
 
 
 @functools.cache

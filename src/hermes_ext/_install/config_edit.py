@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 from attrs import frozen
@@ -25,8 +25,6 @@ _BOM = b"\xef\xbb\xbf"
 # The C parser is about ten times as fast; both read the same language.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ATTEMPTS = 5
-
-WRITE_BY_HAND: Final = "Change the file by hand, then run this again"
 
 
 @frozen
@@ -108,7 +106,7 @@ def edit_lists(
 def read_list(path: Path, section: str, key: str) -> tuple[str, ...]:
     """The names at `section.key` as they are written; () where file, section or key is missing.
 
-    Raises ConfigError as `edit_lists` does.
+    Raises ConfigError as `edit_lists` does, without a word of writing.
     """
     real = Path(os.path.realpath(path))
     try:
@@ -161,15 +159,17 @@ def _is_still(real: Path, data: bytes | None) -> bool:
 def _plan(
     real: Path, data: bytes | None, edits: Sequence[ListEdit], same: Callable[[str], str]
 ) -> _Plan:
-    before = _parsed(real, data)
-    with _located(real):
-        text, changes = before, []
-        for edit in edits:
-            text, change = _applied(text, edit, same)
-            if change.added or change.removed:
-                changes.append(change)
-        if not changes:
-            return _Plan(data, data or b"", ())
+    with _told_unwritten():
+        before = _parsed(real, data)
+        with _located(real):
+            text, changes = before, []
+            for edit in edits:
+                text, change = _applied(text, edit, same)
+                if change.added or change.removed:
+                    changes.append(change)
+    if not changes:
+        return _Plan(data, data or b"", ())
+    with _told_unwritten(), _located(real):
         _check_nothing_else_changed(real, before, text, edits, changes)
     mark = _BOM if (data or b"").startswith(_BOM) else b""
     return _Plan(data, mark + text.text.encode(), tuple(changes))
@@ -191,18 +191,23 @@ def _applied(text: YamlText, edit: ListEdit, same: Callable[[str], str]) -> tupl
 
 
 @contextlib.contextmanager
+def _told_unwritten() -> Iterator[None]:
+    """Adds to an error about the file that it stays as it is, and what to do then."""
+    try:
+        yield
+    except ConfigError as error:
+        error.message += "; nothing was written"
+        error.hint = error.hint or "Change the file by hand, then run this again"
+        raise
+
+
+@contextlib.contextmanager
 def _located(real: Path) -> Iterator[None]:
     """Turns what the text refuses into an error that names the file."""
     try:
         yield
     except TextRefusedError as error:
-        raise ConfigError(
-            f"{error.reason}; nothing was written",
-            path=real,
-            line=error.line,
-            key=error.key,
-            hint=WRITE_BY_HAND,
-        ) from None
+        raise ConfigError(error.reason, path=real, line=error.line, key=error.key) from None
 
 
 # -- reading and checking -------------------------------------------------------------------------
@@ -212,7 +217,7 @@ def _parsed(real: Path, data: bytes | None) -> YamlText:
     data = data or b""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ConfigError(
-            "the file is UTF-16, which Hermes cannot read; nothing was written",
+            "the file is UTF-16, which Hermes cannot read",
             path=real,
             hint="Save it as UTF-8",
         )
@@ -220,7 +225,7 @@ def _parsed(real: Path, data: bytes | None) -> YamlText:
         text = data.removeprefix(_BOM).decode()
     except UnicodeDecodeError as error:
         raise ConfigError(
-            "the file is not UTF-8; nothing was written",
+            "the file is not UTF-8",
             path=real,
             line=data.count(b"\n", 0, error.start) + 1,
             hint="Save it as UTF-8",
@@ -271,8 +276,7 @@ def _check_nothing_else_changed(
             same_rest = False
     if not same_rest:
         raise ConfigError(
-            f"{changes[0].key} cannot be changed without changing something else; nothing was"
-            " written",
+            f"{changes[0].key} cannot be changed without changing something else",
             path=real,
             key=changes[0].key,
             hint="Aliases and unusual layouts can cause this: change the file by hand",

@@ -12,14 +12,8 @@ from yaml.nodes import MappingNode, SequenceNode
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import read_config
-from hermes_ext._install.config_edit import (
-    WRITE_BY_HAND,
-    Change,
-    ListEdit,
-    edit_lists,
-    read_list,
-)
-from hermes_ext._install.yaml_nodes import node_at, read_document, text_of
+from hermes_ext._install.config_edit import Change, ListEdit, edit_lists, read_list
+from hermes_ext._install.yaml_nodes import items_of, node_at, read_document, text_of
 from hermes_ext.exceptions import ConfigError
 
 PLUGIN = "hermes-ext"
@@ -146,8 +140,12 @@ def _listed(file: Path, key: str) -> tuple[str, ...]:
         return read_list(file, "plugins", key)
     except ConfigError:
         node = node_at(read_document(file).root, ("plugins",))
-        by_key = dict(node.value) if isinstance(node, MappingNode) else {}
-        listed = {text_of(name): value for name, value in by_key.items()}.get(key)
+        by_key = (
+            {name: value for name, _, value in items_of(node)}
+            if isinstance(node, MappingNode)
+            else {}
+        )
+        listed = by_key.get(key)
         names = [text_of(each) for each in listed.value] if listed is not None else []
         if not by_key or not isinstance(listed, SequenceNode | None) or None in names:
             raise
@@ -199,10 +197,6 @@ def _edit(home: Path, *edits: ListEdit) -> Installation:
 
 
 def _explain(error: ConfigError) -> None:
-    # Nobody wanted to write.
-    error.message = error.message.removesuffix("; nothing was written")
-    if error.hint == WRITE_BY_HAND:
-        error.hint = None
     if error.key in {"plugins", "plugins.enabled"}:
         error.hint = (
             "Hermes enables no plugin at all while this is no list of names;"
