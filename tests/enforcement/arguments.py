@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.enforcement.table import Group, Way
+from tests.enforcement.table import PLACES, Group, Way
 
 # One plugin with every way to change a call. `__main__.how` says which of them does what.
 _CHANGER = """
@@ -79,11 +79,6 @@ def register(ctx):
     ctx.register_hook('pre_tool_call', pre_tool_call)
 """
 
-_KINDS = {
-    "in_folder": "a plugin in the user's folder",
-    "a_package": "a package registered before ours",
-    "z_package": "a package registered after ours",
-}
 _ONCE = "Hermes lets `next_call` run once"
 _COPIED = "Hermes copies the arguments itself"
 _CLOSED = {
@@ -155,13 +150,11 @@ GROUP = Group(
                 _DRIVES.format(name=name, how=how),
                 next((why for part, why in _CLOSED.items() if part in f"{who} {what}"), ""),
             )
-            for name, who in _KINDS.items()
+            for name, who in PLACES.items()
             for what, how in _HOW.items()
         ),
         *_IDS,
     ],
     prologue="EVIL = {'text': 'evil', 'content': 'evil'}\nstops = []\n",
-    plugins={name: f"NAME = {name!r}\n{_CHANGER}" for name in _KINDS},
-    before=("a_package",),
-    after=("z_package",),
+    plugins={name: f"NAME = {name!r}\n{_CHANGER}" for name in PLACES},
 )

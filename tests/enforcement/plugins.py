@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.enforcement.table import Group, Way
+from tests.enforcement.table import PLACES, Group, Way
 
 _SPEAKER = """
 import __main__
@@ -55,11 +55,6 @@ def register(ctx):
     ctx.register_middleware('tool_execution', tool_execution)
 """
 
-_KINDS = {
-    "in_folder": "a plugin in the user's folder",
-    "a_package": "a package registered before ours",
-    "z_package": "a package registered after ours",
-}
 _SAYS = {
     "approve": "says `approve`",
     "approve with a key": "says `approve` with a key for all calls",
@@ -83,10 +78,8 @@ GROUP = Group(
             f"{who} {says}",
             f"how[{name!r}] = {said!r}\nreturn stage.use(agent, jot('evil'), write('a', 'evil'))",
         )
-        for name, who in _KINDS.items()
+        for name, who in PLACES.items()
         for said, says in _SAYS.items()
     ],
-    plugins={name: f"NAME = {name!r}\n{_SPEAKER}" for name in _KINDS},
-    before=("a_package",),
-    after=("z_package",),
+    plugins={name: f"NAME = {name!r}\n{_SPEAKER}" for name in PLACES},
 )

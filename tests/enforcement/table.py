@@ -33,6 +33,14 @@ def no_evil(tool_name, tool_args, tool_call_id):
 )
 
 
+BEFORE, AFTER = "a_package", "z_package"
+PLACES = {
+    "in_folder": "a plugin in the user's folder",
+    BEFORE: "a package registered before ours",
+    AFTER: "a package registered after ours",
+}
+
+
 @dataclass(frozen=True)
 class Way:
     """One way around.
@@ -52,8 +60,8 @@ class Way:
 class Group:
     """Ways that are driven in one process.
 
-    plugins: sources of other Hermes plugins by name. before, after: names of those that are
-    installed as packages, found before and after ours. The rest lies in the user's folder.
+    plugins: sources of other Hermes plugins by name. Where they are is in `PLACES`; one that has
+    no name of these lies in the user's folder.
     extensions: what judges; "no-evil" if nothing else is said.
     """
 
@@ -62,8 +70,6 @@ class Group:
     ways: Sequence[Way]
     prologue: str = ""
     plugins: Mapping[str, str] = field(default_factory=dict)
-    before: Sequence[str] = ()
-    after: Sequence[str] = ()
     extensions: Mapping[str, str] = field(default_factory=lambda: {"no-evil": NO_EVIL})
     config: Mapping[str, Any] = field(default_factory=dict)
     timeout: float = 240
@@ -133,18 +139,18 @@ def drive(group: Group, base: Path, *, guarded: bool) -> dict[str, Tried]:
     if guarded:
         for name, source in group.extensions.items():
             home.extension(name, source)
-    sites = {"before": [], "after": []}
+    sites = {}
     for name, source in group.plugins.items():
-        where = "before" if name in group.before else "after" if name in group.after else ""
-        if where:
-            sites[where].append(pip_plugin(home, name, source))
+        if name in (BEFORE, AFTER):
+            sites[name] = pip_plugin(home, name, source)
         else:
             plugin(home, name, source)
     # Nobody has to be asked, as in `hermes -z`.
     env = {"HERMES_YOLO_MODE": "1"}
-    if group.before:
-        env["PYTHONPATH"] = os.pathsep.join(map(str, sites["before"]))
-    told = play(home, _driver(group), later=sites["after"], timeout=group.timeout, **env)
+    if BEFORE in sites:
+        env["PYTHONPATH"] = str(sites[BEFORE])
+    later = [sites[AFTER]] if AFTER in sites else []
+    told = play(home, _driver(group), later=later, timeout=group.timeout, **env)
     return {
         name: Tried(tuple(each["evil"]), each["goes_on"], each["told"])
         for name, each in told.items()
