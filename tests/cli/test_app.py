@@ -35,6 +35,13 @@ def test_wrong_usage_is_exit_code_2(home, argv):
     assert "usage" in output.out + output.err
 
 
+def test_a_command_that_is_misspelt(home):
+    """The nearest one is named, in words and as JSON."""
+    assert 'Did you mean "list"?' in home.run("lst").err
+    assert 'Did you mean "doctor"?' in home.run("docter", "--json").out.replace("\\", "")
+    assert "Did you mean" not in home.run("xyzzy").err
+
+
 def test_wrong_usage_names_the_command(home):
     """One name too many is told with the usage of that very command, as JSON with --json."""
     output = home.run("enable", "a", "b")

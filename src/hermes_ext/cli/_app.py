@@ -33,6 +33,9 @@ PROG = "hermes-ext"
 _READ_ONLY = ("list", "info")
 
 
+_WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
+
+
 class _Parser(argparse.ArgumentParser):
     """Says of which command a usage is wrong, as JSON where that was asked for."""
 
@@ -47,6 +50,10 @@ class _Parser(argparse.ArgumentParser):
         return parsed, extra
 
     def error(self, message: str) -> NoReturn:
+        wrong_choice = _WRONG_CHOICE.search(message)
+        if wrong_choice is not None:
+            near = did_you_mean(wrong_choice[1], re.findall(r"[\w-]+", wrong_choice[2]))
+            message += f". {near}" if near else ""
         if not self._as_json:
             super().error(message)
         wrong = HermesExtError(message, hint=" ".join(self.format_usage().split()))
