@@ -6,6 +6,8 @@ value and nothing else.
 
 from __future__ import annotations
 
-from hermes_ext.cli._app import add_commands, main, run, slash
+from hermes_ext.cli._app import main, run
+from hermes_ext.cli._arguments import add_commands
+from hermes_ext.cli._slash import slash
 
 __all__ = ["add_commands", "main", "run", "slash"]

@@ -1,0 +1,119 @@
+"""Which command takes which arguments."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from hermes_ext.cli._loading import LOAD_SECONDS
+from hermes_ext.cli._parser import Parser, digest, hook, seconds
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Fills a parser with the commands; `run` takes the namespace that it parses.
+
+    Every name it leaves in the namespace begins with `ext_`, so that it meets none of a host's.
+    """
+    parser.set_defaults(ext_help=parser.format_help)
+    commands = parser.add_subparsers(
+        dest="ext_command", metavar="COMMAND", title="commands", parser_class=Parser
+    )
+    common = _common()
+
+    command = commands.add_parser(
+        "list", parents=[common], help="what is installed, and whether it is on"
+    )
+    command.add_argument(
+        "--load", action="store_true", dest="ext_load",
+        help="load everything in a child process and show what comes of it",
+    )  # fmt: skip
+    command.add_argument(
+        "--order", metavar="HOOK", type=hook, dest="ext_order",
+        help="the handlers of a hook in the order in which they run, and why (implies --load)",
+    )  # fmt: skip
+    _add_deadline(command)
+
+    for name, verb in (("enable", "on"), ("disable", "off")):
+        command = commands.add_parser(
+            name, parents=[common], help=f"turn an extension {verb} in config.yaml"
+        )
+        command.add_argument("ext_name", metavar="NAME")
+        command.add_argument(
+            "--hook", metavar="HOOK", type=hook, dest="ext_hook", help="only this hook of it"
+        )
+
+    command = commands.add_parser(
+        "info", parents=[common], help="one extension: what it needs, registers and is set to"
+    )
+    command.add_argument("ext_name", metavar="NAME")
+
+    command = commands.add_parser(
+        "doctor", parents=[common], help="load everything in a child process and check it"
+    )
+    _add_deadline(command)
+
+    _add_trust(commands, common)
+
+    commands.add_parser(
+        "install", parents=[common], help="put the plugin into a Hermes home's plugins.enabled"
+    )
+    commands.add_parser(
+        "uninstall", parents=[common], help="take the plugin out; extensions stay where they are"
+    )
+
+
+def _add_trust(commands: Any, common: Parser) -> None:
+    command = commands.add_parser(
+        "trust", parents=[common],
+        help="let the extensions of a project run, exactly as they are now; shows them first",
+    )  # fmt: skip
+    _add_path(command, "a folder of the project")
+    command.add_argument(
+        "-y", "--yes", action="store_true", dest="ext_yes", help="do not ask, even in a terminal"
+    )
+    command.add_argument(
+        "--full", action="store_true", dest="ext_full",
+        help="cut nothing; of a project that was never trusted, show all files",
+    )  # fmt: skip
+    command.add_argument(
+        "--expect", metavar="DIGEST", type=digest, dest="ext_expect",
+        help="record it only if this is its digest",
+    )  # fmt: skip
+    only = command.add_mutually_exclusive_group()
+    for look, told in (
+        ("diff", "only show it; exit code 0 if it is trusted as it is, else 1"),
+        ("digest", "only print the digest, for HERMES_EXT_TRUST"),
+        ("list", "only list the projects that are trusted"),
+    ):
+        only.add_argument(f"--{look}", action="store_const", const=look, dest="ext_look", help=told)
+    command = commands.add_parser(
+        "untrust", parents=[common], help="let the extensions of a project run no longer"
+    )
+    _add_path(command, "the project, or where it was")
+
+
+def _add_path(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument(
+        "ext_path", metavar="PATH", type=Path, nargs="?",
+        help=f"{what} (default: the working directory)",
+    )  # fmt: skip
+
+
+def _common() -> Parser:
+    common = Parser(add_help=False)
+    common.add_argument(
+        "--json", action="store_true", dest="ext_json", help="print one JSON value, nothing else"
+    )
+    common.add_argument(
+        "--home", metavar="PATH", type=Path, dest="ext_home",
+        help="the Hermes home (default: $HERMES_HOME, else ~/.hermes)",
+    )  # fmt: skip
+    return common
+
+
+def _add_deadline(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--deadline", metavar="SECONDS", type=seconds, default=LOAD_SECONDS, dest="ext_deadline",
+        help="how long loading may take (default: %(default)g)",
+    )  # fmt: skip

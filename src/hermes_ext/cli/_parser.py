@@ -1,0 +1,68 @@
+"""The parser of the command line, and the values of arguments that it checks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from typing import Any, NoReturn
+
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.records import HOOKS, did_you_mean
+from hermes_ext.cli._errors import error_payload
+from hermes_ext.exceptions import HermesExtError
+
+_WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
+
+
+class Parser(argparse.ArgumentParser):
+    """Says of which command a usage is wrong, as JSON where that was asked for."""
+
+    _as_json = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
+        self._as_json = "--json" in given
+        parsed, extra = super().parse_known_args(given, namespace)
+        if extra:  # the parser of a command would leave them to the one above, which knows no usage
+            self.error(f"unrecognized arguments: {' '.join(extra)}")
+        return parsed, extra
+
+    def error(self, message: str) -> NoReturn:
+        wrong_choice = _WRONG_CHOICE.search(message)
+        if wrong_choice is not None:
+            near = did_you_mean(wrong_choice[1], re.findall(r"[\w-]+", wrong_choice[2]))
+            message += f". {near}" if near else ""
+        if not self._as_json:
+            super().error(message)
+        wrong = HermesExtError(message, hint=" ".join(self.format_usage().split()))
+        payload = error_payload(wrong) | {"error": printable(f"{self.prog}: {message}")}
+        sys.stdout.write(json.dumps(payload, indent=2) + "\n")
+        self.exit(2)
+
+
+def hook(text: str) -> str:
+    name = text.strip().replace("-", "_")
+    if name not in HOOKS:
+        hint = did_you_mean(text, HOOKS) or f"Hooks: {', '.join(HOOKS)}"
+        raise argparse.ArgumentTypeError(f'no hook is called "{printable(text)}". {hint}')
+    return name
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f'"{printable(text)}" is no number of seconds above 0')
+    return number
+
+
+def digest(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", text.strip().lower()):
+        raise argparse.ArgumentTypeError(
+            f'"{printable(text)}" is no digest, which has 64 hex digits'
+        )
+    return text.strip().lower()

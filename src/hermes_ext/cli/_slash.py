@@ -1,0 +1,65 @@
+"""`/extensions …` in a chat."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.config import hermes_home
+from hermes_ext._install.records import Prog
+from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.cli._errors import one_line
+from hermes_ext.cli._page import Page
+from hermes_ext.cli._pages import show
+from hermes_ext.cli._request import Request
+from hermes_ext.exceptions import HermesExtError
+
+if TYPE_CHECKING:
+    from hermes_ext.runtime import Runtime
+
+_READ_ONLY = ("list", "info")
+
+
+def slash(
+    raw_args: str,
+    *,
+    home: Path | None = None,
+    cwd: Path | None = None,
+    live: Runtime | None = None,
+) -> str:
+    """What `/extensions …` answers in a chat: plain text, and nothing is ever changed.
+
+    home: default `hermes_home()`. cwd: the session's directory, None where it has none. live: the
+    runtime of this process, whose extensions are shown; None where none is loaded: the files'.
+    """
+    try:
+        words = shlex.split(raw_args or "")
+    except ValueError as error:
+        return f"That cannot be read: {error}."
+    command, *rest = words or ["list"]
+    if command not in _READ_ONLY:
+        asked = printable(" ".join(words))
+        return (
+            f"/extensions {printable(command)} is not available in a chat, which can only look:"
+            f" /extensions list, /extensions info NAME. In a terminal: hermes extensions {asked}"
+        )
+    if len(rest) != (command == "info"):
+        usage = " NAME" if command == "info" else ""
+        return f"Usage: /extensions {command}{usage}"
+    request = Request(
+        home=home or hermes_home(),
+        cwd=cwd,
+        prog=Prog("hermes extensions"),
+        name=printable("".join(rest)),
+        live=live,
+    )
+    try:
+        result = COMMANDS[command](request)
+    except HermesExtError as error:
+        return one_line(error)
+    page = Page(io.StringIO(), prog=request.prog, width=80)
+    show(command, result.payload, page)
+    return page.text.strip()
