@@ -1,0 +1,177 @@
+"""One line of the decision log: what is written of a chain at which level."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+from attrs import field, frozen
+
+from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json
+
+_TEXT_LIMIT: Final = 500
+
+
+class LogLevel(StrEnum):
+    """How much of a chain is written; each level has all of those before it."""
+
+    OFF = "off"
+    DECISIONS = "decisions"
+    STEPS = "steps"
+    PAYLOADS = "payloads"
+
+
+Outcome: TypeAlias = Mapping[str, Any]
+"""`ChainOutcome.to_json()`."""
+
+
+@frozen
+class DecisionEvent:
+    """One chain that has run. Must not be changed afterwards: it is read when the line is built.
+
+    Attributes:
+        hook: the hook's name.
+        before: the value that went in: text, `{"messages": …, "system_prompt": …}`, tool arguments
+            or a tool's result.
+        outcome: what came out, as a mapping or as a function that gives it (called off the turn).
+            Known keys: action, value, changed, blocked_by, message, asks, approved, decided_by,
+            metadata, steps, system_injections, user_injections, duration_ns; others are ignored.
+        turn: the turn's id; None where there is none, as for the following.
+        session: the session's id.
+        conversation: the conversation's id.
+        tool: the tool's name.
+        tool_call_id: the id of the tool call.
+        time: seconds since the epoch.
+    """
+
+    hook: str
+    before: Any
+    outcome: Outcome | Callable[[], Outcome]
+    turn: str | None = None
+    session: str | None = None
+    conversation: str | None = None
+    tool: str | None = None
+    tool_call_id: str | None = None
+    time: float = field(factory=time.time)
+
+
+_ASK_KEYS: Final = ("extension", "handler", "reason", "key")
+_STEP_KEYS: Final = (
+    "extension",
+    "handler",
+    "guard",
+    "action",
+    "changed",
+    "observed",
+    "skipped",
+    "reason",
+    "error",
+    "mutated",
+    "duration_ns",
+)
+_ERROR_KEYS: Final = ("kind", "message")
+_PLACE_KEYS: Final = ("extension", "handler", "file", "line", "setting")
+
+
+def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
+    """What is logged for a chain, in the order in which it is written.
+
+    Keys that have nothing to say are left out, except `time`, `hook`, `action` and `digests`.
+    """
+    outcome = event.outcome() if callable(event.outcome) else event.outcome
+    payloads = level is LogLevel.PAYLOADS
+    line: dict[str, Any] = {
+        "time": iso(event.time),
+        "turn": event.turn,
+        "session": event.session,
+        "conversation": event.conversation,
+        "hook": str(event.hook),
+        "tool": event.tool,
+        "tool_call_id": event.tool_call_id,
+        "action": str(outcome.get("action", "pass")),
+        "blocked_by": outcome.get("blocked_by"),
+        "message": _short(outcome.get("message")),
+        "decided_by": outcome.get("decided_by"),
+        **_place(outcome),
+        "changed": bool(outcome.get("changed")),
+        "asks": [_only(ask, _ASK_KEYS, payloads) for ask in outcome.get("asks") or ()],
+        "approved": bool(outcome.get("approved")) if outcome.get("asks") else None,
+        "injections": _injections(outcome, payloads),
+        **_values(event.before, outcome, payloads),
+    }
+    if level in (LogLevel.STEPS, LogLevel.PAYLOADS):
+        steps = outcome.get("steps") or ()
+        line["steps"] = [_only(step, _STEP_KEYS, payloads) for step in steps]
+    if payloads:
+        line["metadata"] = outcome.get("metadata")
+    line["duration_ns"] = outcome.get("duration_ns")
+    return {key: value for key, value in line.items() if value not in (None, [], {})}
+
+
+def iso(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def _short(text: Any) -> Any:
+    if not isinstance(text, str) or len(text) <= _TEXT_LIMIT:
+        return text
+    return f"{text[:_TEXT_LIMIT]}… ({len(text)} characters)"
+
+
+def _only(entry: Any, keys: tuple[str, ...], everything: bool) -> Any:
+    """An ask or a step; without payloads only the keys that cannot hold one, texts cut short."""
+    if not isinstance(entry, Mapping) or everything:
+        return entry
+    found = {key: _short(entry[key]) for key in keys if entry.get(key) is not None}
+    if "error" in found:
+        found["error"] = _only(found["error"], _ERROR_KEYS, everything)
+    return found
+
+
+def _place(outcome: Outcome) -> dict[str, Any]:
+    """Which extension, handler, line or setting decided, where the chain's metadata says so."""
+    metadata = outcome.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return {}
+    found = {key: metadata[key] for key in _PLACE_KEYS if key in metadata}
+    return {key: _short(value) for key, value in found.items() if isinstance(value, str | int)}
+
+
+def _injections(outcome: Outcome, payloads: bool) -> dict[str, Any]:
+    found = {where: outcome.get(f"{where}_injections") or () for where in ("system", "user")}
+    return {
+        where: [_injection(text, payloads) for text in texts]
+        for where, texts in found.items()
+        if texts
+    }
+
+
+def _injection(entry: Any, payloads: bool) -> Any:
+    """Who injected, and the text or its digest."""
+    if payloads:
+        return entry
+    known = entry if isinstance(entry, Mapping) else {"text": entry}
+    who = {key: value for key, value in known.items() if key != "text"}
+    return {**who, "digest": canonical_digest(known.get("text"))}
+
+
+def _values(before: Any, outcome: Outcome, payloads: bool) -> dict[str, Any]:
+    came_in = canonical_digest(before)
+    digests: dict[str, Any] = {"in": came_in}
+    values: dict[str, Any] = {"in": before}
+    if outcome.get("action") != "block":
+        replaced = outcome.get("changed") or outcome.get("action") == "answer"
+        values["out"] = outcome.get("value") if replaced else before
+        digests["out"] = canonical_digest(values["out"]) if replaced else came_in
+    return {"digests": digests, "payloads": values} if payloads else {"digests": digests}
+
+
+def encoded(line: Mapping[str, Any]) -> bytes:
+    # Value by value, so that time and hook come first and only what is inside is sorted.
+    pairs = (f"{json.dumps(key)}:{canonical_json(value)}" for key, value in line.items())
+    return b"{" + ",".join(pairs).encode("ascii") + b"}\n"
