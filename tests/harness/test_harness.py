@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 from tests.harness.compare import files, plain
 from tests.harness.home import HermesHome
-from tests.harness.warm import cold_start, warm_start
+from tests.harness.warm import warm_start
 
+from hermes_ext._real_hermes.processes import cold_start
 from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel, ToolUse
 
 ModelFactory = Callable[..., ScriptedModel]

@@ -26,7 +26,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the parent process must not import this package
+    from hermes_ext._real_hermes.processes import Started
 
 _LIBRARIES = (
     "openai.resources.chat.completions",
@@ -49,34 +52,12 @@ _LIBRARIES = (
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "TERM": "dumb"}
 
 
-class Started(Protocol):
-    """A process that was started; `subprocess.Popen` is one."""
-
-    @property
-    def pid(self) -> int: ...
-    def wait(self, timeout: float | None = None) -> int: ...
-    def terminate(self) -> None: ...
-
-
-def cold_start(
-    command: Sequence[str], cwd: Path, env: Mapping[str, str], out: IO[bytes], err: IO[bytes]
-) -> Started:
-    """A process of its own session, without input; `out` and `err` may be one file."""
-    return subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=err,
-        start_new_session=True,
-    )
-
-
 def warm_start(
     command: Sequence[str], cwd: Path, env: Mapping[str, str], out: IO[bytes], err: IO[bytes]
 ) -> Started:
     """As `cold_start`, out of the parent where that is the same: a script for this Python."""
+    from hermes_ext._real_hermes.processes import cold_start
+
     program = _script_of(command)
     if program is None or not _same_python(env):
         return cold_start(command, cwd, env, out, err)

@@ -10,8 +10,8 @@ import pytest
 from tests.harness import in_process
 from tests.harness.compare import files, plain
 from tests.harness.home import HermesHome
-from tests.harness.warm import cold_start
 
+from hermes_ext._real_hermes.processes import cold_start
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 pytestmark = pytest.mark.hermes
