@@ -16,7 +16,7 @@ export PROMPT
 export KEEP
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint clean
+.PHONY: help demo test bench lint docs clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -33,7 +33,7 @@ test: $(VENV)/installed-dev ## all tests, those with the real Hermes too (ARGS="
 bench: $(VENV)/installed-dev ## benchmarks; fails where a bar is missed
 	$(BIN)/python benchmarks/run.py --check --against benchmarks/baseline.json
 
-lint: $(VENV)/installed-dev ## ruff, mypy and the import layers
+lint: $(VENV)/installed-dev ## ruff, mypy, the import layers and the docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -44,6 +44,10 @@ lint: $(VENV)/installed-dev ## ruff, mypy and the import layers
 		ln -sfn "../../extensions/$$name" "$$link" && \
 		echo "mypy $$each" && $(BIN)/mypy "$$link"/*.py || exit 1; done
 	$(BIN)/lint-imports
+	$(MAKE) --no-print-directory docs
+
+docs: $(VENV)/installed-dev ## the documentation as a site, in build/site; fails for a warning
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## remove .venv and what the tools leave behind
 	rm -rf $(VENV) .nox build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 from attrs import frozen
+from markdown.extensions.toc import slugify
 from tests.harness.home import HermesHome
 
 from hermes_ext import Runtime
@@ -30,7 +31,7 @@ from hermes_ext._install.project_settings import read_project_settings
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @frozen
@@ -316,7 +317,13 @@ def test_links(page: Path) -> None:
             continue
         file = page.parent / target if target else page
         assert file.is_file(), target
-        assert not heading or f"\n## {heading}\n" in file.read_text(encoding="utf-8")
+        assert not heading or heading in anchors_of(file), target
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that the site makes of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.M)
+    return {slugify(heading.replace("`", ""), "-") for heading in headings}
 
 
 def test_problem_text_in_the_docs(tmp_path: Path) -> None:
