@@ -76,12 +76,17 @@ def tell(
         # A tool that failed has changed nothing, as far as it is known what it does.
         if effects.may_write and not (failed and effects.exact):
             calls.changed(digest)
-    note = ""
+    note = setting = ""
     if config["failures_in_a_row"] is not None and failures == config["failures_in_a_row"]:
+        setting = "failures_in_a_row"
         note = f"{failures} calls in a row have failed. If the next one fails, no more tools run."
     elif config["same_call"] is not None and 1 < times == config["same_call"] - 1:
+        setting = "same_call"
         note = "The same call again will be refused, unless something changes in between."
-    return HookResult.rewrite(f"{result}\n\n[loop-breaker] {note}") if note else None
+    if not note:
+        return None
+    metadata = {"setting": f"{_SETTING}.{setting}"}
+    return HookResult.rewrite(f"{result}\n\n[loop-breaker] {note}", metadata=metadata)
 
 
 def _digest(tool_name: str, tool_args: dict[str, Any]) -> str:

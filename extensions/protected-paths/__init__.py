@@ -26,7 +26,9 @@ def keep_off(
     root = project_root or cwd
     if root is None or event.machine is None:
         told = f"The project's directory is not known, so nobody can say what {_SETTING} protects."
-        return HookResult.block(told)
+        return HookResult.block(
+            told, metadata={"setting": [f"{_SETTING}.paths", f"{_SETTING}.rules"]}
+        )
     asked: HookResult[Any] | None = None
     rules = rules_of(config, event.machine.resolve(root), event.machine)
     for reason in _reasons(effects, rules, config["targets"]):

@@ -41,16 +41,16 @@ def in_input(
     finder, tag = _finder(config), _tag(session_state)
     if user_content is None:
         told = finder.replaced(user_message, tag)
-        return HookResult.rewrite(told) if told != user_message else None
+        return _rewritten(told) if told != user_message else None
     changed = [_in_part(part, lambda text: finder.replaced(text, tag)) for part in user_content]
-    return HookResult.rewrite(changed) if changed != user_content else None
+    return _rewritten(changed) if changed != user_content else None
 
 
 @register_hook("transform_tool_result", priority=900, on_error="block")
 def in_results(result: str, config: Mapping[str, Any], session_state: Any) -> ToolOutputResult:
     """Replace secrets in what a tool gave."""
     told = _finder(config).replaced(result, _tag(session_state))
-    return HookResult.rewrite(told) if told != result else None
+    return _rewritten(told) if told != result else None
 
 
 @register_hook("before_llm_call", priority=900, on_error="block")
@@ -73,7 +73,7 @@ def in_requests(
         return text if told_before is None else told_before
 
     changed = [_in_message(message, replaced) for message in messages]
-    return HookResult.rewrite(changed) if changed != messages else None
+    return _rewritten(changed, f"{_SETTING}.history") if changed != messages else None
 
 
 @register_hook("intercept_tool_call", guard=True)
@@ -87,6 +87,10 @@ def not_instead_of_the_secret(event: ToolCall, tool_args: dict[str, Any]) -> Cal
         "place. Change only the lines around it, or ask the user to do it."
     )
     return HookResult.block(told, metadata={"setting": _SETTING})
+
+
+def _rewritten(value: Any, setting: str = _SETTING) -> HookResult[Any]:
+    return HookResult.rewrite(value, metadata={"setting": setting})
 
 
 def _in_message(message: dict[str, Any], replaced: Replaced) -> dict[str, Any]:

@@ -64,8 +64,11 @@ def plan_first(
 def instruct(config: Settings, cwd: Path | None, project_root: Path | None) -> RequestResult:
     """Tell the model to plan, or to follow the plan."""
     project = Project.of(config, cwd, project_root)
-    text = config["plan_reminder" if project.plan.fault() else "guardrails"]
-    return HookResult.inject_system(project.filled_in(text)) if text.strip() else None
+    setting = "plan_reminder" if project.plan.fault() else "guardrails"
+    text = project.filled_in(config[setting])
+    if not text.strip():
+        return None
+    return HookResult.inject_system(text, metadata={"setting": _setting(setting)})
 
 
 @register_hook("intercept_tool_call", guard=True)

@@ -67,7 +67,7 @@ BLOCKED = {
     "blocked_by": "workflow-guard",
     "message": "no plan yet",
     "duration_ns": 1234,
-    "metadata": {"setting": "blocked_tools", "file": "config.yaml", "line": 7, "secret": "hunter2"},
+    "metadata": {"setting": "blocked_tools", "secret": "hunter2"},
     "steps": [
         {"extension": "a", "handler": "look", "action": "pass", "value": "hunter2"},
         {
@@ -76,6 +76,9 @@ BLOCKED = {
             "guard": True,
             "action": "block",
             "reason": "no plan yet",
+            "setting": ["blocked_tools"],
+            "file": "/guard.py",
+            "line": 7,
             "error": {"kind": "timeout", "message": "late", "locals": "hunter2"},
         },
     ],
@@ -222,12 +225,13 @@ class TestLine:
         }
 
     def test_a_block_says_who_and_why(self) -> None:
-        """A block has extension, message, and the place that the metadata names; no digest out."""
+        """A block has extension, handler, message, setting and place in the code; no digest out."""
         line = build_line(event_of(outcome=BLOCKED), LogLevel.DECISIONS)
         assert line["action"] == "block"
         assert line["blocked_by"] == "workflow-guard"
         assert line["message"] == "no plan yet"
-        assert (line["setting"], line["file"], line["line"]) == ("blocked_tools", "config.yaml", 7)
+        assert (line["extension"], line["handler"]) == ("workflow-guard", "gate")
+        assert (line["setting"], line["file"], line["line"]) == (["blocked_tools"], "/guard.py", 7)
         assert line["digests"] == {"in": canonical_digest({"path": "0.py"})}
         assert "steps" not in line
 

@@ -109,6 +109,7 @@ class _Quiet:
     __slots__ = ("crash", "handlers", "reached")
 
     asks: tuple[Ask, ...] = ()
+    first: Event | None = None
     metadata: Mapping[str, Any] = NO_METADATA
     system: tuple[Injection, ...] = ()
     user: tuple[Injection, ...] = ()
@@ -278,8 +279,8 @@ def _shown(value: object) -> str:
 class _Fold:
     """The state of a running chain, and what each handler's result does to it.
 
-    `event` is the value as the handlers left it, `view` what the next handler is shown: the same
-    with the injections so far.
+    `first` is the value as it came in, `event` as the handlers left it, `view` what the next
+    handler is shown: the same with the injections so far.
     """
 
     # Most chains change few of these: what stays as it is costs nothing.
@@ -300,7 +301,7 @@ class _Fold:
     ) -> None:
         self.began = began
         self.chain = chain
-        self.event = self.view = event
+        self.first = self.event = self.view = event
         self.scope = scope
         self.place = place
         # Of a failure only the crash is kept; its record is made when somebody reads it.
@@ -417,9 +418,10 @@ class _Fold:
             return
         if returned.metadata:
             self.metadata = {**self.metadata, **own_copy(dict(returned.metadata))}
-            self._record(Action.PASS)
+            self._record(Action.PASS).setting = returned.metadata.get("setting")
         if returned.action is not Action.PASS:
             record = self._record(returned.action)
+            record.setting = returned.metadata.get("setting")
             _SETTLE[returned.action](self, handler, returned, record, event)
 
     def _checked(self, handler: Handler, returned: Any) -> Event | None:
@@ -461,6 +463,7 @@ class _Fold:
     def _observed(self, result: HookResult[Any], event: Event | None) -> None:
         record = self._record(result.action)
         record.observed = True
+        record.setting = result.metadata.get("setting")
         record.reason = result.value if result.action in _HAVE_REASON else None
         if event is not None:
             record.changed = not identical(event.value, self.view.value)

@@ -82,6 +82,8 @@ class Step:
         reason: the text of a block or ask.
         duration_ns: how long it took, where that was asked for.
         mutated: in strict runs, whether it changed its arguments in place without returning them.
+        setting: the keys of the settings that made it do so, as its metadata says (`setting`).
+        file, line: where its function is defined.
     """
 
     extension: str
@@ -95,6 +97,9 @@ class Step:
     reason: str | None = None
     duration_ns: int | None = None
     mutated: bool | None = None
+    setting: tuple[str, ...] = ()
+    file: str = field(default="", eq=False, repr=False)
+    line: int = field(default=0, eq=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; what is None or False is left out."""
@@ -107,6 +112,10 @@ class Step:
             value = getattr(self, name)
             if value is not None and value is not False:
                 data[name] = value
+        if self.setting:
+            data["setting"] = [*self.setting]
+        if self.file:
+            data |= {"file": self.file, "line": self.line}
         if self.error is not None:
             data["error"] = {"kind": self.error.kind, "message": str(self.error)}
         return data
@@ -232,6 +241,11 @@ class ChainOutcome(_Draft):
         """How handlers failed, in order."""
         return tuple(step.error for step in self.steps if step.error is not None)
 
+    @property
+    def first(self) -> Event | None:
+        """The event as it came in; None where nobody can have changed it."""
+        return None if self._trace is None else self._trace.first
+
     def final(self, original: _V) -> _V | Any:
         """The rewritten value, or `original` if nothing changed it."""
         if not self.changed or self.event is None:
@@ -315,6 +329,7 @@ class Record:
     failure: Crash | None = None
     duration_ns: int | None = None
     mutated: bool | None = None
+    setting: Any = None
 
     def __init__(self, action: Action) -> None:
         self.action = action
@@ -322,6 +337,10 @@ class Record:
 
 class Trace(Protocol):
     """How a chain went: what an outcome's properties are read from."""
+
+    @property
+    def first(self) -> Event | None:
+        """The event as it came in, where it may have been changed."""
 
     @property
     def asks(self) -> tuple[Ask, ...]: ...
@@ -349,4 +368,15 @@ def step_of(handler: Handler, record: Record) -> Step:
         record.reason,
         record.duration_ns,
         record.mutated,
+        _keys(record.setting),
+        handler.file,
+        handler.line,
     )
+
+
+def _keys(setting: Any) -> tuple[str, ...]:
+    """The keys that a handler names as `setting`: one, or several."""
+    named = [setting] if isinstance(setting, str) else setting
+    if not isinstance(named, list | tuple):
+        return ()
+    return tuple(str(key) for key in named if isinstance(key, str) and key)

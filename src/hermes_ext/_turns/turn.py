@@ -406,7 +406,7 @@ class Turn(state.TurnCore):
         if self.runtime.refusal is None:
             return None
         outcome = ChainOutcome.refused(self.runtime.refusal, "hermes-ext", call)
-        self._write(HookName.INTERCEPT_TOOL_CALL, call, call.value, outcome)
+        self._write(HookName.INTERCEPT_TOOL_CALL, call, self._scope, call.value, outcome)
         return outcome
 
     def _questions(
@@ -461,9 +461,12 @@ class Turn(state.TurnCore):
         settled = outcome.resolved(answer.approved, message=answer.message, by=answer.by)
         if request is not None:
             settled = evolve(settled, blocked_by=request.extension)
-        call = settled.event
-        final = None if call is None else call.value
-        self._write(HookName.INTERCEPT_TOOL_CALL, call, final, settled)
+        call = settled.first or settled.event
+        came_in = None if call is None else call.value
+        machine = getattr(call, "machine", None)
+        where = self._scope.cwd if machine is None or machine.cwd is None else machine.cwd
+        scope = self._scope if where == self._scope.cwd else self._scope.replace(cwd=where)
+        self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, came_in, settled)
         return settled
 
     # -- results ----------------------------------------------------------------------------
@@ -536,7 +539,7 @@ class Turn(state.TurnCore):
             outcome = run(chain, event, scope)
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome):
-            self._write(hook, event, before, outcome)
+            self._write(hook, event, scope, before, outcome)
         return outcome
 
     async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
@@ -545,10 +548,12 @@ class Turn(state.TurnCore):
             outcome = await arun(chain, event, scope)
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome):
-            self._write(hook, event, before, outcome)
+            self._write(hook, event, scope, before, outcome)
         return outcome
 
-    def _write(self, hook: HookName, event: Any, before: Any, outcome: ChainOutcome) -> None:
+    def _write(
+        self, hook: HookName, event: Any, scope: Scope, before: Any, outcome: ChainOutcome
+    ) -> None:
         log = self.runtime.log
         if log is None or not log.on:
             return
@@ -564,6 +569,9 @@ class Turn(state.TurnCore):
                 conversation=self.conversation_id,
                 tool=getattr(event, "tool_name", None),
                 tool_call_id=getattr(event, "tool_call_id", None),
+                event=event,
+                scope=scope,
+                directory=self._scope.cwd,
             )
         )
 

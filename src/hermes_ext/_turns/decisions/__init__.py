@@ -12,6 +12,7 @@ from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_js
 from hermes_ext._turns.decisions.line import DecisionEvent, LogLevel, Outcome, build_line
 from hermes_ext._turns.decisions.log import DecisionLog
 from hermes_ext._turns.decisions.reading import read_decisions
+from hermes_ext._turns.decisions.recorded import recorded_context, recorded_event
 
 __all__ = [
     "DecisionEvent",
@@ -22,4 +23,6 @@ __all__ = [
     "canonical_digest",
     "canonical_json",
     "read_decisions",
+    "recorded_context",
+    "recorded_event",
 ]

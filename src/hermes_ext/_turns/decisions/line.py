@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from attrs import field, frozen
 
+from hermes_ext._hooks.payloads import Event, Scope
 from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json
+from hermes_ext._turns.decisions.recorded import context_of, details_of
 
 _TEXT_LIMIT: Final = 500
 
@@ -35,8 +38,7 @@ class DecisionEvent:
 
     Attributes:
         hook: the hook's name.
-        before: the value that went in: text, `{"messages": …, "system_prompt": …}`, tool arguments
-            or a tool's result.
+        before: the value that went in: text or parts, messages, tool arguments or a tool's result.
         outcome: what came out, as a mapping or as a function that gives it (called off the turn).
             Known keys: action, value, changed, blocked_by, message, asks, approved, decided_by,
             metadata, steps, system_injections, user_injections, duration_ns; others are ignored.
@@ -45,6 +47,9 @@ class DecisionEvent:
         conversation: the conversation's id.
         tool: the tool's name.
         tool_call_id: the id of the tool call.
+        event: what the hook was called with, for a line from which the chain can be run again.
+        scope: likewise what the turn knew.
+        directory: the session's; a tool call's own may be another, and is in `scope`.
         time: seconds since the epoch.
     """
 
@@ -56,6 +61,9 @@ class DecisionEvent:
     conversation: str | None = None
     tool: str | None = None
     tool_call_id: str | None = None
+    event: Event | None = None
+    scope: Scope | None = None
+    directory: Path | None = None
     time: float = field(factory=time.time)
 
 
@@ -71,10 +79,23 @@ _STEP_KEYS: Final = (
     "reason",
     "error",
     "mutated",
+    "setting",
+    "file",
+    "line",
     "duration_ns",
 )
 _ERROR_KEYS: Final = ("kind", "message")
-_PLACE_KEYS: Final = ("extension", "handler", "file", "line", "setting")
+_PLACE_KEYS: Final = ("extension", "handler", "setting", "file", "line")
+_BY_KEYS: Final = (
+    "extension",
+    "handler",
+    "action",
+    "changed",
+    "observed",
+    "setting",
+    "file",
+    "line",
+)
 
 
 def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
@@ -84,32 +105,41 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
     """
     outcome = event.outcome() if callable(event.outcome) else event.outcome
     payloads = level is LogLevel.PAYLOADS
+    steps = outcome.get("steps") or ()
+    acted = [step for step in steps if _acts(step)]
+    decider = _decider(outcome, acted)
+    others = [step for step in acted if step is not decider]
     line: dict[str, Any] = {
         "time": iso(event.time),
         "turn": event.turn,
         "session": event.session,
         "conversation": event.conversation,
+        "cwd": None if event.directory is None else str(event.directory),
         "hook": str(event.hook),
         "tool": event.tool,
         "tool_call_id": event.tool_call_id,
         "action": str(outcome.get("action", "pass")),
         "blocked_by": outcome.get("blocked_by"),
-        "message": _short(outcome.get("message")),
+        "message": _text(outcome.get("message"), payloads),
         "decided_by": outcome.get("decided_by"),
-        **_place(outcome),
+        **{key: decider[key] for key in _PLACE_KEYS if key in decider},
         "changed": bool(outcome.get("changed")),
         "asks": [_only(ask, _ASK_KEYS, payloads) for ask in outcome.get("asks") or ()],
         "approved": bool(outcome.get("approved")) if outcome.get("asks") else None,
         "injections": _injections(outcome, payloads),
         **_values(event.before, outcome, payloads),
     }
+    if level is LogLevel.DECISIONS:
+        line["by"] = [_by(step) for step in others]
     if level in (LogLevel.STEPS, LogLevel.PAYLOADS):
-        steps = outcome.get("steps") or ()
         line["steps"] = [_only(step, _STEP_KEYS, payloads) for step in steps]
     if payloads:
         line["metadata"] = outcome.get("metadata")
+        line |= {} if event.event is None else {"event": details_of(event.event)}
+        line |= {} if event.scope is None else {"context": context_of(event.scope)}
     line["duration_ns"] = outcome.get("duration_ns")
-    return {key: value for key, value in line.items() if value not in (None, [], {})}
+    kept = ("event", "context")  # their presence says that the chain can be run again
+    return {key: value for key, value in line.items() if key in kept or value not in (None, [], {})}
 
 
 def iso(seconds: float) -> str:
@@ -117,29 +147,61 @@ def iso(seconds: float) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
-def _short(text: Any) -> Any:
-    if not isinstance(text, str) or len(text) <= _TEXT_LIMIT:
+def _text(text: Any, everything: bool) -> Any:
+    """A text of a handler: cut short and, unless payloads are wanted, without secrets."""
+    if not isinstance(text, str):
         return text
-    return f"{text[:_TEXT_LIMIT]}… ({len(text)} characters)"
+    shown = text
+    if not everything:
+        from hermes_ext._redaction import redacted
+
+        # Looked at before it is cut: half a secret is known by nobody.
+        shown = redacted(text[: 4 * _TEXT_LIMIT], thorough=False)
+    return shown if len(text) <= _TEXT_LIMIT else f"{shown[:_TEXT_LIMIT]}… ({len(text)} characters)"
 
 
 def _only(entry: Any, keys: tuple[str, ...], everything: bool) -> Any:
     """An ask or a step; without payloads only the keys that cannot hold one, texts cut short."""
     if not isinstance(entry, Mapping) or everything:
         return entry
-    found = {key: _short(entry[key]) for key in keys if entry.get(key) is not None}
+    found = {key: _brief(key, entry[key]) for key in keys if entry.get(key) is not None}
     if "error" in found:
         found["error"] = _only(found["error"], _ERROR_KEYS, everything)
     return found
 
 
-def _place(outcome: Outcome) -> dict[str, Any]:
-    """Which extension, handler, line or setting decided, where the chain's metadata says so."""
-    metadata = outcome.get("metadata")
-    if not isinstance(metadata, Mapping):
-        return {}
-    found = {key: metadata[key] for key in _PLACE_KEYS if key in metadata}
-    return {key: _short(value) for key, value in found.items() if isinstance(value, str | int)}
+def _brief(key: str, value: Any) -> Any:
+    return _text(value, everything=False) if key in ("reason", "message") else value
+
+
+def _acts(step: Any) -> bool:
+    """Whether a handler did more than to let pass."""
+    if not isinstance(step, Mapping):
+        return False
+    return step.get("action") != "pass" or "error" in step or "setting" in step
+
+
+def _decider(outcome: Outcome, acted: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The step that made the outcome what it is; else what is known without one."""
+    blocked_by = outcome.get("blocked_by")
+    mine = [step for step in acted if not step.get("observed")]
+    if outcome.get("asks"):
+        asked = [step for step in mine if step.get("action") == "ask"]
+        refused = [step for step in asked if step.get("extension") == blocked_by]
+        return (refused or asked or mine or [{}])[0]
+    same = [step for step in mine if step.get("action") == outcome.get("action")]
+    changed = [step for step in same if step.get("changed")]
+    if same:
+        return (changed or same)[-1]
+    return {} if blocked_by is None else {"extension": blocked_by}
+
+
+def _by(step: Mapping[str, Any]) -> dict[str, Any]:
+    """Another handler that did something; of one that is observed also why."""
+    found = _only(step, _BY_KEYS + (("reason",) if step.get("observed") else ()), False)
+    if "error" in step:
+        found["error"] = {"kind": step["error"]["kind"]}
+    return dict(found)
 
 
 def _injections(outcome: Outcome, payloads: bool) -> dict[str, Any]:
