@@ -18,8 +18,10 @@ from hermes_ext._install.records import Prog
 from hermes_ext._install.switches import UnknownExtensionError
 from hermes_ext.cli._arguments import add_commands
 from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.cli._decisions import SHOWN, Query
 from hermes_ext.cli._errors import error_payload
 from hermes_ext.cli._loading import LOAD_SECONDS
+from hermes_ext.cli._log_pages import row
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import show
 from hermes_ext.cli._parser import Parser
@@ -56,22 +58,28 @@ def run(args: argparse.Namespace, *, prog: str = PROG) -> int:
         return 2
     as_json = args.ext_json
     called = Prog(prog, str(_home(args)) if args.ext_home else None)
+    code = 0
     try:
-        result = COMMANDS[command](_request(args, called))
-    except HermesExtError as error:
-        code = 2 if isinstance(error, UnknownExtensionError | UsageError) else 1
-        result = Result(code, error_payload(error))
-    except KeyboardInterrupt:
-        sys.stderr.write("\n")  # what stands behind ^C begins a line
-        return 130
-    try:
+        result = _outcome(command, _request(args, called))
+        code = result.exit_code
         _put_out(
             command, result, prog=called, as_json=as_json, full=getattr(args, "ext_full", False)
         )
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")  # what stands behind ^C begins a line
+        return 130
     except BrokenPipeError:
         # Whoever read the output has seen enough; the interpreter must not fail on it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return result.exit_code
+    return code
+
+
+def _outcome(command: str, request: Request) -> Result:
+    try:
+        return COMMANDS[command](request)
+    except HermesExtError as error:
+        code = 2 if isinstance(error, UnknownExtensionError | UsageError) else 1
+        return Result(code, error_payload(error))
 
 
 def _home(args: argparse.Namespace) -> Path:
@@ -98,8 +106,37 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         full=getattr(args, "ext_full", False),
         ask=_question(args, prog),
         expect=getattr(args, "ext_expect", None),
+        query=_query(args),
+        emit=_emitter(args, prog),
         unseen=len(_terminals()) > 1 and not getattr(args, "ext_yes", True),
     )
+
+
+def _query(args: argparse.Namespace) -> Query:
+    return Query(
+        last=getattr(args, "ext_last", SHOWN),
+        session=getattr(args, "ext_session", None),
+        turn=getattr(args, "ext_turn", None),
+        hook=getattr(args, "ext_log_hook", None),
+        extension=getattr(args, "ext_extension", None),
+        action=getattr(args, "ext_action", None),
+        since=getattr(args, "ext_since", None),
+        follow=getattr(args, "ext_follow", False),
+    )
+
+
+def _emitter(args: argparse.Namespace, prog: Prog) -> Callable[[Mapping[str, Any]], None]:
+    """Prints a line that came while the command runs."""
+    page = Page(sys.stdout, prog=prog)
+
+    def emit(line: Mapping[str, Any]) -> None:
+        if args.ext_json:
+            sys.stdout.write(json.dumps(line, default=str) + "\n")
+        else:
+            row(line, page)
+        sys.stdout.flush()
+
+    return emit
 
 
 def _question(args: argparse.Namespace, prog: Prog) -> Callable[[Mapping[str, Any]], bool] | None:

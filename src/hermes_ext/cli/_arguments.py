@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from hermes_ext.cli._decisions import SHOWN
 from hermes_ext.cli._loading import LOAD_SECONDS
-from hermes_ext.cli._parser import Parser, digest, hook, seconds
+from hermes_ext.cli._parser import Parser, action, count, digest, hook, seconds, since
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +55,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     _add_deadline(command)
 
     _add_trust(commands, common)
+    _add_log(commands, common)
 
     commands.add_parser(
         "install", parents=[common], help="put the plugin into a Hermes home's plugins.enabled"
@@ -91,6 +93,52 @@ def _add_trust(commands: Any, common: Parser) -> None:
         "untrust", parents=[common], help="let the extensions of a project run no longer"
     )
     _add_path(command, "the project, or where it was")
+
+
+def _add_log(commands: Any, common: Parser) -> None:
+    command = commands.add_parser(
+        "why", parents=[common],
+        help="who decided what and why: the last decision, or all of a turn",
+    )  # fmt: skip
+    command.add_argument(
+        "ext_turn", metavar="TURN", nargs="?", default="last",
+        help="how the id of a turn begins (default: last, the last decision of all)",
+    )  # fmt: skip
+    _add_filters(command)
+
+    command = commands.add_parser(
+        "log", parents=[common], help="the newest lines of the decision log"
+    )
+    command.add_argument(
+        "-n", "--last", metavar="N", type=count, default=SHOWN, dest="ext_last",
+        help="how many lines (default: %(default)s)",
+    )  # fmt: skip
+    command.add_argument(
+        "-f", "--follow", action="store_true", dest="ext_follow",
+        help="go on with each new line, until Ctrl-C; with --json one JSON object per line",
+    )  # fmt: skip
+    command.add_argument(
+        "--turn", metavar="ID", dest="ext_turn", help="only of this turn; its begin is enough"
+    )
+    _add_filters(command)
+
+
+def _add_filters(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--session", metavar="ID", dest="ext_session", help="only of this; its begin is enough")
+    add("--hook", metavar="HOOK", type=hook, dest="ext_log_hook", help="only of this hook")
+    add(
+        "--extension", metavar="NAME", dest="ext_extension",
+        help="only where this extension took part",
+    )  # fmt: skip
+    add(
+        "--action", metavar="ACTION", type=action, dest="ext_action",
+        help="only what came to this; error: where a handler failed",
+    )  # fmt: skip
+    add(
+        "--since", metavar="WHEN", type=since, dest="ext_since",
+        help="only since then: 30m, 2h, 3d, or a date and time",
+    )  # fmt: skip
 
 
 def _add_path(command: argparse.ArgumentParser, what: str) -> None:

@@ -18,6 +18,7 @@ from hermes_ext._install.switches import by_use, unknown_extension
 from hermes_ext._trust.store import Verdict
 from hermes_ext.cli._live import in_force
 from hermes_ext.cli._loading import load_in_child, look_at_host
+from hermes_ext.cli._log import log, why
 from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._trusting import trust, untrust
@@ -233,6 +234,8 @@ COMMANDS: Mapping[str, Callable[[Request], Result]] = {
     "doctor": doctor,
     "trust": trust,
     "untrust": untrust,
+    "why": why,
+    "log": log,
     "install": install,
     "uninstall": uninstall,
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.text import printable
+from hermes_ext.cli._log_pages import log, why
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._trust_pages import trust, untrust
 
@@ -395,6 +396,8 @@ _PAGES: Mapping[str, Callable[[Mapping[str, Any], Page], None]] = {
     "doctor": _doctor,
     "trust": trust,
     "untrust": untrust,
+    "why": why,
+    "log": log,
     "install": _install,
     "uninstall": _uninstall,
 }

@@ -6,13 +6,18 @@ import argparse
 import json
 import re
 import sys
+import time
+from datetime import datetime
 from typing import Any, NoReturn
 
+from hermes_ext._hooks.results import Action
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.records import HOOKS, did_you_mean
 from hermes_ext.cli._errors import error_payload
 from hermes_ext.exceptions import HermesExtError
 
+_ACTIONS = (*(each.value for each in Action), "error")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
 
 
@@ -66,3 +71,32 @@ def digest(text: str) -> str:
             f'"{printable(text)}" is no digest, which has 64 hex digits'
         )
     return text.strip().lower()
+
+
+def count(text: str) -> int:
+    """A number of lines."""
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f'"{printable(text)}" is no number of lines')
+    return int(text)
+
+
+def action(text: str) -> str:
+    """An action of a handler, or `error`."""
+    name = text.strip().lower().replace("-", "_")
+    if name not in _ACTIONS:
+        hint = did_you_mean(text, _ACTIONS) or f"Actions: {', '.join(_ACTIONS)}"
+        raise argparse.ArgumentTypeError(f'no action is called "{printable(text)}". {hint}')
+    return name
+
+
+def since(text: str) -> float:
+    """A time in seconds since the epoch: how long ago, or a date."""
+    ago = re.fullmatch(r"(\d{1,9})([smhdw])", text.strip().lower())
+    if ago is not None:
+        return time.time() - int(ago[1]) * _SECONDS[ago[2]]
+    try:
+        return datetime.fromisoformat(text.strip()).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError(
+            f'"{printable(text)}" is no time. Write 30m, 2h, 3d, or 2026-01-31T12:00'
+        ) from None

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.records import Prog
+from hermes_ext.cli._decisions import Query
 from hermes_ext.cli._loading import LOAD_SECONDS
 from hermes_ext.exceptions import HermesExtError
 
@@ -30,6 +31,7 @@ class Request:
     live: the runtime of this process, if what it has loaded is to be shown. path: as it was typed,
     None where it was left out. look: only this of `trust`, and nothing is recorded. full: nothing
     is cut. ask: shows the person what is to be trusted and asks; None where nobody is to be asked.
+    query: which lines of the decision log. emit: takes lines that are still to come, one by one.
     expect: the only digest that may be trusted, None for any. unseen: a person is there
     who has seen nothing yet and cannot be asked.
     """
@@ -49,6 +51,8 @@ class Request:
     ask: Callable[[Mapping[str, Any]], bool] | None = None
     unseen: bool = False
     expect: str | None = None
+    query: Query = field(factory=Query)
+    emit: Callable[[Mapping[str, Any]], None] | None = None
 
     def directory(self) -> Path:
         """The folder that is meant: the one that was named, else the working directory."""

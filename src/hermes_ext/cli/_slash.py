@@ -11,6 +11,7 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import hermes_home
 from hermes_ext._install.records import Prog
 from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.cli._decisions import Query
 from hermes_ext.cli._errors import one_line
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import show
@@ -20,7 +21,9 @@ from hermes_ext.exceptions import HermesExtError
 if TYPE_CHECKING:
     from hermes_ext.runtime import Runtime
 
-_READ_ONLY = ("list", "info")
+_SHOWN = 10  # lines of the log
+# What may stand behind each of them.
+_READ_ONLY = {"list": "", "info": "NAME", "why": "[TURN]", "log": "[N]"}
 
 
 def slash(
@@ -29,11 +32,13 @@ def slash(
     home: Path | None = None,
     cwd: Path | None = None,
     live: Runtime | None = None,
+    session: str | None = None,
 ) -> str:
     """What `/extensions …` answers in a chat: plain text, and nothing is ever changed.
 
     home: default `hermes_home()`. cwd: the session's directory, None where it has none. live: the
     runtime of this process, whose extensions are shown; None where none is loaded: the files'.
+    session: the only one whose decisions are shown; None where it is not known: none are.
     """
     try:
         words = shlex.split(raw_args or "")
@@ -42,19 +47,28 @@ def slash(
     command, *rest = words or ["list"]
     if command not in _READ_ONLY:
         asked = printable(" ".join(words))
+        ways = ", ".join(f"/extensions {name} {more}".strip() for name, more in _READ_ONLY.items())
         return (
             f"/extensions {printable(command)} is not available in a chat, which can only look:"
-            f" /extensions list, /extensions info NAME. In a terminal: hermes extensions {asked}"
+            f" {ways}. In a terminal: hermes extensions {asked}"
         )
-    if len(rest) != (command == "info"):
-        usage = " NAME" if command == "info" else ""
-        return f"Usage: /extensions {command}{usage}"
+    usage = _READ_ONLY[command]
+    least, most = int(usage == "NAME"), int(bool(usage))
+    word = "".join(rest)
+    wrong_number = command == "log" and bool(word) and not word.isdecimal()
+    if not least <= len(rest) <= most or wrong_number:
+        return f"Usage: /extensions {command} {usage}".rstrip()
     request = Request(
         home=home or hermes_home(),
         cwd=cwd,
         prog=Prog("hermes extensions"),
-        name=printable("".join(rest)),
+        name=printable(word),
         live=live,
+        query=Query(
+            last=int(word) if command == "log" and word else _SHOWN,
+            turn=word or None if command == "why" else None,
+            chat=session or "",
+        ),
     )
     try:
         result = COMMANDS[command](request)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json
 from hermes_ext._turns.decisions.line import DecisionEvent, LogLevel, Outcome, build_line
 from hermes_ext._turns.decisions.log import DecisionLog
-from hermes_ext._turns.decisions.reading import read_decisions
+from hermes_ext._turns.decisions.reading import follow_decisions, read_decisions
 from hermes_ext._turns.decisions.recorded import recorded_context, recorded_event
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "build_line",
     "canonical_digest",
     "canonical_json",
+    "follow_decisions",
     "read_decisions",
     "recorded_context",
     "recorded_event",

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 from hermes_ext._turns.decisions.log import rotated
+
+_LOOK_EVERY_SECONDS: Final = 0.2
 
 
 def read_decisions(
@@ -38,12 +42,83 @@ def read_decisions(
         yield from lines
 
 
+def follow_decisions(
+    path: str | os.PathLike[str], *, wait: Callable[[], object] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The lines that are in the log, oldest first, and then each one as it is written. Never ends.
+
+    A file that is rotated meanwhile is read to its end first, then those that came after it. A log
+    that does not exist yet is waited for.
+
+    Args:
+        path: the current file.
+        wait: called when there is nothing new; the default waits for a fifth of a second.
+
+    Raises:
+        OSError: a file is there and cannot be read.
+    """
+    path = Path(path)
+    pause = wait or partial(time.sleep, _LOOK_EVERY_SECONDS)
+    waiting = _opened(path, None)
+    try:
+        while True:
+            while not waiting:
+                pause()
+                waiting = _opened(path, None)
+            file, begun = waiting.pop(0), b""
+            with file:
+                while True:
+                    ended = bool(waiting) or not _is_at(file, path)
+                    *whole, begun = (begun + file.read()).split(b"\n")
+                    yield from filter(None, map(_parsed, whole))
+                    if ended:
+                        break
+                    if os.fstat(file.fileno()).st_size < file.tell():  # somebody emptied it
+                        file.seek(0)
+                        begun = b""
+                    pause()
+                waiting = waiting or _opened(path, os.fstat(file.fileno()))
+    finally:
+        for each in waiting:
+            each.close()
+
+
+def _opened(path: Path, than: os.stat_result | None) -> list[BinaryIO]:
+    """The files that were begun after one, oldest first; all where None is given.
+
+    Newest first, and each once: so none is missed when they are rotated meanwhile.
+    """
+    opened: list[BinaryIO] = []
+    seen = [] if than is None else [than]
+    numbers = _numbers(path)
+    for candidate in [path, *(rotated(path, n) for n in [*numbers, (numbers or [0])[-1] + 1])]:
+        try:
+            file = open(candidate, "rb")  # noqa: SIM115 - closed by who reads it
+        except (FileNotFoundError, IsADirectoryError):
+            continue
+        status = os.fstat(file.fileno())
+        if than is not None and os.path.samestat(than, status):
+            file.close()
+            break
+        if any(os.path.samestat(status, each) for each in seen):
+            file.close()
+            continue
+        seen.append(status)
+        opened.insert(0, file)
+    return opened
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return True  # between two system calls of a rotation, or removed: there is no other
+
+
 def _newest_first(path: Path) -> Iterator[bytes]:
     """The content of each file once, also when they are rotated while this reads."""
     seen: set[tuple[int, int]] = set()
-    pattern = re.compile(re.escape(path.name) + r"\.(\d+)")
-    found = [pattern.fullmatch(name) for name in _names_in(path.parent)]
-    numbers = sorted(int(match[1]) for match in found if match)
+    numbers = _numbers(path)
     # One more than there are: the current file may become number 1 in between.
     for candidate in [path, *(rotated(path, n) for n in [*numbers, (numbers or [0])[-1] + 1])]:
         try:
@@ -55,6 +130,12 @@ def _newest_first(path: Path) -> Iterator[bytes]:
                 yield file.read()
         except (FileNotFoundError, IsADirectoryError):
             continue
+
+
+def _numbers(path: Path) -> list[int]:
+    pattern = re.compile(re.escape(path.name) + r"\.(\d+)")
+    found = [pattern.fullmatch(name) for name in _names_in(path.parent)]
+    return sorted(int(match[1]) for match in found if match)
 
 
 def _names_in(directory: Path) -> list[str]:

@@ -35,7 +35,7 @@ def register(ctx: Any) -> None:
         "extensions",
         handler=_slash,
         description="Show runtime extensions",
-        args_hint="list | info NAME",
+        args_hint="list | info NAME | why | log",
     )
     if switched_off():
         return
@@ -62,10 +62,13 @@ def _slash(raw_args: str) -> str:
     from hermes_constants import get_hermes_home
 
     from hermes_ext.cli import slash
+    from hermes_ext.hosts.hermes.callers import session_of_caller
     from hermes_ext.hosts.hermes.places import session_directory
 
     # Not imported: without it no turn has begun, and nothing is loaded.
     host = sys.modules.get("hermes_ext.hosts.hermes.host")
     live = None if host is None else host.the_host.loaded()
     home = Path(get_hermes_home())
-    return slash(raw_args, home=home, cwd=session_directory(), live=live)
+    return slash(
+        raw_args, home=home, cwd=session_directory(), live=live, session=session_of_caller()
+    )
