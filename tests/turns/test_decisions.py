@@ -448,6 +448,27 @@ class TestProcesses:
         assert len(list(path.parent.glob("extensions.jsonl.*[0-9]"))) > 2
 
     @needs_fork
+    def test_long_lines_of_many_processes_stay_whole(self, path: Path) -> None:
+        """Beside writers in the middle of long lines no line is torn and no empty one comes in."""
+        code = (
+            "log = DecisionLog(sys.argv[1], 'payloads', max_bytes=1_000_000_000)\n"
+            "text = 'x' * 400_000\n"
+            "children = []\n"
+            "for _ in range(6):\n"
+            "    if (child := os.fork()) == 0:\n"
+            "        for number in range(12):\n"
+            "            log.write(DecisionEvent('h', text, {'action': 'pass'}))\n"
+            "        os._exit(0 if log.flush(60) and not log.notices else 1)\n"
+            "    children.append(child)\n"
+            "assert [os.waitpid(child, 0)[1] for child in children] == [0] * 6"
+        )
+        finished(python(code, path))
+        lengths = [len(line) for line in path.read_bytes().split(b"\n")]
+        assert lengths.pop() == 0
+        assert len(lengths) == 72
+        assert set(lengths) == {lengths[0]}
+
+    @needs_fork
     def test_a_forked_child_writes_its_own_and_only_its_own(self, path: Path) -> None:
         """A child's events are written; what waited in the parent, once and by the parent."""
         code = (

@@ -5,20 +5,23 @@ from __future__ import annotations
 import atexit
 import errno
 import os
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 from weakref import WeakValueDictionary
 
 from hermes_ext._turns.decisions.line import DecisionEvent, LogLevel, build_line, encoded, iso
 
 _QUEUE_LIMIT: Final = 2_000
 _IDLE_SECONDS: Final = 2.0
+_LOCK_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 0.002
 
 
 class DecisionLog:
@@ -182,30 +185,29 @@ class DecisionLog:
     # -- the file ---------------------------------------------------------------------------
 
     def _append(self, line: bytes) -> None:
-        descriptor = self._open()
-        try:
+        with self._opened() as descriptor:
             size = os.fstat(descriptor).st_size
-            if size and size + len(line) > self._max_bytes:
-                self._rotate(size)
-                os.close(descriptor)
-                descriptor = self._open()
-                size = os.fstat(descriptor).st_size
-            if size and _last_byte(descriptor) != b"\n":
-                # A writer was killed, or the disk filled up, in the middle of a line.
-                line = b"\n" + line
-            if os.write(descriptor, line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        finally:
-            os.close(descriptor)
+            if not size or size + len(line) <= self._max_bytes:
+                return _put(descriptor, line)
+        self._rotate(size)
+        with self._opened() as descriptor:
+            return _put(descriptor, line)
 
-    def _open(self) -> int:
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
         # For each line: another process may have rotated the file.
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
         try:
-            return os.open(self.path, flags, 0o600)
+            descriptor = os.open(self.path, flags, 0o600)
         except FileNotFoundError:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return os.open(self.path, flags, 0o600)
+            descriptor = os.open(self.path, flags, 0o600)
+        try:
+            yield descriptor
+        finally:
+            # A child that another thread forks meanwhile has the descriptor too, and its lock.
+            _lock(descriptor, "none")
+            os.close(descriptor)
 
     def _rotate(self, size: int) -> None:
         from filelock import FileLock
@@ -222,9 +224,56 @@ class DecisionLog:
                 os.unlink(self.path)
 
 
-def _last_byte(descriptor: int) -> bytes:
-    os.lseek(descriptor, -1, os.SEEK_END)
-    return os.read(descriptor, 1)
+def _put(descriptor: int, line: bytes) -> None:
+    if _take_part(descriptor):
+        # A writer was killed, or the disk filled up, in the middle of a line.
+        line = b"\n" + line
+    if os.write(descriptor, line) != len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _take_part(descriptor: int) -> bool:
+    """Become one of the file's writers. Returns whether its last line is torn.
+
+    A line that another process is just writing looks like a torn one: the file grows before all of
+    it is there. So writers share a lock, and only who has it alone believes in a torn line. No line
+    waits for long: a process that stands still may have the lock, and some file systems have none.
+    """
+    until = time.monotonic() + _LOCK_SECONDS
+    while True:
+        shared = _lock(descriptor, "shared")
+        if shared is not False and not _is_torn(descriptor):
+            return False
+        if _lock(descriptor, "alone") or time.monotonic() > until:
+            return _is_torn(descriptor)
+        time.sleep(_POLL_SECONDS)
+
+
+def _lock(descriptor: int, how: Literal["shared", "alone", "none"]) -> bool | None:
+    """Change the lock without waiting. False where another's is in the way, None without locks."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    try:
+        # First none: where turning one lock into the other fails some systems keep the old one.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        if how != "none":
+            kind = fcntl.LOCK_SH if how == "shared" else fcntl.LOCK_EX
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_torn(descriptor: int) -> bool:
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    if size == 0:
+        return False
+    os.lseek(descriptor, size - 1, os.SEEK_SET)
+    return os.read(descriptor, 1) not in (b"\n", b"")
 
 
 def rotated(path: Path, number: int) -> Path:
