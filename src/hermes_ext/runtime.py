@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -63,6 +64,8 @@ class Runtime:
         TypeError: `handlers` is one handler instead of a list of them.
     """
 
+    _turn_class: type[Turn] = Turn
+
     def __init__(
         self,
         handlers: Iterable[Any] = (),
@@ -85,6 +88,7 @@ class Runtime:
         approver: Approver | None = None,
         tool_schemas: ToolSchemas | None = None,
         command: str = "hermes-ext",
+        clock: Callable[[], float] = time.time,
     ) -> Self:
         """The runtime that the user's `config.yaml` describes.
 
@@ -94,6 +98,7 @@ class Runtime:
             approver: as for `Runtime`.
             tool_schemas: as for `Runtime`.
             command: how the user calls our commands in this host, for what `notices` say.
+            clock: seconds since the epoch; what the age of session state is measured by.
 
         Never raises for what a user or an extension wrote: `records`, `problems` and `notices`
         tell. A turn in another directory has the extensions of that directory's project: see
@@ -107,7 +112,7 @@ class Runtime:
         home = known_home(Path(home or hermes_home()))
         directory = Path(cwd) if cwd else _working_directory()
         base = load_base(home)
-        store = _store_in(home)
+        store = _store_in(home, clock)
         store.sweep(base.config.state_days)
         log = DecisionLog(
             home / "logs" / "extensions.jsonl", base.config.log, notify=logger.warning
@@ -296,7 +301,7 @@ class Runtime:
             chat_id: in which chat.
         """
         directory = cwd or self._directory or _working_directory()
-        return Turn(
+        return self._turn_class(
             self.for_directory(directory),
             session_id=session_id,
             conversation_id=conversation_id or session_id,
@@ -394,13 +399,13 @@ def _working_directory() -> Path | None:
         return None
 
 
-def _store_in(home: str | Path | None) -> SessionStore:
+def _store_in(home: str | Path | None, clock: Callable[[], float] = time.time) -> SessionStore:
     from hermes_ext._turns.sqlite_store import SQLiteStore
     from hermes_ext._turns.store import MemoryStore
 
     if home is None:
         return MemoryStore()
-    return SQLiteStore(Path(home) / "extensions-state.db", notify=logger.warning)
+    return SQLiteStore(Path(home) / "extensions-state.db", notify=logger.warning, clock=clock)
 
 
 def _handlers_from(things: Iterable[Any], config: Any) -> tuple[Handler, ...]:

@@ -51,6 +51,10 @@ class Turn(state.TurnCore):
 
     __slots__ = ("_scope", "_token", "conversation_id", "host", "kept", "runtime")
 
+    # How a chain is run; tests have more found out about each handler.
+    _run = staticmethod(run)
+    _arun = staticmethod(arun)
+
     def __init__(
         self,
         runtime: Runtime,
@@ -536,7 +540,7 @@ class Turn(state.TurnCore):
     def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         with state.entered(self):
-            outcome = run(chain, event, scope)
+            outcome = self._run(chain, event, scope)
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome):
             self._write(hook, event, scope, before, outcome)
@@ -545,7 +549,7 @@ class Turn(state.TurnCore):
     async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         with state.entered(self):
-            outcome = await arun(chain, event, scope)
+            outcome = await self._arun(chain, event, scope)
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome):
             self._write(hook, event, scope, before, outcome)
