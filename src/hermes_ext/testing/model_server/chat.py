@@ -1,0 +1,90 @@
+"""OpenAI chat completions: `POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from hermes_ext._hooks.text import text_of
+from hermes_ext.testing.model_server.script import MODEL_NAME, Json, Reply, ToolUse, Usage
+from hermes_ext.testing.model_server.wire import (
+    Asked,
+    Wire,
+    chat_call,
+    openai_error,
+    pieces,
+    sse_data,
+)
+
+
+def _asked(path: str, body: Json) -> Asked:
+    messages: list[Json] = list(body.get("messages") or [])
+    system: list[str] = []
+    while messages and messages[0].get("role") in ("system", "developer"):
+        system.append(text_of(messages.pop(0).get("content")))
+    return Asked("\n".join(system), messages, body.get("tools") or [], bool(body.get("stream")))
+
+
+def _usage(usage: Usage) -> Json:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+
+
+def _call(call: ToolUse) -> Json:
+    return chat_call(call.id or "", call.name, call.args_text)
+
+
+def _answer(reply: Reply, calls: Sequence[ToolUse]) -> Json:
+    message: Json = {"role": "assistant", "content": reply.text or None}
+    if calls:
+        message["tool_calls"] = [_call(call) for call in calls]
+    answer: Json = {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": MODEL_NAME,
+        "choices": [
+            {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+        ],
+    }
+    if reply.usage is not None:
+        answer["usage"] = _usage(reply.usage)
+    return answer
+
+
+def _events(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[bytes]:
+    for delta in _deltas(reply, calls):
+        yield sse_data(_chunk([{"index": 0, "delta": delta, "finish_reason": None}]))
+    finish = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}
+    yield sse_data(_chunk([finish]))
+    if reply.usage is not None:
+        yield sse_data({**_chunk([]), "usage": _usage(reply.usage)})
+    yield b"data: [DONE]\n\n"
+
+
+def _deltas(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[Json]:
+    yield {"role": "assistant", "content": ""}
+    for piece in pieces(reply.text):
+        yield {"content": piece}
+    for index, call in enumerate(calls):
+        opening = _call(call) | {"index": index}
+        opening["function"] = {"name": call.name, "arguments": ""}
+        yield {"tool_calls": [opening]}
+        for piece in pieces(call.args_text):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def _chunk(choices: list[Json]) -> Json:
+    return {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion.chunk",
+        "created": int(time.time()),
+        "model": MODEL_NAME,
+        "choices": choices,
+    }
+
+
+CHAT = Wire("chat", _asked, _answer, _events, openai_error)
