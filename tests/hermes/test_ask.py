@@ -69,7 +69,7 @@ report(**facts)
         asked, _, jots = facts[says]
         assert jots == [f"{says} 1", f"other {says} 1", f"{says} 1"]
         assert len(asked) == 2  # the same call again is covered, other arguments are not
-    shown = "\n".join(text for _, text in facts["shown"])
+    shown = "\n".join(part for asked in facts["shown"] for part in asked)
     assert len(facts["shown"]) == 2
     assert "[careful] Really?\\x1b[2K\\rYes" in shown
     assert "write_file" in shown

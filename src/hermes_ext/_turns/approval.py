@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
 from hermes_ext._hooks.text import printable
 
-_SHOWN_ARGS = 2000
+_SHOWN_ARGS: Final = 1200
+_SHOWN_ARG: Final = 80
+_SHOWN_REASON: Final = 400
 
 
 @frozen
@@ -39,14 +41,43 @@ class ApprovalRequest:
     turn_id: str = ""
 
     def describe(self) -> str:
-        """Extension, reason, tool and arguments in one line each, control characters escaped."""
-        args = json.dumps(dict(self.tool_args), ensure_ascii=False, default=repr)
-        if len(args) > _SHOWN_ARGS:
-            args = f"{args[:_SHOWN_ARGS]}… ({len(args)} characters in all)"
-        return (
-            f"[{printable(self.extension)}] {printable(self.reason)}\n"
-            f"{printable(self.tool_name)} {printable(args)}"
-        )
+        """Extension and reason in one line, tool and arguments in another: what a person needs.
+
+        Control characters are escaped. What is long is cut, and says so; a yes covers the whole.
+        """
+        return f"{self.reason_text}\n{self.call_text}"
+
+    @property
+    def reason_text(self) -> str:
+        """Extension and reason in one line."""
+        reason = printable(self.reason)
+        return f"[{printable(self.extension)}] {_cut(reason, _SHOWN_REASON)}"
+
+    @property
+    def call_text(self) -> str:
+        """Tool and arguments in one line.
+
+        Each argument is cut by itself, so that a long one does not hide those behind it.
+        """
+        room = max(_SHOWN_ARG, _SHOWN_ARGS // max(1, len(self.tool_args)))
+        args = ", ".join(f"{_shown(k, _SHOWN_ARG)}: {_shown(v, room)}" for k, v in self._sorted())
+        return f"{printable(self.tool_name)} {{{_cut(args, 2 * _SHOWN_ARGS)}}}"
+
+    def _sorted(self) -> list[tuple[Any, Any]]:
+        """The arguments, long ones last."""
+        return sorted(self.tool_args.items(), key=lambda each: len(_json(each)) > _SHOWN_ARG)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=repr)
+
+
+def _shown(value: Any, room: int) -> str:
+    return _cut(printable(_json(value)), room)
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[:room]}… ({len(text)} characters in all)"
 
 
 @frozen

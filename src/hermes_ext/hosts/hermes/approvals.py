@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from hermes_ext._turns.approval import Approval, ApprovalRequest, nobody_there
 
 logger = logging.getLogger("hermes_ext")
+
+_YES: Final = frozenset({"once", "session", "always"})
+_ANSWER_ALONE: Final = frozenset(
+    {"_subagent_auto_approve", "_subagent_auto_deny", "_bg_review_auto_deny"}
+)
+_CUT_IN_CHATS: Final = 160
 
 
 def approver(approve_without_human: bool) -> Callable[[ApprovalRequest], Approval]:
@@ -24,15 +31,73 @@ def approver(approve_without_human: bool) -> Callable[[ApprovalRequest], Approva
         gate = _gate()
         if gate is None or not _someone_there():
             return nobody_there(request, approve=approve_without_human)
-        # Hermes draws a box around the text and does not expect a line to end in it.
-        shown = request.describe().replace("\n", " · ")
-        answer = gate(request.tool_name, shown, rule_key=request.rule_key)
-        if isinstance(answer, dict) and answer.get("approved") is True:
+        person = _Person(request)
+        answer = gate(
+            person.call,
+            person.question,
+            rule_key=request.rule_key,
+            approval_callback=person.answers,
+        )
+        if not isinstance(answer, dict):
+            return Approval(approved=False)
+        if answer.get("approved") is True:
             return Approval(approved=True)
-        message = answer.get("message") if isinstance(answer, dict) else None
-        return Approval(approved=False, message=str(message or f"Not approved: {request.reason}"))
+        if person.absent or answer.get("status") == "approval_required":
+            return nobody_there(request, approve=approve_without_human)
+        message = str(answer.get("message") or "")
+        return Approval(approved=False, message=message.replace(person.question, person.reason))
 
     return ask
+
+
+class _Person:
+    """Who answers one question at the terminal or in an editor, and what they are shown.
+
+    Attributes:
+        call: tool and arguments, in one line.
+        reason: extension and reason, in one line.
+        absent: whether it turned out that Hermes has nobody to ask there.
+    """
+
+    def __init__(self, request: ApprovalRequest) -> None:
+        self.call = request.call_text
+        self.reason = request.reason_text
+        self.absent = False
+
+    @property
+    def question(self) -> str:
+        """The reason, and the call once more where a chat may cut the other text short."""
+        if len(self.call) <= _CUT_IN_CHATS:
+            return self.reason
+        return f"{self.reason} · {self.call}"
+
+    def answers(self, command: str, _description: str, **options: Any) -> str:
+        """A callback for Hermes, which takes whatever is not "deny" for a yes."""
+        from tools import approval
+        from tools.terminal_tool import _get_approval_callback
+
+        callback = _get_approval_callback()
+        if not _asks_a_person(callback):
+            self.absent = True
+            return "deny"
+        choice = approval.prompt_dangerous_approval(
+            command,
+            self.reason,
+            allow_permanent=options.get("allow_permanent") is not False,
+            approval_callback=callback,
+        )
+        return choice if choice in _YES else "deny"
+
+
+def _asks_a_person(callback: Any) -> bool:
+    """Whether this is not one of Hermes's callbacks that answer by themselves, or never."""
+    if callback is None:  # Hermes reads a line from its input
+        return sys.stdin is not None and sys.stdin.isatty()
+    if getattr(callback, "__name__", "") in _ANSWER_ALONE:
+        return False
+    # `hermes chat -q` has a panel to ask in, and never shows it.
+    owner = getattr(callback, "__self__", None)
+    return getattr(owner, "_app", owner) is not None or owner is None
 
 
 def _gate() -> Callable[..., Any] | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from attrs import define
+from attrs import define, field
 
 from hermes_ext._turns.decisions import canonical_digest
 from hermes_ext._turns.state import judging_again
@@ -15,6 +16,8 @@ from hermes_ext.hosts.hermes.holes import hole
 from hermes_ext.hosts.hermes.places import tool_directory
 
 Args = dict[str, Any]
+
+_UNANSWERED: Final = "[hermes-ext] this needs a person's approval, and nobody has answered"
 
 
 @define(eq=False)
@@ -40,12 +43,20 @@ class Verdict:
     refusal: str | None = None
     answer: str | None = None
     pending: Callable[[], str | None] | None = None
+    _asking: threading.RLock = field(factory=threading.RLock, init=False)
 
     def settled(self) -> Verdict:
-        """This verdict, after a person was asked where one had to be."""
-        if self.pending is not None:
-            ask, self.pending = self.pending, None
-            self.refusal = self.refusal or ask()
+        """This verdict, after a person was asked where one had to be.
+
+        Another call that is the same to the byte may find this verdict meanwhile: it waits for the
+        answer. A question that is broken off (Ctrl-C) has been answered with no.
+        """
+        with self._asking:
+            if self.pending is not None:
+                ask, self.pending = self.pending, None
+                if self.refusal is None:
+                    self.refusal = _UNANSWERED
+                    self.refusal = ask()
         return self
 
 
