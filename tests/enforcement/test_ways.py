@@ -26,5 +26,5 @@ def test_the_page_says_what_is_tried() -> None:
     written = Path(__file__).parents[2] / "docs" / "enforcement.md"
     made = page({group.key: expected(group) for group in GROUPS})
     assert written.read_text(encoding="utf-8") == made, (
-        "run python -m tests.enforcement.report > docs/enforcement.md"
+        "run python -m tests.enforcement.report --expected > docs/enforcement.md"
     )
