@@ -27,7 +27,8 @@ def register(ctx):
 
 _PROLOGUE = """
 from tools.registry import registry
-import contextvars, model_tools
+from tools import delegate_tool
+import contextvars, inspect, model_tools
 OPTIONS['enabled_toolsets'] = ['stage', 'file', 'todo', 'memory', 'terminal', 'code_execution',
                                'delegation', 'mcp-far']
 EVIL = {'text': 'evil', 'n': 1}
@@ -91,12 +92,78 @@ def script(request):
         done.set()
         return Reply('Written.')
     if not request.tool_results:
-        return Reply(tool_calls=(ToolUse('delegate_task', {{'goal': 'zebra'{more}}}),))
+        return Reply(tool_calls=(ToolUse('delegate_task', {'goal': 'zebra'}),))
     return Reply('Done.')
 done = threading.Event()
 stage.script = script
 told = agent.run_conversation('go')
 assert done.wait(60)
+return told
+"""
+
+_CHILD_IN_FRONT = """
+def delegate(args, **_):
+    from tools.delegate_tool import delegate_task
+    return delegate_task(goal='zebra', background=False, parent_agent=agent)
+registry.register(name='delegate_now', toolset='stage', handler=delegate, schema={
+    'name': 'delegate_now', 'description': 'x', 'parameters': {'type': 'object', 'properties': {}}})
+agent = stage.agent(**OPTIONS)
+def script(request):
+    if request.last_user.startswith('zebra') and not request.tool_results:
+        return Reply(tool_calls=(write('a', 'evil'), jot('evil')))
+    return Reply('Done.') if request.tool_results else Reply(tool_calls=(ToolUse('delegate_now'),))
+stage.script = script
+return agent.run_conversation('go')
+"""
+
+# The child waits with its call until its parent's turn is over, and is waited for then.
+_CHILD_BEHIND = """
+parent_over, child_over = threading.Event(), threading.Event()
+def script(request):
+    if request.last_user.startswith('zebra'):
+        if request.tool_results:
+            child_over.set()
+            return Reply('Written.')
+        assert parent_over.wait(60)
+        return Reply(tool_calls=(write('a', 'evil'), jot('evil')))
+    if request.tool_results or request.last_user != 'go':
+        return Reply('Done.')
+    return Reply(tool_calls=(ToolUse('delegate_task', {'goal': 'zebra'}),))
+stage.script = script
+if 'background' not in inspect.signature(delegate_tool.delegate_task).parameters:
+    parent_over.set()  # a Hermes in which every parent waits
+told = agent.run_conversation('go')
+parent_over.set()
+assert child_over.wait(60)
+return told
+"""
+
+_REVIEW = """
+for path in Path(os.environ['HERMES_HOME']).rglob('MEMORY.md'):
+    path.unlink()
+reviewed = []
+def auxiliary(request):
+    if not request.tools:
+        return Reply('A summary.')
+    reviewed.append(request)
+    if request.tool_results:
+        return Reply('Saved.')
+    call = {'action': 'add', 'target': 'memory', 'content': 'evil review'}
+    return Reply(tool_calls=(ToolUse('memory', call),))
+stage.auxiliary = auxiliary
+def script(request):
+    for thread in threading.enumerate():
+        if thread.name == 'bg-review':
+            thread.join(60)
+    return Reply('Done.')
+stage.script = script
+agent._spawn_background_review(
+    [{'role': 'user', 'content': 'hi'}, {'role': 'assistant', 'content': 'Hi.'}],
+    review_memory=True)
+told = agent.run_conversation('again')
+assert len(reviewed) == 2, reviewed
+for path in Path(os.environ['HERMES_HOME']).rglob('MEMORY.md'):
+    Path('memory').write_text(path.read_text())
 return told
 """
 
@@ -114,7 +181,10 @@ GROUP = Group(
             "helpers._PARALLEL_SAFE_TOOLS |= {'jot'}\n"
             "return stage.use(agent, jot('evil', 1), jot('evil', 2), jot('fine', 3))",
         ),
-        Way("a tool of an MCP server", "return stage.use(agent, ToolUse('mcp_far_put', EVIL))"),
+        Way(
+            "a tool that is registered as those of MCP servers are",
+            "return stage.use(agent, ToolUse('mcp_far_put', EVIL))",
+        ),
         Way(
             "a tool of the agent itself (`memory`)",
             "call = {'action': 'add', 'target': 'memory', 'content': 'evil fact'}\n"
@@ -127,7 +197,10 @@ GROUP = Group(
             "return stage.use(agent, ToolUse('terminal', {'command': 'echo evil > a'}))",
         ),
         Way("calls back from `execute_code`", _CODE),
-        Way("a subagent", _CHILD.format(more="")),
+        Way("a subagent", _CHILD),
+        Way("a subagent that its parent waits for", _CHILD_IN_FRONT),
+        Way("a subagent that outlives its parent's turn", _CHILD_BEHIND),
+        Way("the review in the background, beside the next turn", _REVIEW),
         *(
             Way(
                 f"{what}, inside a call",
