@@ -13,5 +13,7 @@ def show(figures: Mapping[str, Any], *, as_json: bool) -> None:
         print(json.dumps(figures, indent=2))
         return
     for name, value in figures.items():
-        told = ", ".join(map(str, value)) or "nothing" if isinstance(value, (list, tuple)) else value
+        told = (
+            ", ".join(map(str, value)) or "nothing" if isinstance(value, (list, tuple)) else value
+        )
         print(f"  {name.replace('_', ' '):<40} {told}")

@@ -263,7 +263,10 @@ class Turn(state.TurnCore):
         if stay and new:
             chain = self.runtime.manager.chain(HookName.BEFORE_LLM_CALL, None, self._scope.origin)
             rank = {f"{one.extension}/{one.name}": n for n, one in enumerate(chain.handlers)}
-            return tuple(text for _, text in sorted([*stay, *new], key=lambda one: rank[one[0]]))
+            # What stays may be of a handler that is not there any more.
+            last = len(rank)
+            texts = sorted([*stay, *new], key=lambda one: rank.get(one[0], last))
+            return tuple(text for _, text in texts)
         return tuple(text for _, text in (*stay, *new))
 
     def user_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
