@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from hermes_ext._real_hermes import home
-from hermes_ext._real_hermes.gateway import Answer, Gateway
-from hermes_ext._real_hermes.home import PLUGIN
+from hermes_ext._real_hermes.gateway import API_KEY, Answer, Gateway
+from hermes_ext._real_hermes.home import PLUGIN, hermes_command
 from hermes_ext._real_hermes.processes import Run
 
-__all__ = ["PLUGIN", "Answer", "Gateway", "HermesHome", "Run"]
+__all__ = ["API_KEY", "PLUGIN", "Answer", "Gateway", "HermesHome", "Run", "hermes_command"]
 
 
 class HermesHome(home.HermesHome):
