@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes_ext.__about__ import __version__
+from hermes_ext._hooks.commands import register_command
 from hermes_ext._hooks.registration import hookimpl, register_hook
 from hermes_ext._hooks.results import (
     Action,
@@ -79,6 +80,7 @@ __all__ = [
     "get_session_state",
     "get_turn_state",
     "hookimpl",
+    "register_command",
     "register_hook",
 ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 __all__ = [
+    "CommandError",
     "ConfigError",
     "HandlerError",
     "HermesExtError",
@@ -126,6 +127,10 @@ class ManifestError(HermesExtError):
 
 class LoadError(HermesExtError):
     """An extension could not be loaded."""
+
+
+class CommandError(HermesExtError):
+    """A slash command of an extension that failed, was too late, or that no extension has."""
 
 
 class TurnEndedError(HermesExtError):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 from attrs import Factory, define
 
 from hermes_ext._chain.manager import HookManager
+from hermes_ext._hooks.commands import Command, build_commands, commands_of
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.payloads import or_unknown
 from hermes_ext._hooks.registration import build_handlers, registrations_of
@@ -32,6 +33,7 @@ from hermes_ext._turns.approval import Approver
 from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
 from hermes_ext._turns.turn import Turn
 from hermes_ext.effects import Machine
+from hermes_ext.exceptions import RegistrationError
 
 if TYPE_CHECKING:
     from hermes_ext._install.config import ExtensionsConfig, Problem
@@ -48,8 +50,9 @@ class Runtime:
     """Handlers, compiled and ready, and the turns that call them.
 
     Args:
-        handlers: functions marked with `register_hook` or `hookimpl`, objects that have such
-            methods, or modules. Each module's functions form one extension, named after it.
+        handlers: functions marked with `register_hook`, `hookimpl` or `register_command`, objects
+            that have such methods, or modules. Each module's functions form one extension, named
+            after it.
         config: settings that the handlers get as `config`.
         approver: asked when a handler asks; gets an `ApprovalRequest`, returns whether the call
             may run. None: nobody is there, and `ask` blocks.
@@ -77,7 +80,7 @@ class Runtime:
     ) -> None:
         schemas = SchemaChecks(tool_schemas) if tool_schemas is not None else None
         shared = _Shared(approver, False, None, _store_in(home), schemas)
-        self._setup(_handlers_from(handlers, config), shared)
+        self._setup(*_made_of(handlers, config), shared)
 
     @classmethod
     def from_config(
@@ -135,7 +138,7 @@ class Runtime:
         from hermes_ext._install.projects import notice
 
         runtime = cls.__new__(cls)
-        runtime._setup((*loaded.handlers, *own_guards(loaded)), shared)
+        runtime._setup((*loaded.handlers, *own_guards(loaded)), loaded.commands, shared)
         runtime._owners |= {package: name for name, package in loaded.packages.items()}
         runtime.records = loaded.records
         runtime.problems = loaded.problems
@@ -150,8 +153,11 @@ class Runtime:
         runtime.refusal = loaded.refusal
         return runtime
 
-    def _setup(self, handlers: Sequence[Handler], shared: _Shared) -> None:
+    def _setup(
+        self, handlers: Sequence[Handler], commands: Iterable[Command], shared: _Shared
+    ) -> None:
         self.manager = HookManager(handlers)
+        self.commands = {command.name: command for command in commands}
         self.records: tuple[ExtensionRecord, ...] = ()
         self.problems: tuple[Problem, ...] = ()
         self.notices: tuple[str, ...] = ()
@@ -234,7 +240,7 @@ class Runtime:
         assert self._projects is not None
         base: Runtime = self._projects.without
         runtime = type(self).__new__(type(self))
-        runtime._setup(tuple(base.manager.handlers), self._shared)
+        runtime._setup(tuple(base.manager.handlers), base.commands.values(), self._shared)
         runtime._owners |= base._owners
         runtime.records, runtime.problems = base.records, base.problems
         runtime.refusal = (
@@ -248,6 +254,52 @@ class Runtime:
         others = () if self._projects is None else self._projects.made()
         return any(runtime.manager.has(hook) for runtime in (self, *others))
 
+    def command(
+        self,
+        name: str,
+        args: str = "",
+        *,
+        session_id: str,
+        conversation_id: str | None = None,
+        cwd: str | Path | None = None,
+        platform: str | None = None,
+    ) -> str:
+        """Run a slash command that an extension has registered.
+
+        Args:
+            name: without the slash.
+            args: what was typed behind it.
+            session_id: the session that it was typed in.
+            conversation_id: that session's conversation, whose state the command gets; the
+                session id by default.
+            cwd: the session's directory, by default that of `from_config`, else the process's. The
+                extensions of its project are the ones that are asked.
+            platform: where the user is: `cli`, `telegram`, …
+
+        Returns:
+            The text for the user; "" for none.
+
+        Raises:
+            CommandError: no extension has the command, or it failed: `str(error)` is for the user.
+        """
+        from hermes_ext._turns.commands import run_command, unknown_command
+
+        directory = Path(cwd) if cwd is not None else self._directory or _working_directory()
+        here = self.for_directory(directory)
+        command = here.commands.get(name)
+        if command is None:
+            raise unknown_command(name, here.commands)
+        conversation = conversation_id or session_id
+        return run_command(
+            command,
+            args,
+            session_id=session_id,
+            conversation_id=conversation,
+            session_state=here.session_state(conversation, command.extension),
+            cwd=directory,
+            platform=platform,
+        )
+
     @property
     def handlers(self) -> tuple[Handler, ...]:
         """All handlers, in no particular order; `manager.order(hook)` has the order."""
@@ -255,7 +307,7 @@ class Runtime:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to do: no handler, and nothing that must be refused."""
+        """Whether no hook has anything to do: no handler, and nothing that must be refused."""
         return not self.manager.handlers and self.refusal is None
 
     def turn(
@@ -408,8 +460,10 @@ def _store_in(home: str | Path | None, clock: Callable[[], float] = time.time) -
     return SQLiteStore(Path(home) / "extensions-state.db", notify=logger.warning, clock=clock)
 
 
-def _handlers_from(things: Iterable[Any], config: Any) -> tuple[Handler, ...]:
-    by_extension: dict[str, list[Any]] = {}
+def _made_of(things: Iterable[Any], config: Any) -> tuple[tuple[Handler, ...], tuple[Command, ...]]:
+    """The handlers and commands that are marked in what `Runtime` was given."""
+    hooks: dict[str, list[Any]] = {}
+    marked: dict[str, list[Any]] = {}
     handlers: list[Handler] = []
     if not isinstance(things, Iterable):
         name = getattr(things, "__name__", type(things).__name__)
@@ -418,10 +472,22 @@ def _handlers_from(things: Iterable[Any], config: Any) -> tuple[Handler, ...]:
         if isinstance(thing, Handler):
             handlers.append(thing)
             continue
-        by_extension.setdefault(_extension_name(thing), []).extend(registrations_of(thing))
-    for name, registrations in by_extension.items():
+        name = _extension_name(thing)
+        commands = commands_of(thing)
+        marked.setdefault(name, []).extend(commands)
+        try:
+            hooks.setdefault(name, []).extend(registrations_of(thing))
+        except RegistrationError:
+            if not commands:
+                raise
+    for name, registrations in hooks.items():
         handlers.extend(build_handlers(name, registrations, source=Source.GLOBAL, config=config))
-    return tuple(handlers)
+    built = [
+        each
+        for name, of_it in marked.items()
+        for each in build_commands(name, of_it, config=config)
+    ]
+    return tuple(handlers), tuple({each.name: each for each in reversed(built)}.values())
 
 
 def _extension_name(thing: Any) -> str:

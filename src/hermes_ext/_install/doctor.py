@@ -129,6 +129,7 @@ def examine(
     seams: Mapping[str, str] | None = None,
     needed_seams: Iterable[str] = (),
     seams_failure: str | None = None,
+    host_commands: Iterable[str] = (),
     prog: Prog = HERMES_EXT,
 ) -> tuple[Finding, ...]:
     """Everything found, errors first.
@@ -136,8 +137,8 @@ def examine(
     loaded: what loading showed; without it the records of the last load are judged. seams: the
     status of each function of the host that is wrapped, `attached`, `waiting` or `missing`; None
     where that was not looked at. needed_seams: those without which guards do not hold.
-    seams_failure: why the host could not be looked at, None if it could. prog: what the
-    user calls, for the hints.
+    seams_failure: why the host could not be looked at, None if it could. host_commands: the names
+    of the host's own slash commands. prog: what the user calls, for the hints.
     """
     seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
     refusal = None if loaded is None else loaded.refusal
@@ -152,6 +153,7 @@ def examine(
             for finding in _record_findings(record, seen, prog, refusal)
         ),
         *_tool_name_findings(seen.config, seen.records),
+        *_command_findings(seen.records, frozenset(host_commands)),
         *_writable_findings(home, seen.config),
         *_host_findings(home, seen.config, prog),
         *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
@@ -173,7 +175,8 @@ def is_broken(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
 
 def _is_idle(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
     """Whether it registers nothing by itself, and not because its hooks were turned off."""
-    return record.loaded and not record.hooks and not config.hooks_off(record.name)
+    registered = record.hooks or record.commands
+    return record.loaded and not registered and not config.hooks_off(record.name)
 
 
 # -- the configuration ----------------------------------------------------------------------------
@@ -525,6 +528,22 @@ def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator
     elif config.readable:  # else the file as a whole is told already
         told = f"{off.key}: {off.told}" if off.key else off.told
         yield Finding(severity, "plugin-off", None, _place(off.file, off.line), told, off.hint)
+
+
+def _command_findings(
+    records: Iterable[ExtensionRecord], taken: frozenset[str]
+) -> Iterator[Finding]:
+    for record in records:
+        for command in record.commands if record.status is Status.ENABLED else ():
+            if command.name in taken:
+                yield Finding(
+                    Severity.WARNING,
+                    "command-taken",
+                    record.name,
+                    _place(Path(command.file), command.line),
+                    f"/{command.name} is a command of Hermes itself, so this one is never called",
+                    "Rename it",
+                )
 
 
 def _seam_findings(

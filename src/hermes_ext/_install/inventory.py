@@ -138,6 +138,7 @@ def _inventory_record(
     changes: dict[str, Any] = {
         "hooks": tuple(each for each in known if each.hook not in off),
         "turned_off": tuple(each for each in known if each.hook in off),
+        "commands": () if last is None else last.commands,
     }
     if stand.status is not None:
         changes |= {"status": stand.status, "reason": stand.reason}

@@ -23,6 +23,13 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
+from hermes_ext._hooks.commands import (
+    Command,
+    CommandRegistration,
+    build_commands,
+    collecting_commands,
+    commands_of,
+)
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.registration import (
     HookMark,
@@ -68,6 +75,7 @@ from hermes_ext._install.projects import kept_from, replaced_by, settings_of, ve
 from hermes_ext._install.records import (
     BROKEN,
     HOOKS,
+    CommandInfo,
     ExtensionRecord,
     HookInfo,
     Problem,
@@ -95,7 +103,8 @@ _LONGEST_OF_OURS = 4000  # ours list names, which are of no use if they are cut 
 class Loaded:
     """What a load gave.
 
-    records: one of each extension found or named. handlers: of all that are enabled. problems: of
+    records: one of each extension found or named. handlers: of all that are enabled. commands:
+    their slash commands, each name once. problems: of
     the configuration and the manifests. settings: validated, by extension: a read-only mapping,
     or the extension's own attrs instance. refusal: why every tool call is refused, None if none
     is. packages: the names in `sys.modules` below which each extension's modules stand. project:
@@ -105,6 +114,7 @@ class Loaded:
     config: ExtensionsConfig
     records: tuple[ExtensionRecord, ...] = ()
     handlers: tuple[Handler, ...] = ()
+    commands: tuple[Command, ...] = ()
     problems: tuple[Problem, ...] = ()
     settings: Mapping[str, Any] = MappingProxyType({})
     refusal: str | None = None
@@ -169,7 +179,7 @@ def load_project(base: Base, verdict: Verdict | None) -> Loaded:
     Nothing of a project runs that `verdict` does not call trusted.
     """
     project = _ProjectLoading(base, verdict)
-    ended = project.ended()
+    ended = _each_command_once(project.ended())
     found = [each.found for each in ended]
     config = base.config
     unknown, missing = unknown_names(config, found, trusted_names(base.home))
@@ -191,6 +201,7 @@ def load_project(base: Base, verdict: Verdict | None) -> Loaded:
         config,
         records,
         tuple(handler for each in ended for handler in each.handlers),
+        tuple(command for each in ended for command in each.commands),
         tuple(dict.fromkeys(problems)),
         MappingProxyType({e.found.name: e.settings for e in ended if e.record.loaded}),
         _refusal(config, records),
@@ -222,6 +233,17 @@ def _discovered(config: ExtensionsConfig, home: Path, everything: bool) -> Disco
 
 
 @frozen
+class Registered:
+    """What an extension registered while it was loaded."""
+
+    handlers: tuple[Registration, ...] = ()
+    commands: tuple[CommandRegistration, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.handlers or self.commands)
+
+
+@frozen
 class _Ended:
     """How loading one extension ended."""
 
@@ -232,12 +254,13 @@ class _Ended:
     problems: tuple[Problem, ...] = ()
     package: str = ""
     module: ModuleType | None = None
-    registrations: tuple[Registration, ...] = ()
+    registered: Registered = Registered()
+    commands: tuple[Command, ...] = ()
 
     @property
     def is_guard(self) -> bool:
         """Whether it registers a guard, turned off or not."""
-        return any(each.mark.guard for each in self.registrations)
+        return any(each.mark.guard for each in self.registered.handlers)
 
 
 class _Failed(Exception):  # noqa: N818 - never leaves this module
@@ -311,11 +334,18 @@ class _Loading:
         try:
             self._refuse(merged.problems)
             settings, merged = self._settings(ended.module, ended.package, merged)
-            handlers, _ = self._handlers(ended.registrations, settings)
+            handlers, _ = self._handlers(ended.registered.handlers, settings)
+            commands = self._commands(ended.registered.commands, settings)
         except _Failed as failed:
             # A project's mistake takes no rule of the user's out of force.
             return evolve(ended, problems=(*merged.warnings, *failed.problems))
-        return evolve(ended, handlers=handlers, settings=settings, problems=merged.warnings)
+        return evolve(
+            ended,
+            handlers=handlers,
+            commands=commands,
+            settings=settings,
+            problems=merged.warnings,
+        )
 
     def _failed(self, failed: _Failed) -> _Ended:
         self.forget()
@@ -338,19 +368,21 @@ class _Loading:
     def _loaded(self) -> _Ended:
         merged = self._merged()
         self._refuse(merged.problems)
-        imported, registrations = self._imported()
+        imported, registered = self._imported()
         self.package, self.seconds = imported.package, round(imported.seconds, 4)
-        if not registrations and self.config.is_required(self.found.name):
+        if not registered and self.config.is_required(self.found.name):
             raise _Failed(Status.LOAD_ERROR, self._nothing(imported.module))
         settings, merged = self._settings(imported.module, self.package, merged)
-        handlers, turned_off = self._handlers(registrations, settings)
+        handlers, turned_off = self._handlers(registered.handlers, settings)
+        commands = self._commands(registered.commands, settings)
         record = self._record(
             Status.ENABLED,
             "",
             loaded=True,
             hooks=tuple(hook_info(handler, look=self.look) for handler in handlers),
             turned_off=tuple(hook_info(handler) for handler in turned_off),
-            warnings=tuple(self._warnings(imported.module, registrations)),
+            commands=tuple(map(command_info, commands)),
+            warnings=tuple(self._warnings(imported.module, registered)),
         )
         return _Ended(
             self.found,
@@ -360,7 +392,8 @@ class _Loading:
             merged.warnings,
             imported.package,
             imported.module,
-            registrations,
+            registered,
+            commands,
         )
 
     def _merged(self) -> Merged:
@@ -373,7 +406,7 @@ class _Loading:
             status = fault_status(problems, self.config)
             raise _Failed(status, "; ".join(map(str, problems)), problems)
 
-    def _imported(self) -> tuple[Imported, tuple[Registration, ...]]:
+    def _imported(self) -> tuple[Imported, Registered]:
         import_name.install()  # not before: a host without extensions stays as it is
         try:
             return self._collected()
@@ -385,19 +418,22 @@ class _Loading:
         except BaseException as error:  # foreign code: SystemExit and GeneratorExit too
             raise _Failed(Status.LOAD_ERROR, self._told(error)) from error
 
-    def _collected(self) -> tuple[Imported, tuple[Registration, ...]]:
-        with collecting() as collected:
+    def _collected(self) -> tuple[Imported, Registered]:
+        with collecting() as handlers, collecting_commands() as commands:
             if self.found.module:
                 self.before = frozenset(sys.modules)
                 imported = import_entry_point(self.found.module)
             else:
                 assert self.found.module_file is not None
                 imported = import_file(self.package, self.found.module_file, self.found.tree)
-        own = tuple(each for each in collected if not self._is_foreign(each))
+        own = Registered(
+            tuple(each for each in handlers if not self._is_foreign(each)),
+            tuple(each for each in commands if not self._is_foreign(each)),
+        )
         # An installed package may have been imported before, by the host or by an earlier load.
-        return imported, own or (_marked_in(imported.package) if self.found.module else ())
+        return imported, own or (_marked_in(imported.package) if self.found.module else own)
 
-    def _is_foreign(self, registration: Registration) -> bool:
+    def _is_foreign(self, registration: Registration | CommandRegistration) -> bool:
         """Whether it belongs to another extension that this one happened to import first."""
         root = str(getattr(registration.function, "__module__", "")).partition(".")[0]
         return self.world.roots.get(root, self.found.name) != self.found.name
@@ -428,6 +464,14 @@ class _Loading:
         except RegistrationError as error:
             raise _Failed(Status.LOAD_ERROR, printable(str(error))) from error
 
+    def _commands(
+        self, registrations: tuple[CommandRegistration, ...], settings: Any
+    ) -> tuple[Command, ...]:
+        try:
+            return build_commands(self.found.name, registrations, config=settings)
+        except RegistrationError as error:
+            raise _Failed(Status.LOAD_ERROR, printable(str(error))) from error
+
     def _built(
         self,
         registrations: tuple[Registration, ...],
@@ -446,15 +490,13 @@ class _Loading:
             priorities={hook: each for hook, each in given.items() if each is not None},
         )
 
-    def _warnings(
-        self, module: ModuleType, registrations: tuple[Registration, ...]
-    ) -> Iterator[str]:
-        if not registrations:
+    def _warnings(self, module: ModuleType, registered: Registered) -> Iterator[str]:
+        if not registered:
             yield self._nothing(module)
         if self.look and self.found.is_package:
             yield from taken_for_own(sys.modules[name] for name in modules_of(self.package))
-        registered = {each.mark.hook.value for each in registrations}
-        yield from off_in_vain(self.config, self.found.name, registered)
+        hooks = {each.mark.hook.value for each in registered.handlers}
+        yield from off_in_vain(self.config, self.found.name, hooks)
 
     def _nothing(self, module: ModuleType) -> str:
         modules = [sys.modules.get(name, module) for name in modules_of(module.__name__)]
@@ -561,13 +603,51 @@ def hook_info(handler: Handler, *, look: bool = False) -> HookInfo:
     )
 
 
-def _marked_in(package: str) -> tuple[Registration, ...]:
+def command_info(command: Command) -> CommandInfo:
+    """What a record says of a slash command."""
+    return CommandInfo(
+        command.name,
+        command.args_hint,
+        printable(command.help),
+        printable(command.file),
+        command.line,
+    )
+
+
+def _each_command_once(ended: Iterable[_Ended]) -> list[_Ended]:
+    """The same, without the commands whose names others in front of them have."""
+    owners: dict[str, str] = {}
+    return [_without_taken(each, owners) for each in ended]
+
+
+def _without_taken(ended: _Ended, owners: dict[str, str]) -> _Ended:
+    taken = [each for each in ended.commands if each.name in owners]
+    told = [
+        f'/{each.name} ({each.file}:{each.line}) is never called, because "{owners[each.name]}"'
+        " has a command of this name. Rename one of them"
+        for each in taken
+    ]
+    owners |= {each.name: ended.found.name for each in ended.commands if each not in taken}
+    if not taken:
+        return ended
+    left = tuple(each for each in ended.commands if each not in taken)
+    record = evolve(
+        ended.record,
+        commands=tuple(map(command_info, left)),
+        warnings=(*ended.record.warnings, *map(printable, told)),
+    )
+    return evolve(ended, commands=left, record=record)
+
+
+def _marked_in(package: str) -> Registered:
     found: dict[tuple[int, HookMark], Registration] = {}
+    commands: list[CommandRegistration] = []
     for name in modules_of(package):
+        commands += commands_of(sys.modules[name])
         with contextlib.suppress(RegistrationError):  # a module that registers nothing
             for each in registrations_of(sys.modules[name]):
                 found.setdefault((id(each.function), each.mark), each)
-    return tuple(found.values())
+    return Registered(tuple(found.values()), tuple(dict.fromkeys(commands)))
 
 
 def _text_of(error: BaseException) -> str:
@@ -650,7 +730,9 @@ class _ProjectLoading:
 def _replaced(ended: _Ended, new: _Ended) -> _Ended:
     reason = replaced_by(new.found)
     record = evolve(ended.record, status=Status.SHADOWED, reason=reason, loaded=False)
-    return _Ended(ended.found, evolve(record, configured_on=False, hooks=(), turned_off=()))
+    return _Ended(
+        ended.found, evolve(record, configured_on=False, hooks=(), turned_off=(), commands=())
+    )
 
 
 def _ordered(ended: Iterable[_Ended]) -> None:
@@ -678,7 +760,7 @@ def _without(ended: _Ended, error: OrderCycleError) -> _Ended:
     forget(ended.package)
     reason = printable(str(error))
     failed = evolve(ended.record, status=Status.LOAD_ERROR, reason=reason, loaded=False, hooks=())
-    failed = evolve(failed, turned_off=())
+    failed = evolve(failed, turned_off=(), commands=())
     return _Ended(ended.found, failed, problems=ended.problems)
 
 

@@ -99,6 +99,25 @@ class HookInfo:
 
 
 @frozen
+class CommandInfo:
+    """One slash command of an extension.
+
+    name: without the slash. args_hint, help: for people, "" where there is none. file: absolute
+    path, printable. line: from 1.
+    """
+
+    name: str
+    args_hint: str
+    help: str
+    file: str
+    line: int
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON values with the same keys."""
+        return asdict(self)
+
+
+@frozen
 class ExtensionRecord:
     """One extension, found or named in the configuration.
 
@@ -107,9 +126,9 @@ class ExtensionRecord:
     reason: why it has this status, "" for a plain `enabled`. configured_on: what the
     configuration asks for; loaded: whether its code ran to the end. hooks: as loaded, or as the
     last load recorded them. hooks_off: the hooks that the configuration turns off. turned_off: its
-    handlers for them, as far as they are known. warnings: what is odd but stops nothing. also_at:
-    other places that hold the same extension or one of the same name. import_seconds: how long its
-    import took, None if it was not imported.
+    handlers for them, as far as they are known. commands: its slash commands. warnings: what is
+    odd but stops nothing. also_at: other places that hold the same extension or one of the same
+    name. import_seconds: how long its import took, None if it was not imported.
     """
 
     name: str
@@ -124,6 +143,7 @@ class ExtensionRecord:
     hooks: tuple[HookInfo, ...] = ()
     hooks_off: tuple[str, ...] = ()
     turned_off: tuple[HookInfo, ...] = ()
+    commands: tuple[CommandInfo, ...] = ()
     warnings: tuple[str, ...] = ()
     required: bool = False
     also_at: tuple[Path, ...] = ()
@@ -144,6 +164,7 @@ class ExtensionRecord:
             "hooks": [hook.to_json() for hook in self.hooks],
             "hooks_off": list(self.hooks_off),
             "turned_off": [hook.to_json() for hook in self.turned_off],
+            "commands": [command.to_json() for command in self.commands],
             "warnings": list(self.warnings),
             "required": self.required,
             "also_at": [printable(path) for path in self.also_at],

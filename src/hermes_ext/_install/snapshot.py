@@ -19,9 +19,9 @@ from attrs import frozen
 from hermes_ext._files import replace_file
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.records import ExtensionRecord, HookInfo, Status
+from hermes_ext._install.records import CommandInfo, ExtensionRecord, HookInfo, Status
 
-_FORMAT = 1
+_FORMAT = 2
 
 # Not this: they tell nothing that needs the code to have run.
 _UNTOLD = frozenset(
@@ -45,6 +45,7 @@ class Remembered:
     status: Status
     reason: str
     hooks: tuple[HookInfo, ...]
+    commands: tuple[CommandInfo, ...]
     warnings: tuple[str, ...]
     stamp: int
 
@@ -122,6 +123,7 @@ def _told(record: ExtensionRecord, stamp: int) -> dict[str, Any]:
         "status": str(record.status),
         "reason": record.reason,
         "hooks": [hook.to_json() for hook in (*record.hooks, *record.turned_off)],
+        "commands": [command.to_json() for command in record.commands],
         "warnings": list(record.warnings),
         "stamp": stamp,
     }
@@ -150,7 +152,8 @@ def _remembered(told: Mapping[str, Any]) -> Remembered:
         for hook in told["hooks"]
     )
     status, warnings = Status(told["status"]), tuple(told["warnings"])
-    return Remembered(status, told["reason"], hooks, warnings, told["stamp"])
+    commands = tuple(CommandInfo(**command) for command in told["commands"])
+    return Remembered(status, told["reason"], hooks, commands, warnings, told["stamp"])
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -52,6 +52,7 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
         seams=host.statuses,
         needed_seams=host.needed,
         seams_failure=host.failure,
+        host_commands=host.commands,
         prog=Prog(*request["prog"]),
     )
     return {
@@ -103,13 +104,29 @@ def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
     failure = None
     try:
         # `run_agent` first, as Hermes itself does: other orders meet its circular imports.
-        for module in dict.fromkeys(["run_agent", *(seam.module for seam in SEAMS)]):
+        for module in dict.fromkeys(
+            ["run_agent", *(seam.module for seam in SEAMS if not seam.surface)]
+        ):
             import_module(module)
         attach()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the host's own code
         failure = f"importing hermes-agent failed: {type(error).__name__}: {error}"
     needed = [str(seam) for seam in SEAMS if seam.needed]
-    return {"statuses": seam_report(), "needed": needed, "failure": failure}
+    return {
+        "statuses": seam_report(),
+        "needed": needed,
+        "failure": failure,
+        "commands": _host_commands(),
+    }
+
+
+def _host_commands() -> list[str]:
+    """The names of the host's own slash commands, as far as it tells them."""
+    try:
+        known = import_module("hermes_cli.commands").COMMAND_REGISTRY
+        return sorted({name for each in known for name in (each.name, *each.aliases)})
+    except (Exception, SystemExit):  # noqa: BLE001 - the host's own code, of any version
+        return []
 
 
 if __name__ == "__main__":

@@ -55,7 +55,11 @@ def _differ(running: ExtensionRecord, filed: ExtensionRecord) -> bool:
     if running.status is not Status.ENABLED or filed.reason == "not loaded yet":
         return False
     # The reason says that the code changed; another process may have loaded what it is now.
-    return bool(filed.reason) or set(map(_plain, running.hooks)) != set(map(_plain, filed.hooks))
+    return (
+        bool(filed.reason)
+        or set(map(_plain, running.hooks)) != set(map(_plain, filed.hooks))
+        or set(running.commands) != set(filed.commands)
+    )
 
 
 def _plain(hook: HookInfo) -> HookInfo:

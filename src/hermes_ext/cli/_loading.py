@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, frozen
+from attrs import Factory, asdict, frozen
 
 from hermes_ext._install.hermes_home import hermes_agent_version
 from hermes_ext._install.importing import IMPORT_SECONDS
@@ -38,15 +38,21 @@ class Loading:
 
 @frozen
 class Host:
-    """statuses: of each function of the host that is wrapped, None where there is no host here."""
+    """What doctor has to know of the host.
+
+    statuses: of each function of the host that is wrapped, None where there is no host here.
+    needed: those without which guards do not hold. commands: the names of its own slash commands.
+    failure: why it could not be looked at.
+    """
 
     statuses: dict[str, str] | None = None
     needed: tuple[str, ...] = ()
     failure: str | None = None
+    commands: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """What `Host(**…)` takes."""
-        return {"statuses": self.statuses, "needed": [*self.needed], "failure": self.failure}
+        return asdict(self)
 
 
 def load_in_child(
@@ -84,7 +90,7 @@ def look_at_host(home: Path) -> Host:
         data = _read(result)
         if data is None:
             return Host(failure=f"importing hermes-agent {ended}")
-        return Host(data["statuses"], tuple(data["needed"]), data["failure"])
+        return Host(**data)
 
 
 def _run(what: str, request: dict[str, Any], home: Path, seconds: float) -> str:

@@ -119,6 +119,8 @@ def _row(extension: Mapping[str, Any], widths: Sequence[int], page: Page) -> Non
         page.lines(extension["reason"], indent=4)
     if extension["hooks"]:
         page.line(_hooks(extension["hooks"]), indent=4)
+    if extension["commands"]:
+        page.line(", ".join(f"/{each['name']}" for each in extension["commands"]), indent=4)
     if extension["hooks_off"]:
         page.line(f"off: {', '.join(extension['hooks_off'])}", indent=4)
     for hook in extension["hooks"]:
@@ -271,12 +273,23 @@ def _info(payload: Mapping[str, Any], page: Page) -> None:
     for warning in extension["warnings"]:
         _fact(page, "warning", warning, "yellow")
     _info_hooks(payload, page)
+    _info_commands(extension["commands"], page)
     _info_settings(payload, page)
     for title, key in (("Problems", "problems"), ("Said by the project, and ignored", "ignored")):
         if payload[key]:
             page.line((title, "bold"), indent=4)
         for problem in payload[key]:
             _problem(problem, page, indent=8)
+
+
+def _info_commands(commands: Sequence[Mapping[str, Any]], page: Page) -> None:
+    if commands:
+        page.line(("Slash commands", "bold"), indent=4)
+    for each in commands:
+        typed = f"/{each['name']} {each['args_hint']}".rstrip()
+        told = f"  {each['help']}" if each["help"] else ""
+        page.lines(f"{typed}{told}", indent=8)
+        page.line((f"{each['file']}:{each['line']}", "dim"), indent=12)
 
 
 def _other(extension: Mapping[str, Any]) -> str:

@@ -79,6 +79,10 @@ class Host:
             return here.runtime
         return self._of_home().for_directory(session_directory(*ids))
 
+    def runtime_in(self, directory: Path) -> Runtime:
+        """What is in force in a directory, loaded if need be."""
+        return self._of_home().for_directory(directory)
+
     def may_withhold_input(self) -> bool:
         """Whether an extension in this context, or in any project known so far, handles input."""
         hook = HookName.TRANSFORM_USER_INPUT
@@ -146,6 +150,19 @@ class Host:
                 self.say(str(problem))
         for notice in runtime.notices:
             self.say(notice, log=False)  # the runtime has logged it
+        self._tell_of_commands(runtime)
+
+    def _tell_of_commands(self, runtime: Runtime) -> None:
+        if not runtime.commands:
+            return
+        from hermes_ext.hosts.hermes.commands import taken_by_hermes
+
+        for name, owner in taken_by_hermes(runtime.commands).items():
+            extension = runtime.commands[name].extension
+            self.say(
+                f"/{name} of the extension {extension} is never called, because {owner} has a"
+                " command of this name; rename it"
+            )
 
     def say(self, text: str, *, log: bool = True) -> None:
         """One line for the person, once per process, past the host's redirected streams."""
@@ -292,7 +309,11 @@ def _conversation_of(agent: Any) -> str | None:
         found = root()
         return str(found) if found else None
     start = getattr(agent, "_parent_session_id", None) or getattr(agent, "session_id", None)
-    database = getattr(agent, "_session_db", None)
+    return conversation_of_session(getattr(agent, "_session_db", None), start)
+
+
+def conversation_of_session(database: Any, start: Any) -> str | None:
+    """The same for a session, by Hermes's database of them; the session's id without one."""
     for _ in range(64):  # a chain of compressions; a loop in the data must not hang the turn
         row = database.get_session(start) if database is not None and start else None
         parent = row.get("parent_session_id") if isinstance(row, dict) else None

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from hermes_ext.hosts.hermes import api_store, inbound_log, requests, titles, tools, turns
+from hermes_ext.hosts.hermes import api_store, commands, inbound_log, requests, titles, tools, turns
 from hermes_ext.hosts.hermes.after_import import when_imported
 
 logger = logging.getLogger("hermes_ext")
@@ -39,6 +39,8 @@ class Seam:
         wrapper: called as `wrapper(original, *args, **kwargs)`.
         needed: whether guards cannot be held without it.
         instead_of: a name in the same module that another Hermes has instead.
+        surface: whether its module is one of many ways to talk to the agent, which nothing but a
+            person who uses it needs to import.
     """
 
     module: str
@@ -46,6 +48,7 @@ class Seam:
     wrapper: Callable[..., Any]
     needed: bool = True
     instead_of: str | None = None
+    surface: bool = False
 
     def __str__(self) -> str:
         return f"{self.module}.{self.name}"
@@ -91,6 +94,27 @@ SEAMS: Final = (
         needed=False,
     ),
     Seam("agent.title_generator", "maybe_auto_title", titles.maybe_auto_title, needed=False),
+    Seam(
+        "hermes_cli.plugins",
+        "get_plugin_command_handler",
+        commands.command_handler,
+        needed=False,
+    ),
+    Seam("hermes_cli.plugins", "get_plugin_commands", commands.all_commands, needed=False),
+    Seam(
+        "cli",
+        "HermesCLI.process_command",
+        commands.in_command_line,
+        needed=False,
+        surface=True,
+    ),
+    Seam(
+        "gateway.run",
+        "GatewayRunner._handle_message",
+        commands.in_gateway,
+        needed=False,
+        surface=True,
+    ),
 )
 
 
@@ -98,6 +122,7 @@ def attach() -> None:
     """Wrap everything, now or when its module has been imported. Doing it again changes nothing."""
     for module in dict.fromkeys(seam.module for seam in SEAMS):
         when_imported(module, _attach_module)
+    when_imported("tui_gateway.server", commands.in_tui)
     for module in inbound_log.LINES:
         when_imported(module, inbound_log.attach)
 

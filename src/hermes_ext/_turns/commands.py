@@ -1,0 +1,97 @@
+"""Running a slash command: what its function gets, and what comes of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_ext._chain.aio import call_async
+from hermes_ext._chain.timeouts import TimedOut, workers
+from hermes_ext._hooks.commands import Command
+from hermes_ext._hooks.signature import did_you_mean
+from hermes_ext._hooks.text import printable, printable_lines
+from hermes_ext.exceptions import CommandError
+
+if TYPE_CHECKING:
+    from hermes_ext._turns.session_state import SessionState
+
+logger = logging.getLogger("hermes_ext")
+
+
+def run_command(
+    command: Command,
+    args: str,
+    *,
+    session_id: str,
+    conversation_id: str,
+    session_state: SessionState,
+    cwd: Path | None,
+    platform: str | None,
+) -> str:
+    """Call a command's function and return the text for the user, "" for none.
+
+    Control characters in the text are written out; line ends stay.
+
+    Raises:
+        CommandError: the function raised, was too late, or returned something that is no text.
+    """
+    known = {
+        "args": args,
+        "session_id": session_id,
+        "conversation_id": conversation_id,
+        "session_state": session_state,
+        "config": command.config,
+        "cwd": cwd,
+        "platform": platform,
+    }
+    named = {
+        name: known[name]
+        for name in command.wants
+        if not (name in command.optional and known[name] is None)
+    }
+    call = call_async if command.is_async else workers.call
+    returned, error = call(command, lambda: command.function(**named), ())
+    if error is not None:
+        raise _failed(command, error)
+    if returned is None:
+        return ""
+    if not isinstance(returned, str):
+        kind = type(returned).__name__
+        raise _error(command, f"returned {kind}, not text", "Return a str, or None")
+    return printable_lines(returned)
+
+
+def _failed(command: Command, error: BaseException) -> CommandError:
+    if isinstance(error, TimedOut):
+        return _error(command, error.text(command.timeout))
+    told = f"{type(error).__name__}: {_text_of(error)}".removesuffix(": ")
+    logger.warning("%s: /%s failed: %s", command.extension, command.name, told, exc_info=error)
+    failed = _error(command, f"failed: {told}")
+    failed.__cause__ = error
+    return failed
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return printable(str(error))
+    except Exception as broken:  # noqa: BLE001 - an author's own __str__
+        return f"(its __str__ raised {type(broken).__name__})"
+
+
+def _error(command: Command, what: str, hint: str | None = None) -> CommandError:
+    return CommandError(
+        f"/{command.name} {what}",
+        extension=command.extension,
+        path=Path(command.file) if command.file else None,
+        line=command.line or None,
+        hint=hint,
+    )
+
+
+def unknown_command(name: str, known: Iterable[str]) -> CommandError:
+    """The error for a name that no extension has."""
+    names = [f"/{each}" for each in known]
+    hint = did_you_mean(f"/{name}", names) if names else "No extension has registered any"
+    return CommandError(f"no extension has a command /{printable(name)}", hint=hint)
