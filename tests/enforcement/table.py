@@ -48,7 +48,7 @@ class Tried:
     """What came of one way.
 
     evil: what evil was done, by what it left on the disk. goes_on: whether the agent could do
-    something fine afterwards. told: what the way returned, for messages. wrong: what else was not
+    something fine afterwards, asked only with the guard. told: what the way returned, for messages. wrong: what else was not
     as it has to be with the guard.
     """
 
@@ -129,8 +129,10 @@ for name, way in WAYS.items():
     stage.script = None
     failed = [str(each) for each in wrong]
     wrong.clear()
-    stage.use(agent, jot('fine'))
-    goes_on = any('jot: fine' in each for each in left())
+    goes_on = False
+    if GUARDED:
+        stage.use(agent, jot('fine'))
+        goes_on = any('jot: fine' in each for each in left())
     tried[name] = {'evil': evil, 'goes_on': goes_on, 'told': repr(told), 'wrong': failed}
 report(**tried)
 """
