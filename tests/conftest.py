@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,6 +21,13 @@ HomeFactory = Callable[..., HermesHome]
 # A shell has what runs in its background ignore ctrl-c, and all children of that too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Processes that tests start write no bytecode; without any each would compile the package.
+    if not hasattr(config, "workerinput"):
+        for folder in ("src", "tests/harness", "tests/hermes"):
+            compileall.compile_dir(config.rootpath / folder, quiet=2)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -194,6 +195,44 @@ def test_a_program_finds_itself_as_after_a_cold_start(
         assert run.returncode == code, run
         told.append([run.stdout, run.stderr.splitlines()[-1:]])
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("module", ["unheard_of", "click", "sitecustomize"])
+def test_places_of_pythonpath_count(hermes: HomeFactory, module: str) -> None:
+    """Modules are found there, and the earliest ones, also where the parent has others."""
+    home = hermes(plugins=())
+    place = home.base / "place"
+    place.mkdir()
+    (place / f"{module}.py").write_text("print(__name__, __file__)")
+    script = home.base / "program.py"
+    script.write_text(f"import sys\nprint('begins')\nimport {module}\nprint(sys.path)")
+    told = []
+    for start in (cold_start, warm_start):
+        home.start = start
+        run = home.python(script, env={"PYTHONPATH": os.pathsep.join([str(place), "/"])}).check()
+        told.append(run.stdout)
+    assert told[0] == told[1]
+    assert f"{module} {place}" in told[0]
+
+
+def test_what_is_parsed_ahead_is_as_parsed(hermes: HomeFactory) -> None:
+    """The syntax tree of a file of Hermes is the same, and nobody else's to change."""
+    home = hermes(plugins=())
+    script = home.base / "program.py"
+    script.write_text(
+        "import ast, hashlib, importlib.util, pathlib\n"
+        "tools = pathlib.Path(importlib.util.find_spec('tools').origin).parent\n"
+        "for _ in range(2):\n"
+        "    tree = ast.parse((tools / 'file_tools.py').read_text(encoding='utf-8'))\n"
+        "    print(hashlib.sha256(ast.dump(tree).encode()).hexdigest())\n"
+        "    tree.body.clear()\n"
+    )
+    told = []
+    for start in (cold_start, warm_start):
+        home.start = start
+        told += home.python(script).check().stdout.split()
+    assert len(told) == 4
+    assert len(set(told)) == 1
 
 
 def test_late_child_is_killed(hermes: HomeFactory) -> None:

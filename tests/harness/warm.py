@@ -2,8 +2,9 @@
 
 Half the time that a start of Hermes takes goes into importing openai, aiohttp and the like, which
 are not what is tested here. A parent process imports them once, and forks a child for each start;
-Hermes itself, this package and what it needs are imported by the child, in its own environment,
-as in any other process. `test_harness.py` compares such a start with a cold one.
+Hermes itself and this package are imported by the child, in its own environment, as in any other
+process. What they have Python work out of the same texts each time, regular expressions and syntax
+trees, the parent has ready. `test_harness.py` compares such a start with a cold one.
 
 Where forking is not safe everywhere (anything but Linux), and where `COLD_STARTS` is set, every
 start is a cold one.
@@ -11,18 +12,21 @@ start is a cold one.
 
 from __future__ import annotations
 
+import ast
 import atexit
-import compileall
 import contextlib
 import functools
 import gc
 import importlib
 import json
 import os
+import pickle
+import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -47,6 +51,28 @@ _LIBRARIES = (
     "rich.table",
     "click",
     "croniter",
+    "dotenv",
+    "filelock",
+    "http.server",
+    "jsonschema",
+    "packaging.version",
+    "pathspec",
+    "pluggy",
+    "ruamel.yaml",
+    "sqlite3",
+    "tarfile",
+    "tree_sitter_bash",
+    "unittest.mock",
+    "webbrowser",
+    "yaml",
+)
+# What a start of Hermes imports, and of this package.
+_STARTED = (
+    "run_agent",
+    "hermes_cli.main",
+    "hermes_ext.hosts.hermes.plugin",
+    "hermes_ext.effects._tools",
+    "hermes_ext.runtime",
 )
 # What Python reads before a program begins, and what libraries might read when imported.
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "TERM": "dumb"}
@@ -75,6 +101,7 @@ def _script_of(command: Sequence[str]) -> list[str] | None:
 
 def _same_python(env: Mapping[str, str]) -> bool:
     read = {name: value for name, value in env.items() if name.startswith("PYTHON")}
+    read.pop("PYTHONPATH", None)  # the child sees to it
     return (
         sys.platform == "linux"
         and "COLD_STARTS" not in os.environ
@@ -199,11 +226,15 @@ def _tell(line: socket.socket, number: int) -> None:
 def _become(order: Mapping[str, Any]) -> None:
     """Be the interpreter that was started with this script."""
     os.chdir(order["cwd"])
+    places = order["env"].get("PYTHONPATH", "").split(os.pathsep)
+    places = [] if places == [""] else places
+    if not all(map(_is_plain, places)):
+        os.execve(sys.executable, [sys.executable, *order["program"]], order["env"])
     os.environ.clear()
     os.environ.update(order["env"])
     script = order["program"][0]
     sys.argv = order["program"]
-    sys.path[0] = str(Path(script).parent)
+    sys.path[:1] = [str(Path(script).parent), *places]
     importlib.invalidate_caches()
     main = ModuleType("__main__")
     main.__file__ = script
@@ -211,15 +242,87 @@ def _become(order: Mapping[str, Any]) -> None:
     exec(compile(Path(script).read_bytes(), script, "exec"), main.__dict__)
 
 
+def _is_plain(place: str) -> bool:
+    """Whether nothing in a place of PYTHONPATH would already have been imported from there."""
+    if not os.path.isabs(place) or not os.path.isdir(place):
+        return False
+    early = {name.partition(".")[0] for name in sys.modules} | {"sitecustomize", "usercustomize"}
+    return early.isdisjoint(name.partition(".")[0] for name in os.listdir(place))
+
+
+# -- what is worked out of the same texts each time -----------------------------------------------
+
+
+def _prepare() -> None:
+    """Compile the regular expressions, and parse the files, that a start has compiled and parsed.
+
+    A child finds out which; so nothing of Hermes is imported here.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder, "told")
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                _try_a_start(folder, told)
+            os._exit(0)
+        os.waitpid(child, 0)
+        patterns, texts = pickle.loads(told.read_bytes()) if told.exists() else ((), ())
+    for pattern, flags in patterns:
+        with contextlib.suppress(re.error):
+            re.compile(pattern, flags)
+    trees = {text: ast.parse(text) for text in texts}
+
+    @functools.wraps(_parse)
+    def parse(source: Any, filename: Any = "<unknown>", mode: str = "exec", **options: Any) -> Any:
+        if mode == "exec" and not options and isinstance(source, str):
+            tree = trees.pop(source, None)  # a tree can be changed; the next one is parsed
+            if tree is not None:
+                return tree
+        return _parse(source, filename, mode, **options)
+
+    ast.parse = parse
+
+
+_parse = ast.parse
+
+
+def _try_a_start(folder: str, told: Path) -> None:
+    os.environ.update(HOME=folder, HERMES_HOME=folder)
+    os.chdir(folder)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for place in (0, 1, 2):
+        os.dup2(nothing, place)
+    before, texts = set(_patterns()), []
+
+    def parse(source: Any, *args: Any, **options: Any) -> Any:
+        texts.append(source)
+        return _parse(source, *args, **options)
+
+    ast.parse = parse
+    for name in _STARTED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    patterns = [
+        (pattern, flags) for pattern, flags in _patterns() if (pattern, flags) not in before
+    ]
+    told.write_bytes(pickle.dumps((patterns, [text for text in texts if isinstance(text, str)])))
+
+
+def _patterns() -> list[tuple[Any, int]]:
+    cache = getattr(re, "_cache", {})
+    return [(pattern, flags) for kind, pattern, flags in cache if kind in (str, bytes)]
+
+
 if __name__ == "__main__":
-    # Starts write no bytecode; without any they compile this package each time.
-    compileall.compile_dir(Path(__file__).parents[2] / "src", quiet=2)
     for name in _LIBRARIES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    if hasattr(re, "_MAXCACHE"):
+        re._MAXCACHE = 10_000  # a start fills the 512 alone
+    _prepare()
     gc.collect()
     gc.freeze()
     to_run = _serve(socket.socket(fileno=os.dup(0)))
     if to_run is not None:
-        gc.unfreeze()
+        # What the parent has made stays frozen: no child has to look through it for garbage.
         _become(to_run)
