@@ -38,8 +38,8 @@ _SWITCH: Final = re.compile(
     re.IGNORECASE,
 )
 _CHANGE: Final = frozenset(
-    {"trust", "untrust", "enable", "disable", "install", "uninstall", "set", "unset", "edit",
-     "migrate", "remove", "update"}
+    {"trust", "untrust", "enable", "disable", "install", "uninstall", "new", "set", "unset",
+     "edit", "migrate", "remove", "update"}
 )  # fmt: skip
 _CHANGE_OF_PROFILES: Final = frozenset(
     {"alias", "create", "delete", "import", "install", "rename", "update", "use"}

@@ -108,6 +108,9 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         expect=getattr(args, "ext_expect", None),
         query=_query(args),
         emit=_emitter(args, prog),
+        hooks=tuple(getattr(args, "ext_hooks", None) or ()),
+        guard=getattr(args, "ext_guard", False),
+        project=getattr(args, "ext_project", False),
         unseen=len(_terminals()) > 1 and not getattr(args, "ext_yes", True),
     )
 

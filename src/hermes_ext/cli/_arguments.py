@@ -56,6 +56,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     _add_trust(commands, common)
     _add_log(commands, common)
+    _add_new(commands, common)
 
     commands.add_parser(
         "install", parents=[common], help="put the plugin into a Hermes home's plugins.enabled"
@@ -63,6 +64,31 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     commands.add_parser(
         "uninstall", parents=[common], help="take the plugin out; extensions stay where they are"
     )
+
+
+def _add_new(commands: Any, common: Parser) -> None:
+    command = commands.add_parser(
+        "new", parents=[common], help="write an extension to begin with, and its test"
+    )
+    command.add_argument("ext_name", metavar="NAME")
+    command.add_argument(
+        "--hook", metavar="HOOK", type=hook, dest="ext_hooks", action="append",
+        help="a hook that it has a handler for; may be given more than once"
+        " (default: intercept_tool_call, as a guard)",
+    )  # fmt: skip
+    command.add_argument(
+        "--guard", action="store_true", dest="ext_guard",
+        help="its handlers are guards: they see the final value, and may only refuse",
+    )  # fmt: skip
+    where = command.add_mutually_exclusive_group()
+    where.add_argument(
+        "--project", action="store_true", dest="ext_project",
+        help="for this project only: into its .hermes/extensions",
+    )  # fmt: skip
+    where.add_argument(
+        "--global", action="store_false", dest="ext_project",
+        help="for all your work: into the Hermes home (the default)",
+    )  # fmt: skip
 
 
 def _add_trust(commands: Any, common: Parser) -> None:

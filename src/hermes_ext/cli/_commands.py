@@ -19,6 +19,7 @@ from hermes_ext._trust.store import Verdict
 from hermes_ext.cli._live import in_force
 from hermes_ext.cli._loading import load_in_child, look_at_host
 from hermes_ext.cli._log import log, why
+from hermes_ext.cli._new import new
 from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._trusting import trust, untrust
@@ -232,6 +233,7 @@ COMMANDS: Mapping[str, Callable[[Request], Result]] = {
     "disable": disable,
     "info": info,
     "doctor": doctor,
+    "new": new,
     "trust": trust,
     "untrust": untrust,
     "why": why,

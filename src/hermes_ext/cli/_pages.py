@@ -376,6 +376,20 @@ def _counted(count: int, noun: str) -> str:
 # -- install, uninstall ---------------------------------------------------------------------------
 
 
+def _new(payload: Mapping[str, Any], page: Page) -> None:
+    page.line((f"Made {payload['name']}.", "bold"))
+    page.lines(payload["folder"], indent=4)
+    for file in payload["files"]:
+        page.line(file, indent=6)
+    if payload["not_in_force"]:
+        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
+    elif payload["scope"] == "global":
+        page.line("It counts for what starts from now on: a new session, a restarted gateway.")
+    page.line("What next:")
+    for step in payload["next"]:
+        page.line(f"{step['what']}: {step['command']}", indent=4)
+
+
 def _install(payload: Mapping[str, Any], page: Page) -> None:
     if payload["changed"]:
         page.line(("Installed.", "bold"))
@@ -407,6 +421,7 @@ _PAGES: Mapping[str, Callable[[Mapping[str, Any], Page], None]] = {
     "disable": _disable,
     "info": _info,
     "doctor": _doctor,
+    "new": _new,
     "trust": trust,
     "untrust": untrust,
     "why": why,

@@ -33,7 +33,8 @@ class Request:
     is cut. ask: shows the person what is to be trusted and asks; None where nobody is to be asked.
     query: which lines of the decision log. emit: takes lines that are still to come, one by one.
     expect: the only digest that may be trusted, None for any. unseen: a person is there
-    who has seen nothing yet and cannot be asked.
+    who has seen nothing yet and cannot be asked. hooks, guard: of a new extension. project: it is
+    the project's.
     """
 
     home: Path
@@ -50,6 +51,9 @@ class Request:
     full: bool = False
     ask: Callable[[Mapping[str, Any]], bool] | None = None
     unseen: bool = False
+    hooks: tuple[str, ...] = ()
+    guard: bool = False
+    project: bool = False
     expect: str | None = None
     query: Query = field(factory=Query)
     emit: Callable[[Mapping[str, Any]], None] | None = None
