@@ -31,7 +31,7 @@ class TurnData:
         verdicts: of the tool calls that were judged and have not run yet.
         call_ids: Hermes's ids of the calls that were judged.
         request: what was decided on the newest request to the model.
-        stopped: the answer that a blocked request gives to every later one of the turn.
+        stopped: the reply of a blocked or answered request, to every later one of the turn.
         summary: whether the request under way is the one after the iteration limit.
         stray_task: the task of a call from outside of any turn, which is not to be found by it.
     """

@@ -13,7 +13,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -26,6 +26,14 @@ from hermes_ext.hosts.hermes import forms
 from hermes_ext.hosts.hermes.host import current_agent_turn, hook_is_on, the_host
 
 logger = logging.getLogger("hermes_ext")
+
+# In an assistant's message: what the provider sent, to be sent back word for word.
+_COPIES: Final = ("codex_message_items", "anthropic_content_blocks")
+
+_UNKNOWN_FORM: Final = (
+    "[hermes-ext] The request was not sent: it is in the form {mode}, which hermes-ext does not "
+    "know, and {who} must be able to refuse. Choose another api_mode, or disable {who}."
+)
 
 
 @frozen
@@ -86,7 +94,10 @@ def build_api_kwargs(original: Callable[..., Any], agent: Any, api_messages: lis
     )
     if turn.host.summary or not _concerned(turn):
         return original(agent, api_messages)
-    return original(agent, _decide(turn, agent, api_messages).put_into(api_messages))
+    decided = _decide(turn, agent, api_messages)
+    request = original(agent, decided.put_into(api_messages))
+    forms.keep_cache_key(request, decided.system)
+    return request
 
 
 def _concerned(turn: Turn) -> bool:
@@ -123,8 +134,12 @@ def _ask_the_chain(
         turn.host.stopped = f"[{outcome.blocked_by}] {outcome.message}"
         return Decided(request_id, digest, reply=turn.host.stopped)
     if outcome.answered:
-        return Decided(request_id, digest, reply=str(outcome.value))
+        # It ends the turn. Hermes may take an announcement for unfinished and ask once more.
+        turn.host.stopped = str(outcome.value)
+        return Decided(request_id, digest, reply=turn.host.stopped)
     rewritten = outcome.final(None)
+    if rewritten is not None:
+        rewritten = _without_old_copies(rewritten, body)
     return Decided(
         request_id,
         digest,
@@ -133,6 +148,25 @@ def _ask_the_chain(
         kept=kept,
         body=agent._sanitize_api_messages(rewritten) if rewritten is not None else None,
     )
+
+
+def _without_old_copies(rewritten: list[Message], before: list[Message]) -> list[Message]:
+    """Without the provider's own copy of an assistant's message that is not the same any more.
+
+    Hermes would send the copy in its place, for Responses and for Anthropic's thinking models.
+    """
+    same = {_said(message) for message in before}
+    return [
+        {key: value for key, value in message.items() if key not in _COPIES}
+        if any(message.get(key) for key in _COPIES) and _said(message) not in same
+        else message
+        for message in rewritten
+    ]
+
+
+def _said(message: Message) -> str:
+    keys = ("content", "tool_calls", *_COPIES)
+    return json.dumps([message.get(key) for key in keys], sort_keys=True, default=repr)
 
 
 def _number_of(turn: Turn, agent: Any) -> int | None:
@@ -156,10 +190,21 @@ def run_llm_execution(
 ) -> Any:
     """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
     turn = the_host.find_turn(context)
+    mode = context.get("api_mode")
+    if turn is not None and not forms.is_known(mode):
+        # A fallback in mid-turn: the turn's own look was at another form.
+        who = ", ".join(turn.runtime.who_must_see_tools())
+        if who:
+            reply = _UNKNOWN_FORM.format(mode=mode, who=who)
+            return forms.form_of(mode).answer(reply, str(context.get("model") or ""))
+    form = forms.form_of(mode)
+
+    def send(final: Any) -> Any:
+        return next_call(final if turn is None else _only_judged_tools(turn, form, final))
+
     decided = turn.host.request if turn is not None else None
     if decided is None or decided.request_id != context.get("api_request_id"):
-        return original(request, next_call, **context)
-    form = forms.form_of(context.get("api_mode"))
+        return original(request, send, **context)
     model = str(context.get("model") or "")
 
     def answer(reply: str) -> Any:
@@ -174,9 +219,29 @@ def run_llm_execution(
         if complete is None:
             lost = "what an extension put into this request was taken out by another plugin"
             return answer(f"[hermes-ext] The request was not sent: {lost}.")
-        return next_call(complete)
+        return send(complete)
 
     return original(request, checked, **context)
+
+
+def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:
+    """The request without tools of the provider's own that a guard would have to judge."""
+    offered = form.run_elsewhere(request) if isinstance(request, dict) else []
+    hidden = [name for name in offered if _must_be_judged(turn, name)]
+    if not hidden:
+        return request
+    the_host.say(
+        f"the provider's own {', '.join(hidden)} is not offered to the model: it would run where "
+        "no guard sees it"
+    )
+    return form.without_tools(request, hidden)
+
+
+def _must_be_judged(turn: Turn, tool: str) -> bool:
+    runtime = turn.runtime
+    must_see = runtime.who_must_see_tools()
+    judges = runtime.manager.chain(HookName.INTERCEPT_TOOL_CALL, tool).handlers
+    return runtime.refusal is not None or any(one.extension in must_see for one in judges)
 
 
 def _stream(turn: Turn | None, reply: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._turns.turn import Turn
-from hermes_ext.hosts.hermes import api_store, titles
+from hermes_ext.hosts.hermes import api_store, forms, titles
 from hermes_ext.hosts.hermes.host import hook_is_on, origin_of, the_host
 from hermes_ext.hosts.hermes.inputs import Typed, put_back, take_apart
 
@@ -19,6 +19,12 @@ _OUT_OF_SIGHT: Final = (
     "This session runs in {mode}, where tools run outside of Hermes and cannot be judged. "
     "Because {who} must be able to refuse tool calls, the turn was not started. "
     "Choose another api_mode, or disable {who}."
+)
+
+_UNKNOWN_FORM: Final = (
+    "This session runs in {mode}, a form of requests that hermes-ext does not know, so nobody can "
+    "tell whether what it adds is sent. Because {who} must be able to refuse, the turn was not "
+    "started. Choose another api_mode, or disable {who}."
 )
 
 
@@ -214,11 +220,13 @@ def codex_turn(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: A
 
 def _out_of_sight(turn: Turn, agent: Any) -> str | None:
     """Why a turn cannot be held to the rules, or None."""
-    mode = _mode_without_us(agent)
+    mode, why = _mode_without_us(agent), _OUT_OF_SIGHT
     if mode is None:
-        return None
+        mode, why = str(getattr(agent, "api_mode", "") or ""), _UNKNOWN_FORM
+        if forms.is_known(mode):
+            return None
     who = turn.runtime.who_must_see_tools()
-    return _OUT_OF_SIGHT.format(mode=mode, who=", ".join(who)) if who else None
+    return why.format(mode=mode, who=", ".join(who)) if who else None
 
 
 def _mode_without_us(agent: Any) -> str | None:
