@@ -21,19 +21,27 @@ from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel, 
 ModelFactory = Callable[..., ScriptedModel]
 HomeFactory = Callable[..., HermesHome]
 
+FORMS = {
+    "chat_completions": "chat",
+    "anthropic_messages": "anthropic",
+    "codex_responses": "responses",
+    "bedrock_converse": "converse",
+}
+
 
 def write(name: str, content: str) -> ToolUse:
     return ToolUse("write_file", {"path": name, "content": content})
 
 
 @pytest.mark.hermes
-@pytest.mark.parametrize("api_mode", ["chat_completions", "anthropic_messages"])
+@pytest.mark.parametrize("api_mode", FORMS)
 def test_tool_call_and_answer(
     model_factory: ModelFactory, hermes: HomeFactory, api_mode: str
 ) -> None:
     """A `-z` run writes the file that the script asks for and prints the final text."""
-    if api_mode == "anthropic_messages":
-        pytest.importorskip("anthropic")
+    pytest.importorskip(
+        {"anthropic": "anthropic", "converse": "boto3"}.get(FORMS[api_mode], "openai")
+    )
     model = model_factory([Reply("Writing.", (write("a.txt", "héllo"),)), Reply("All done. ✓")])
     home = hermes(model, plugins=(), api_mode=api_mode)
     run = home.oneshot("please write")
@@ -41,7 +49,7 @@ def test_tool_call_and_answer(
     assert run.stdout == "All done. ✓\n", run
     assert (home.project / "a.txt").read_text(encoding="utf-8") == "héllo"
     first, second = model.main_requests
-    assert first.form == ("chat" if api_mode == "chat_completions" else "anthropic")
+    assert first.form == FORMS[api_mode]
     assert first.stream
     assert "please write" in first.last_user
     assert "write_file" in first.tool_names

@@ -15,10 +15,12 @@ from typing import Any, Literal, Protocol, cast
 from hermes_ext._real_hermes.gateway import Gateway, api_server_env, free_port
 from hermes_ext._real_hermes.processes import Run, Start, cold_start, run, stop
 
-ApiMode = Literal["chat_completions", "anthropic_messages"]
+ApiMode = Literal["chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse"]
 
 PLUGIN = "hermes-ext"
 MODEL_NAME = "scripted"
+# Of a vendor whose models Hermes asks by converse alone.
+_BEDROCK_MODEL = "amazon.nova-pro-v1:0"
 
 # What slows a run down, waits for a network, or asks the model on its own.
 _QUIET: Mapping[str, Any] = {
@@ -49,7 +51,7 @@ class HermesHome:
     """A Hermes installation under `base`: `home/` (HERMES_HOME), `user/` (HOME), `project/`.
 
     model: the server that the config points at; None leaves the model section out.
-    api_mode: "anthropic_messages" makes Hermes speak Anthropic's form.
+    api_mode: the provider form that Hermes speaks.
     plugins: `plugins.enabled`; () for Hermes without this package.
     extensions: the `extensions` section; None leaves it out.
     config: further settings, merged into the quiet defaults key by key.
@@ -79,6 +81,8 @@ class HermesHome:
         self.project = base / "project"
         self.config_path = self.home / "config.yaml"
         self.extra_env = dict(extra_env or {})
+        if model is not None and api_mode == "bedrock_converse":
+            self.extra_env = _bedrock_env(model) | self.extra_env
         self._skills = skills
         self.start = start
         self._started = 0
@@ -89,7 +93,7 @@ class HermesHome:
             self._run(("git", "init", "-q", "."), 30, self.project).check()
         self.config: dict[str, Any] = _merged(_QUIET, {"plugins": {"enabled": list(plugins)}})
         if model is not None:
-            self.config["model"] = _model_section(model, api_mode)
+            self.config |= _model_sections(model, api_mode)
         if extensions is not None:
             self.config["extensions"] = dict(extensions)
         self.write_config(config or {})
@@ -248,16 +252,34 @@ def hermes_command() -> tuple[str, ...]:
     return (str(script),) if script.exists() else (sys.executable, "-m", "hermes_cli.main")
 
 
-def _model_section(model: ModelServer, api_mode: ApiMode) -> dict[str, Any]:
-    anthropic = api_mode == "anthropic_messages"
-    section: dict[str, Any] = {
-        "default": MODEL_NAME,
-        "provider": "custom",
-        "base_url": model.root_url if anthropic else model.base_url,
-        "api_key": "sk-test",
-        "context_length": 200_000,
+def _bedrock_env(model: ModelServer) -> dict[str, str]:
+    """What makes boto3 take a server on loopback for all of AWS, and try once."""
+    return {
+        "AWS_ENDPOINT_URL": model.root_url,
+        "AWS_ACCESS_KEY_ID": "k",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_MAX_ATTEMPTS": "1",
     }
-    return section | ({"api_mode": api_mode} if anthropic else {})
+
+
+def _model_sections(model: ModelServer, api_mode: ApiMode) -> dict[str, Any]:
+    size = {"context_length": 200_000}
+    if api_mode == "bedrock_converse":
+        return {"model": {"default": _BEDROCK_MODEL, "provider": "bedrock", **size}}
+    where = {
+        "base_url": model.root_url if api_mode == "anthropic_messages" else model.base_url,
+        "api_key": "sk-test",
+    }
+    if api_mode == "codex_responses":
+        # Of a provider without a name Hermes does not believe that it speaks Responses.
+        named = {"scripted": {**where, "api_mode": api_mode}}
+        return {
+            "model": {"default": MODEL_NAME, "provider": "scripted", **size},
+            "providers": named,
+        }
+    section = {"default": MODEL_NAME, "provider": "custom", **where, **size}
+    return {"model": section | ({"api_mode": api_mode} if api_mode != "chat_completions" else {})}
 
 
 def _one_authority() -> str:
