@@ -283,12 +283,19 @@ def handler(args, **context):
                 told.append(handle_function_call('jot', args, turn_id=__main__.turn_of()))
             elif number == 3:
                 told.append(registry.dispatch('jot', args))
+            elif number == 4:
+                told.append(registry.dispatch('jot', args, task_id=context.get('task_id')))
+            elif number == 5:
+                __main__.next_is_open.wait(60)
+                ids = {'task_id': context.get('task_id'), 'session_id': __main__.session}
+                told.append(handle_function_call('jot', args, **ids))
         return run
 
     for number in (1, 3):  # threads that know their turn, as those of Hermes do
         run = contextvars.copy_context().run
         __main__.threads.append(threading.Thread(target=run, args=(call(number),)))
-    __main__.threads.append(threading.Thread(target=call(2)))  # and one that knows an id
+    for number in (2, 4, 5):  # and some that know ids only
+        __main__.threads.append(threading.Thread(target=call(number)))
     for thread in __main__.threads:
         thread.start()
     return json.dumps({'left': 3})
@@ -302,8 +309,10 @@ def register(ctx):
     facts = play(
         home,
         """
-        over, threads, told = threading.Event(), [], []
+        over, next_is_open = threading.Event(), threading.Event()
+        threads, told = [], []
         agent = stage.agent()
+        session = agent.session_id
         turn_ids = []
         def turn_of():
             return turn_ids[0]
@@ -312,16 +321,22 @@ def register(ctx):
         turn_ids.append(agent._current_turn_id)
         agent._current_turn_id = ''
         over.set()
-        for thread in threads:
+        for thread in threads[:-1]:
             thread.join()
         late = stage.jots
-        stage.use(agent, jot('next turn'))
+        def script(request):
+            next_is_open.set()
+            threads[-1].join()
+            return Reply('Done.') if request.tool_results else Reply(
+                tool_calls=(jot('next turn'),))
+        stage.script = script
+        agent.run_conversation('again', conversation_history=[])
         report(results=results, told=told, late=late, next=stage.jots)
         """,
     )
     assert facts["results"] == ['{"left": 3}']
     assert facts["late"] == []
-    assert len(facts["told"]) == 3
+    assert len(facts["told"]) == 5
     assert all("the turn that this call belongs to has ended" in text for text in facts["told"])
     assert facts["next"] == ["next turn 1"]
 

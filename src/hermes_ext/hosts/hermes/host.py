@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ from hermes_ext.hosts.hermes.places import machine_now, project_of, session_dire
 from hermes_ext.runtime import Runtime
 
 logger = logging.getLogger("hermes_ext")
+
+_REMEMBERED: Final = 1024  # tasks that are over; a thread that is left behind comes soon or never
 
 
 class TurnData:
@@ -64,6 +67,9 @@ class Host:
         self._lock = threading.Lock()
         self._runtimes: dict[Path, Runtime] = {}
         self._told: set[str] = set()
+        # Not the lock above: that one is held while extensions are loaded.
+        self._over_lock = threading.Lock()
+        self._over: OrderedDict[str, None] = OrderedDict()
         self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
 
     def runtime(self, *ids: str | None) -> Runtime:
@@ -246,10 +252,13 @@ class Host:
 
     def find_turn(self, context: dict[str, Any]) -> Turn | None:
         """The open turn of a tool call or request, by the ids that Hermes gives with it."""
+        task_id = _text(context.get("task_id"))
+        # What is left of a turn that is over must not slip into the session's next turn.
+        late = self._task_is_over(task_id)
         turn = turn_state.find_turn(
             turn_id=_text(context.get("turn_id")),
-            task_id=_text(context.get("task_id")),
-            session_id=_text(context.get("session_id")),
+            task_id=task_id,
+            session_id=None if late else _text(context.get("session_id")),
         )
         return turn if isinstance(turn, Turn) and isinstance(turn.host, TurnData) else None
 
@@ -261,7 +270,22 @@ class Host:
     def turn_is_over(self, context: dict[str, Any]) -> bool:
         """Whether a call belongs to a turn that has ended (or was never seen to begin)."""
         here = turn_state.current_turn()
-        return bool(context.get("turn_id")) or (here is not None and here.closed)
+        if context.get("turn_id") or (here is not None and here.closed):
+            return True
+        return self._task_is_over(_text(context.get("task_id")))
+
+    def task_ends(self, task_id: str | None) -> None:
+        """A turn ends whose task was made for it alone: nobody else may call under its id."""
+        if not task_id:
+            return
+        with self._over_lock:
+            self._over[task_id] = None
+            while len(self._over) > _REMEMBERED:
+                self._over.popitem(last=False)
+
+    def _task_is_over(self, task_id: str | None) -> bool:
+        with self._over_lock:
+            return task_id in self._over
 
 
 def _runs(turn: Turn, agent: Any) -> bool:

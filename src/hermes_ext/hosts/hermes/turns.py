@@ -37,7 +37,11 @@ def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwa
         with turn:
             if runtime.idle:
                 return original(agent, *args, **kwargs)
-            return _held_to_the_rules(turn, call)
+            try:
+                return _held_to_the_rules(turn, call)
+            finally:
+                if not call.get("task_id"):  # else it is the caller's, for turns to come, too
+                    the_host.task_ends(turn.task_id)
     finally:
         if runtime.log is not None:
             # One-shot mode leaves by os._exit, which would lose what waits to be written.
