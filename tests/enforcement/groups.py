@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.enforcement import arguments, guards, plugins, surfaces, tools
+from tests.enforcement import arguments, guards, plugins, surfaces, tools, turns
 
-GROUPS = (arguments.GROUP, tools.GROUP, surfaces.GROUP, plugins.GROUP, guards.GROUP)
+GROUPS = (arguments.GROUP, tools.GROUP, surfaces.GROUP, turns.GROUP, plugins.GROUP, guards.GROUP)

@@ -99,7 +99,7 @@ class Group:
     plugins: Mapping[str, str] = field(default_factory=dict)
     extensions: Mapping[str, str] = field(default_factory=lambda: {"no-evil": NO_EVIL})
     config: Mapping[str, Any] = field(default_factory=dict)
-    timeout: float = 240
+    timeout: float = 500
     notes: str = ""
 
 
