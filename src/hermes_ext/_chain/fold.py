@@ -401,9 +401,13 @@ class _Fold:
     def returned(self, handler: Handler, returned: Any) -> None:
         """Settle what a handler returned."""
         event: Event | None = None
+        metadata: dict[str, Any] | None = None
         if returned is not None:
             try:
+                returned = _own_result(returned)
                 event = self._checked(handler, returned)
+                if returned.metadata:
+                    metadata = own_copy(dict(returned.metadata))
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - values can be foreign objects
@@ -416,20 +420,19 @@ class _Fold:
         if handler.observe:
             self._observed(returned, event)
             return
-        if returned.metadata:
-            self.metadata = {**self.metadata, **own_copy(dict(returned.metadata))}
-            self._record(Action.PASS).setting = returned.metadata.get("setting")
+        if metadata is not None:
+            self.metadata = {**self.metadata, **metadata}
+            self._record(Action.PASS).setting = metadata.get("setting")
         if returned.action is not Action.PASS:
             record = self._record(returned.action)
-            record.setting = returned.metadata.get("setting")
+            record.setting = None if metadata is None else metadata.get("setting")
             _SETTLE[returned.action](self, handler, returned, record, event)
 
-    def _checked(self, handler: Handler, returned: Any) -> Event | None:
+    def _checked(self, handler: Handler, returned: HookResult[Any]) -> Event | None:
         """The event after a rewrite, None for other actions; raises where it is not allowed."""
-        if not isinstance(returned, HookResult):
-            _close(returned)
-            raise InvalidResult(f"returned {_shown(returned)}; expected None or a HookResult")
         action = returned.action
+        if type(action) is not Action or (action in _TEXTS and type(returned.value) is not str):
+            raise InvalidResult("returned a HookResult that was changed after it was made")
         if action not in handler.allowed:
             kind = "guards of " if handler.guard else ""
             allowed = ", ".join(one.value for one in Action if one in handler.allowed)
@@ -567,6 +570,7 @@ _SETTLE: Final[Mapping[Action, _Settle]] = {
     Action.INJECT_SYSTEM: _Fold._inject,
     Action.INJECT_USER: _Fold._inject,
 }
+_TEXTS: Final = frozenset(Action) - {Action.PASS, Action.REWRITE}
 _HAVE_REASON: Final = frozenset({Action.BLOCK, Action.ASK})
 _SO: Final = {
     HookName.TRANSFORM_USER_INPUT: ", so this input is refused",
@@ -574,6 +578,24 @@ _SO: Final = {
     HookName.INTERCEPT_TOOL_CALL: ", so this call is refused",
     HookName.TRANSFORM_TOOL_RESULT: ", so this result is withheld",
 }
+
+
+def _own_result(returned: Any) -> HookResult[Any]:
+    """What was returned, if it is a result. Of another class it is made again: what its methods
+    say is asked once.
+    """
+    if type(returned) is HookResult:
+        return returned
+    if isinstance(returned, HookResult):
+        return HookResult(
+            returned.action,
+            returned.value,
+            returned.metadata,
+            keep=returned.keep,
+            key=returned.key,
+        )
+    _close(returned)
+    raise InvalidResult(f"returned {_shown(returned)}; expected None or a HookResult")
 
 
 def _close(returned: Any) -> None:

@@ -53,16 +53,16 @@ def _copied_other(value: Any) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, dict):
-        return {_plain_key(key): _copied(item) for key, item in value.items()}
+        return {_plain_key(key): _copied(item) for key, item in dict.items(value)}
     if isinstance(value, list):
-        return [_copied(item) for item in value]
+        return [_copied(item) for item in list.__iter__(value)]
     if type(value) is tuple:
         return tuple(_copied(item) for item in value)
     try:
         return copy.deepcopy(value)
-    except RecursionError:
+    except (RecursionError, KeyboardInterrupt):
         raise
-    except Exception:  # noqa: BLE001 - foreign __deepcopy__; sharing is the documented fallback
+    except BaseException:  # noqa: BLE001 - foreign __deepcopy__; sharing is the documented fallback
         return value
 
 
@@ -79,15 +79,17 @@ def _copied_iteratively(value: Any) -> Any:
         if id(item) in copies:
             place(copies[id(item)])
         elif isinstance(item, dict):
-            fresh: dict[Any, Any] = dict.fromkeys(_plain_key(key) for key in item)
+            fresh: dict[Any, Any] = dict.fromkeys(map(_plain_key, dict.__iter__(item)))
             copies[id(item)] = fresh
             place(fresh)
-            todo.extend((inner, _putter(fresh, _plain_key(key))) for key, inner in item.items())
+            pairs = dict.items(item)
+            todo.extend((inner, _putter(fresh, _plain_key(key))) for key, inner in pairs)
         elif isinstance(item, list):
-            row: list[Any] = [None] * len(item)
+            row: list[Any] = [None] * list.__len__(item)
             copies[id(item)] = row
             place(row)
-            todo.extend((inner, _putter(row, index)) for index, inner in enumerate(item))
+            inside = enumerate(list.__iter__(item))
+            todo.extend((inner, _putter(row, index)) for index, inner in inside)
         else:
             place(item)
     return holder[0]
@@ -102,10 +104,15 @@ def _putter(container: Any, key: Any) -> Callable[[Any], None]:
 
 
 def identical(one: Any, other: Any) -> bool:
-    """Whether two JSON-like values are the same, `1`, `1.0` and `True` being different."""
+    """Whether two JSON-like values are the same, `1`, `1.0` and `True` being different.
+
+    Never raises: what cannot be compared differs, which is the safe answer.
+    """
     try:
         return _identical(one, other)
-    except RecursionError:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - too deep, or a foreign __eq__
         return False
 
 
@@ -121,14 +128,7 @@ def _identical(one: Any, other: Any) -> bool:
             mine is theirs or _identical(mine, theirs)
             for mine, theirs in zip(list.__iter__(one), list.__iter__(other), strict=True)
         )
-    return type(one) is type(other) and _equal(one, other)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    try:
-        return bool(one == other)
-    except Exception:  # noqa: BLE001 - a foreign __eq__; "differs" is the safe answer
-        return False
+    return type(one) is type(other) and bool(one == other)
 
 
 class Messages(list[Any]):
