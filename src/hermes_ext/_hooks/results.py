@@ -215,7 +215,8 @@ def _nothing(_action: Action, _value: object) -> None:
 
 
 def _text(action: Action, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
+    # By its own methods a text of another class may tell something else than it holds.
+    if not isinstance(value, str) or not str.strip(value):
         raise ResultError(
             f"HookResult {action.value!r} needs a text, "
             + ("the text is empty" if isinstance(value, str) else f"got {_shown(value)}"),
@@ -287,7 +288,7 @@ def _check_keep(action: Action, keep: object) -> None:
 def _checked_key(action: Action, key: object) -> str:
     if action is not Action.ASK:
         raise ResultError(f"key= belongs to 'ask', not to {action.value!r}")
-    if not isinstance(key, str) or not key.strip():
+    if not isinstance(key, str) or not str.strip(key):
         raise ResultError(f"key= must be a text, got {_shown(key)}")
     return str.__str__(key)
 
