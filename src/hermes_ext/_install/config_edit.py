@@ -18,12 +18,12 @@ import yaml
 from attrs import frozen
 
 from hermes_ext._files import locked, remove_leftovers, replace_file
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.yaml_nodes import Unreadable, compose
 from hermes_ext._install.yaml_text import TextRefusedError, YamlText, is_key
 from hermes_ext.exceptions import ConfigError
 
 _BOM = b"\xef\xbb\xbf"
-# The C parser is about ten times as fast; both read the same language.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ATTEMPTS = 5
 
 
@@ -207,7 +207,10 @@ def _located(real: Path) -> Iterator[None]:
     try:
         yield
     except TextRefusedError as error:
-        raise ConfigError(error.reason, path=real, line=error.line, key=error.key) from None
+        # Texts of the file are quoted in it, which may have several lines.
+        key = None if error.key is None else printable(error.key)
+        told = printable(error.reason)
+        raise ConfigError(told, path=real, line=error.line, key=key) from None
 
 
 # -- reading and checking -------------------------------------------------------------------------
@@ -238,7 +241,9 @@ def _parsed(real: Path, data: bytes | None) -> YamlText:
 def _model(text: str) -> Any:
     """The file as Hermes reads it, as plain tuples that keep tags and order."""
     try:
-        return _plain(yaml.compose(text, Loader=_LOADER))
+        return _plain(compose(text))
+    except Unreadable as error:
+        raise TextRefusedError(f"the file {error}", line=error.line) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise TextRefusedError(

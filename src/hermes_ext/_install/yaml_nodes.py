@@ -94,9 +94,21 @@ class _Composing(yaml.SafeLoader):
             self.depth -= 1
 
 
+def compose(text: str) -> Node | None:
+    """The root of a text, whatever it holds.
+
+    Raises:
+        Unreadable: it is nested too deeply.
+        yaml.YAMLError: it is no YAML.
+        RecursionError: an alias holds itself.
+    """
+    root: Node | None = yaml.compose(text, Loader=_Composing if _may_be_deep(text) else _LOADER)
+    return root
+
+
 def _composed(file: Path, text: str) -> Document:
     try:
-        root = yaml.compose(text, Loader=_Composing if _may_be_deep(text) else _LOADER)
+        root = compose(text)
         if "<<" in text:
             _merge_all(root)
         return Document(file, root)
