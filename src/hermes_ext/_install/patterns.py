@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 PATTERN_SECONDS = 3.0
 
 _QUICK = 1e7  # steps, which take far less than a second
+_MANY = 12  # repeats, and characters: they share them in more ways than that
 _REPEATS = re.compile(r"(?<!\()[*+?{]")
 # A group that is repeated; in verbose mode there may be a space between it and its repeat.
 _NESTED = re.compile(r"\)[*+{]|\(\?[a-zA-Z]*x")
@@ -68,12 +70,21 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _may_be_slow(pattern: str, texts: set[str]) -> bool:
-    """By the number of its repeats; of some that are quick it says so too."""
+    """By the number of its repeats and choices; of some that are quick it says so too."""
     repeats = len(_REPEATS.findall(pattern))
     if repeats and _NESTED.search(pattern):
         return True
-    power = min(repeats + 1, 10)
-    return sum((1.0 + len(text)) ** power for text in texts) > _QUICK
+    # A choice behind a choice doubles the ways, one beside the other adds to them.
+    choices = math.prod(part.count("|") + 1 for part in pattern.split(")"))
+    return choices * sum(_ways(repeats, len(text)) for text in texts) > _QUICK
+
+
+def _ways(repeats: int, length: int) -> int:
+    """In how many ways the repeats can share the text, times the places where they may begin."""
+    fewer = min(repeats, length)
+    if fewer > _MANY:
+        return int(_QUICK) + 1
+    return math.comb(repeats + length, fewer) * (length + 1)
 
 
 @functools.lru_cache(maxsize=64)
