@@ -48,8 +48,8 @@ class Tried:
     """What came of one way.
 
     evil: what evil was done, by what it left on the disk. goes_on: whether the agent could do
-    something fine afterwards, asked only with the guard. told: what the way returned, for messages. wrong: what else was not
-    as it has to be with the guard.
+    something fine afterwards, asked only with the guard. told: what the way returned, for
+    messages. wrong: what else was not as it has to be with the guard.
     """
 
     evil: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -106,3 +107,23 @@ def _scalar(item: Any) -> Any:
             return {"$float": float.__repr__(item)}
         return {"$int": hex(item)}
     return _stand_in(item)
+
+
+# -- what can be read back --------------------------------------------------------------------------
+
+
+def readable(value: Any) -> Any:
+    """The value; where it is nested deeper than readers of JSON go, its JSON as a text."""
+    text = canonical_json(value)
+    if text.count("[") + text.count("{") <= _DEEP:
+        return value
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(_STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return value if deepest <= _DEEP else {"$deep": text}
+
+
+_DEEP: Final = 500
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BRACKETS: Final = re.compile(r"[][{}]")

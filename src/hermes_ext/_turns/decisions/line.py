@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from attrs import field, frozen
 
 from hermes_ext._hooks.payloads import Event, Scope
-from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json
+from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json, readable
 from hermes_ext._turns.decisions.recorded import context_of, details_of
 
 _TEXT_LIMIT: Final = 500
@@ -134,7 +134,7 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
     if level in (LogLevel.STEPS, LogLevel.PAYLOADS):
         line["steps"] = [_only(step, _STEP_KEYS, payloads) for step in steps]
     if payloads:
-        line["metadata"] = outcome.get("metadata")
+        line["metadata"] = readable(outcome.get("metadata"))
         line |= {} if event.event is None else {"event": details_of(event.event)}
         line |= {} if event.scope is None else {"context": context_of(event.scope)}
     line["duration_ns"] = outcome.get("duration_ns")
@@ -230,7 +230,9 @@ def _values(before: Any, outcome: Outcome, payloads: bool) -> dict[str, Any]:
         replaced = outcome.get("changed") or outcome.get("action") == "answer"
         values["out"] = outcome.get("value") if replaced else before
         digests["out"] = canonical_digest(values["out"]) if replaced else came_in
-    return {"digests": digests, "payloads": values} if payloads else {"digests": digests}
+    if not payloads:
+        return {"digests": digests}
+    return {"digests": digests, "payloads": {key: readable(each) for key, each in values.items()}}
 
 
 def encoded(line: Mapping[str, Any]) -> bytes:
