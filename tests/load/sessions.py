@@ -19,7 +19,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +34,7 @@ from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
 
 PROJECTS = 8
 FILES = 6
+NEIGHBOURS = 9  # the file of another session
 PATIENCE = 120.0
 
 EXTENSION = """\
@@ -157,7 +157,7 @@ class _Model:
         name, round_, _ = request.last_user.split()
         neighbour = f"s{(int(name[1:]) + 1) % self.sessions}"
         places = [self.root / round_ / name / f"{number}.txt" for number in range(FILES)]
-        places.append(self.root / round_ / neighbour / "9.txt")
+        places.append(self.root / round_ / neighbour / f"{NEIGHBOURS}.txt")
         calls = [
             ToolUse("write_file", {"path": str(place), "content": "x"}, f"call_{round_}_{number}")
             for number, place in enumerate(places)  # the same ids in all sessions
@@ -254,19 +254,18 @@ def _in_results(last: list[ModelRequest], rounds: int) -> list[str]:
         name = request.last_user.split()[0]
         number = int(name[1:])
         results = [text for _, text in request.tool_results]
-        expected: list[Callable[[str], bool]] = []
-        for file in range(FILES):
-            if file not in plan_of(number):
-                expected.append(lambda text: f"not in the plan of SECRET-{name}" in text)
-            elif file == number % PROJECTS:
-                expected.append(lambda text: f"not in p{number % PROJECTS}" in text)
-            else:
-                expected.append(lambda text: text.endswith(f" for SECRET-{name}"))
-        expected.append(lambda text: f"not in the plan of SECRET-{name}" in text)
-        pairs = list(zip(expected * rounds, results, strict=False))
-        if len(pairs) != len(results) or not all(fits(text) for fits, text in pairs):
+        texts = [_expected(number, file) for file in [*range(FILES), NEIGHBOURS]] * rounds
+        found = [text in result for text, result in zip(texts, results, strict=False)]
+        if len(results) != len(texts) or not all(found):
             wrong.append(f"results of {name}: {results}")
     return wrong
+
+
+def _expected(number: int, file: int) -> str:
+    """What is in the result of writing a file."""
+    if file not in plan_of(number):
+        return f"not in the plan of SECRET-s{number}"
+    return f"not in p{file}" if file == number % PROJECTS else f" for SECRET-s{number}"
 
 
 def _on_disk(work: Path, sessions: int, rounds: int) -> list[str]:

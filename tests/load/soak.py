@@ -27,7 +27,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from attrs import asdict, frozen
 from tests.load.figures import show
@@ -336,8 +335,10 @@ class Soak:
 
 _EXPECTED = {
     **dict.fromkeys(BLOCKED, "block"),
-    **{"rewrite": "rewrite", "answer": "answer"},
-    **{"forbidden": "block", "ping": "answer"},
+    "rewrite": "rewrite",
+    "answer": "answer",
+    "forbidden": "block",
+    "ping": "answer",
 }
 
 

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from attrs import Factory, define
 
+from hermes_ext._forks import has_locks
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.loader import Base, Loaded, load_project
 from hermes_ext._trust.place import Project, find_projects
@@ -50,10 +51,17 @@ class Projects(Generic[R]):
     def __init__(self, base: Base, make: Callable[[Loaded], R]) -> None:
         self._base = base
         self._make = make
-        self._lock = threading.Lock()
         self._known: dict[Path, _Known[R]] = {}
+        self.renew_locks()
+        has_locks(self)
         self._seen: dict[Path, Project] = {}
         self.without = make(load_project(base, None))
+
+    def renew_locks(self) -> None:
+        """After a fork; what a thread of the parent was loading is loaded in the child again."""
+        self._lock = threading.Lock()
+        for known in self._known.values():
+            known.lock = threading.Lock()
 
     def at(self, directory: Path | None) -> R:
         """The runtime for work in a directory, as things are now.

@@ -38,7 +38,7 @@ from importlib.machinery import (
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from attrs import frozen
 
@@ -260,6 +260,10 @@ class _Workers:
     """A thread that waits a moment for the next imports: a new one for each takes longer."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew: after a fork, the child does not have the threads."""
         self._lock = threading.Lock()
         self._idle: list[queue.SimpleQueue[_Series[Any]]] = []
 
@@ -292,7 +296,9 @@ class _Workers:
             del series
 
 
-_workers = _Workers()
+_workers: Final = _Workers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_workers.forget)
 
 
 def place_of(error: BaseException, folder: Path) -> str:

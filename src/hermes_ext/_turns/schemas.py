@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hermes_ext._forks import has_locks
+
 logger = logging.getLogger("hermes_ext")
 
 ToolSchemas = Mapping[str, Mapping[str, Any]] | Callable[[str], "Mapping[str, Any] | None"]
@@ -17,8 +19,13 @@ class SchemaChecks:
 
     def __init__(self, schemas: ToolSchemas) -> None:
         self._schemas = schemas
-        self._lock = threading.Lock()
         self._validators: dict[str, tuple[Any, Any]] = {}
+        self.renew_locks()
+        has_locks(self)
+
+    def renew_locks(self) -> None:
+        """After a fork."""
+        self._lock = threading.Lock()
 
     def error(self, tool_name: str, args: dict[str, Any]) -> str | None:
         """What is wrong with the arguments, or None."""

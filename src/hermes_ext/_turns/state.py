@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import Any, Final
 
+from hermes_ext._forks import has_locks
 from hermes_ext.exceptions import StateError
 
 _current: ContextVar[TurnCore | None] = ContextVar("hermes_ext_turn", default=None)
@@ -192,7 +193,15 @@ class _OpenTurns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        has_locks(self)
         self._by_id: dict[tuple[str, str], dict[TurnCore, None]] = {}
+
+    def renew_locks(self) -> None:
+        """Also those of the turns: a fork in the middle of one goes on in the child."""
+        self._lock = threading.Lock()
+        for turn in self.all():
+            turn.lock = threading.RLock()
+            turn.state.lock = threading.RLock()
 
     def index(self, turn: TurnCore, ids: Iterable[tuple[str, str | None]]) -> None:
         with self._lock:

@@ -13,12 +13,16 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
 
+from hermes_ext._forks import has_locks
+
 # Any, as in the standard library's json: a recursive union would make authors cast each read.
 JSON: TypeAlias = Any
 """None, bool, int, float (finite), str, list of JSON, or dict from str to JSON."""
 
 ABSENT: Final = object()
 DAY: Final = 86_400.0
+EPOCH: Final = 1_735_689_600.0
+"""The first of 2025: a time before it is of a clock that was not set."""
 
 
 class SessionStore(Protocol):
@@ -52,7 +56,9 @@ class SessionStore(Protocol):
     def sweep(self, days: float) -> int:
         """Forget conversations that nobody used for `days` days; returns how many they were.
 
-        0 or less keeps everything.
+        0 or less keeps everything. The days end with the last use of any conversation, not with
+        what the clock says now, and one that was used before `EPOCH` stays: a clock that is wrong
+        when a process starts must not cost what is in use.
         """
 
     def close(self) -> None:
@@ -90,10 +96,15 @@ class MemoryStore:
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        self._guard = threading.RLock()
+        self.renew_locks()
+        has_locks(self)
         self._clock = clock
         self._values: dict[str, dict[tuple[str, str], str]] = {}
         self._used_at: dict[str, float] = {}
+
+    def renew_locks(self) -> None:
+        """After a fork."""
+        self._guard = threading.RLock()
 
     def get(self, conversation_id: str, extension: str, key: str) -> str | None:
         with self._guard:
@@ -125,9 +136,12 @@ class MemoryStore:
 
     def sweep(self, days: float) -> int:
         with self._guard:
-            before = self._clock() - days * DAY
+            last_use = max(self._used_at.values(), default=0.0)
+            before = min(self._clock(), last_use) - days * DAY
             idle = [
-                name for name, used_at in self._used_at.items() if days > 0 and used_at < before
+                name
+                for name, used_at in self._used_at.items()
+                if days > 0 and EPOCH <= used_at < before
             ]
             for name in idle:
                 del self._values[name], self._used_at[name]
@@ -140,5 +154,7 @@ class MemoryStore:
         values = self._values.get(conversation_id)
         if values is None:
             return {}
-        self._used_at[conversation_id] = self._clock()
+        # Never earlier than it was: the clock may have been set back.
+        used_at = self._used_at.get(conversation_id, 0.0)
+        self._used_at[conversation_id] = max(used_at, self._clock())
         return values

@@ -109,7 +109,7 @@ def _scalar(item: Any) -> Any:
     return _stand_in(item)
 
 
-# -- what can be read back --------------------------------------------------------------------------
+# -- what can be read back ------------------------------------------------------------------------
 
 
 def readable(value: Any) -> Any:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from hermes_ext._forks import has_locks
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.records import BROKEN
 from hermes_ext._turns import state as turn_state
@@ -64,13 +65,18 @@ class Host:
     """One per process: loads the runtime at the first turn, and tells turns apart."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.renew_locks()
+        has_locks(self)
         self._runtimes: dict[Path, Runtime] = {}
         self._told: set[str] = set()
         # Not the lock above: that one is held while extensions are loaded.
         self._over_lock = threading.Lock()
         self._over: OrderedDict[str, None] = OrderedDict()
         self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
+
+    def renew_locks(self) -> None:
+        """After a fork."""
+        self._lock = threading.Lock()
 
     def runtime(self, *ids: str | None) -> Runtime:
         """What is in force where a session works.
