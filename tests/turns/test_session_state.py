@@ -33,7 +33,7 @@ class Clock:
     """Seconds that pass when a test says so."""
 
     def __init__(self) -> None:
-        self.now = 1_000_000.0
+        self.now = 1_800_000_000.0
 
     def __call__(self) -> float:
         return self.now
@@ -371,12 +371,31 @@ class TestSweep:
         state_of(store, "written")["n"] = 3
         assert state_of(store, "read")["n"] == 1
         clock.forward(days=20)
+        assert store.sweep(30) == 0  # nobody was here in the meantime, or the clock is wrong
+        state_of(store, "new")["n"] = 4
         assert store.sweep(30) == 1
         assert dict(state_of(store, "idle")) == {}
         assert dict(state_of(store, "idle", "other")) == {}
         assert dict(state_of(store, "written")) == {"n": 3}
         assert dict(state_of(store, "read", "other")) == {"n": 2}
         assert store.sweep(30) == 0
+
+    def test_a_clock_that_jumps_forgets_nothing(self, store: SessionStore, clock: Clock) -> None:
+        """A start in the far future, or before the clock was set, and what was used meanwhile."""
+        for name in ("idle", "used"):
+            state_of(store, name)["n"] = 1
+        right = clock.now
+        clock.forward(days=3650)
+        assert store.sweep(30) == 0
+        clock.now = 0
+        for name in ("used", "new"):
+            state_of(store, name)["n"] = 2
+        assert store.sweep(30) == 0
+        clock.now = right
+        clock.forward(days=29)
+        state_of(store, "newer")["n"] = 3
+        assert store.sweep(30) == 0
+        assert [state_of(store, name)["n"] for name in ("idle", "used", "new")] == [1, 2, 2]
 
     def test_asking_for_an_absent_key_is_use(self, store: SessionStore, clock: Clock) -> None:
         """A conversation whose extension only looks for a key that is not there is in use."""

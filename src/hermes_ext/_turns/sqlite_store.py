@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from attrs import frozen
 
-from hermes_ext._turns.store import DAY, integer
+from hermes_ext._turns.store import DAY, EPOCH, integer
 
 if TYPE_CHECKING:
     import sqlite3
@@ -74,11 +74,16 @@ _SET: Final = (
 )
 _DELETE: Final = "DELETE FROM value WHERE conversation = ? AND extension = ? AND key = ?"
 _USED_AT: Final = "SELECT used_at FROM conversation WHERE id = ?"
-_USE: Final = "INSERT OR REPLACE INTO conversation (id, used_at) VALUES (?, ?)"
-_IDLE: Final = "SELECT count(*) FROM conversation WHERE used_at < ?"
+_USE: Final = (
+    "INSERT INTO conversation (id, used_at) VALUES (?, ?)"
+    " ON CONFLICT (id) DO UPDATE SET used_at = max(used_at, excluded.used_at)"
+)
+_LAST_USE: Final = "SELECT coalesce(max(used_at), 0) FROM conversation"
+_WHERE_IDLE: Final = f"FROM conversation WHERE used_at >= {EPOCH} AND used_at < ?"
+_IDLE: Final = f"SELECT count(*) {_WHERE_IDLE}"
 _SWEEP: Final = (
-    "DELETE FROM value WHERE conversation IN (SELECT id FROM conversation WHERE used_at < ?)",
-    "DELETE FROM conversation WHERE used_at < ?",
+    f"DELETE FROM value WHERE conversation IN (SELECT id {_WHERE_IDLE})",
+    f"DELETE {_WHERE_IDLE}",
 )
 
 # The low byte of SQLite's extended result codes.
@@ -131,6 +136,7 @@ class SQLiteStore:
         self._clock = clock
         self._guard = threading.RLock()
         self._identity: tuple[int, int] | None = None
+        self._read_only = False
         self._pending: dict[Slot, _Change] = {}
         self._failed_at: float | None = None
         _stores[id(self)] = self
@@ -167,9 +173,9 @@ class SQLiteStore:
         return integer(self._change((conversation_id, extension, key), _Add(by)))
 
     def sweep(self, days: float) -> int:
-        before = self._clock() - days * DAY
-
         def work(connection: sqlite3.Connection) -> int:
+            (last_use,) = connection.execute(_LAST_USE).fetchone()
+            before = min(self._clock(), last_use) - days * DAY
             # Looking first: the usual answer is none, and needs no write lock.
             (idle,) = connection.execute(_IDLE, (before,)).fetchone()
             if idle:
@@ -304,7 +310,9 @@ class SQLiteStore:
     def _connected(self, create: bool) -> sqlite3.Connection | None:
         """The connection to the file that is at the path now; None where there is none."""
         found = _identity(self.path)
-        if self._connection is not None and found == self._identity:
+        # One that only reads what stood there is of no use once the file can be written again.
+        outlived = self._read_only and os.access(self.path.parent, os.W_OK)
+        if self._connection is not None and found == self._identity and not outlived:
             return self._connection
         # The file was removed or replaced: writing on would lose what is written.
         self._disconnect()
@@ -331,7 +339,9 @@ class SQLiteStore:
             if os.access(self.path.parent, os.W_OK) or os.path.exists(f"{self.path}-wal"):
                 raise
             self._identity = _identity(self.path)
-            return self._prepared("mode=ro&immutable=1")
+            connection = self._prepared("mode=ro&immutable=1")
+            self._read_only = True
+            return connection
 
     def _prepared(self, options: str) -> sqlite3.Connection:
         connection: sqlite3.Connection = _sqlite().connect(
@@ -397,6 +407,7 @@ class SQLiteStore:
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
+        self._read_only = False
         if connection is not None:
             with ExitStack() as alone, suppress(_sqlite().Error):
                 # Also where the lock cannot be had: in a read-only home nobody sets aside.
