@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from tests.enforcement import arguments, guards, plugins, surfaces, tools, turns
+from tests.enforcement import approval, arguments, guards, plugins, surfaces, tools, turns
 
-GROUPS = (arguments.GROUP, tools.GROUP, surfaces.GROUP, turns.GROUP, plugins.GROUP, guards.GROUP)
+GROUPS = (
+    arguments.GROUP,
+    tools.GROUP,
+    surfaces.GROUP,
+    turns.GROUP,
+    plugins.GROUP,
+    approval.GROUP,
+    guards.GROUP,
+)

@@ -89,6 +89,7 @@ class Group:
     plugins: sources of other Hermes plugins by name. Where they are is in `PLACES`; one that has
     no name of these lies in the user's folder.
     extensions: what judges; "no-evil" if nothing else is said.
+    env: of the process; unless it says otherwise nobody has to be asked, as in `hermes -z`.
     notes: what the docs say below the table.
     """
 
@@ -99,6 +100,7 @@ class Group:
     plugins: Mapping[str, str] = field(default_factory=dict)
     extensions: Mapping[str, str] = field(default_factory=lambda: {"no-evil": NO_EVIL})
     config: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=lambda: {"HERMES_YOLO_MODE": "1"})
     timeout: float = 500
     notes: str = ""
 
@@ -192,8 +194,7 @@ def _in_one_process(group: Group, base: Path, guarded: bool) -> dict[str, Tried]
             sites[name] = pip_plugin(home, name, source)
         else:
             plugin(home, name, source)
-    # Nobody has to be asked, as in `hermes -z`.
-    env = {"HERMES_YOLO_MODE": "1"}
+    env = dict(group.env)
     if BEFORE in sites:
         env["PYTHONPATH"] = str(sites[BEFORE])
     later = [sites[AFTER]] if AFTER in sites else []
