@@ -169,11 +169,16 @@ return stage.use(stage.agent(), jot('evil'))
 """
 
 _YOLO = """
-approval.enable_session_yolo(approval.get_current_session_key())
+how['person'] = lambda command, text: 'once'
+token = approval.set_current_session_key('yolo')
+approval.enable_session_yolo('yolo')
+if not approval.is_current_session_yolo_enabled():
+    wrong.append('the session approves nothing by itself')
 try:
     return stage.use(agent, jot('evil'))
 finally:
-    approval.disable_session_yolo(approval.get_current_session_key())
+    approval.disable_session_yolo('yolo')
+    approval.reset_current_session_key(token)
 """
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 from tests.harness.home import HermesHome
 from tests.hermes.stage import HEAD, play
 
+from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
+
 pytestmark = pytest.mark.hermes
 
+ModelFactory = Callable[..., ScriptedModel]
 HomeFactory = Callable[..., HermesHome]
 
 CAREFUL = (
@@ -79,15 +83,14 @@ report(**facts)
     assert "characters in all" in shown
 
 
-@pytest.mark.parametrize("who", ["script", "cron", "yolo", "mode-off"])
+@pytest.mark.parametrize("who", ["script", "yolo", "mode-off"])
 def test_nobody_is_there(hermes: HomeFactory, who: str) -> None:
     """Without a person, or in modes that approve everything, a call that needs a yes is refused."""
-    config = {"approvals": {"mode": "off", "cron_mode": "approve"}} if who == "mode-off" else {}
+    config = {"approvals": {"mode": "off"}} if who == "mode-off" else {}
     home = hermes(config=config)
     home.extension("careful", CAREFUL)
     env = {
         "script": {},
-        "cron": {"HERMES_CRON_SESSION": "1", "HERMES_INTERACTIVE": "1"},
         "yolo": {"HERMES_YOLO_MODE": "1", "HERMES_INTERACTIVE": "1"},
         "mode-off": {"HERMES_INTERACTIVE": "1"},
     }[who]
@@ -100,6 +103,83 @@ def test_nobody_is_there(hermes: HomeFactory, who: str) -> None:
     assert list(home.project.iterdir()) == []
     assert facts["asked"] == []
     assert all("[careful]" in text for text in facts["results"])
+
+
+CRON_JOB = """
+import sys
+from cron.jobs import create_job, trigger_job
+trigger_job(create_job('go', 'every 5h', deliver='local')['id'])
+sys.argv = ['hermes', 'cron', 'tick']
+from hermes_cli.main import main
+main()
+"""
+
+
+def test_a_cron_job(hermes: HomeFactory, model_factory: ModelFactory) -> None:
+    """Cron has nobody to ask, whatever Hermes itself approves there."""
+    path: list[str] = []
+
+    def script(request: ModelRequest) -> Reply:
+        if request.tool_results:
+            return Reply("Done.")
+        return Reply(tool_calls=(ToolUse("write_file", {"path": path[0], "content": "x"}),))
+
+    model = model_factory(script)
+    home = hermes(model, config={"approvals": {"cron_mode": "approve"}})
+    home.extension("careful", CAREFUL.replace("__main__.seen.append(interactive)", "pass"))
+    path.append(str(home.project / "a"))
+    home.python(CRON_JOB, env={"HERMES_INTERACTIVE": "1"}).check()
+    assert list(home.project.iterdir()) == []
+    (result,) = model.main_requests[-1].tool_results
+    assert "nobody is there" in result[1]
+
+
+NO_EVIL = (
+    HEAD
+    + """
+@register_hook('intercept_tool_call', guard=True)
+def no_evil(tool_args):
+    if 'evil' in str(tool_args):
+        return HookResult.block('no evil')
+"""
+)
+
+
+def test_the_user_has_answered_for_where_nobody_is(hermes: HomeFactory) -> None:
+    """`ask_without_human: approve` answers yes and is logged; it lifts no block, and no no."""
+    home = hermes(extensions={"ask_without_human": "approve"})
+    home.extension("careful", CAREFUL)
+    home.extension("no-evil", NO_EVIL)
+    facts = play(
+        home,
+        PERSON
+        + """
+from tools import approval
+key = 'here'
+approval.set_current_session_key(key)
+says = 'deny'
+facts['person'] = [stage.use(agent, jot('x')), stage.jots, len(asked)]
+approval.enable_session_yolo(key)
+facts['yolo'] = [stage.use(agent, jot('fine'), jot('evil')), stage.jots, len(asked)]
+approval.disable_session_yolo(key)
+os.environ['HERMES_INTERACTIVE'] = ''
+facts['script'] = [stage.use(agent, jot('fine'), jot('evil')), stage.jots, len(asked)]
+report(**facts)
+""",
+        HERMES_INTERACTIVE="1",
+    )
+    # A Hermes that cannot ask about tools has nobody there either.
+    answered = 1 if facts["person"][2] else 0
+    assert facts["person"][1] == ([] if answered else ["x 1"])
+    for who in ("yolo", "script"):
+        results, jots, asked = facts[who]
+        assert jots == ["fine 1"]
+        assert "[no-evil] no evil" in results[1]
+        assert asked == answered
+    lines = (home.home / "logs" / "extensions.jsonl").read_text(encoding="utf-8").splitlines()
+    told = [line for line in map(json.loads, lines) if line["hook"] == "intercept_tool_call"]
+    by_setting = [line for line in told if line.get("decided_by") == "setting"]
+    assert [line["approved"] for line in by_setting] == [True] * (3 - answered)
 
 
 def test_a_person_in_a_chat(hermes: HomeFactory) -> None:

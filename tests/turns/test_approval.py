@@ -1,0 +1,65 @@
+"""What a person is shown of a call, and what their yes covers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_ext import HookResult, Runtime, register_hook
+from hermes_ext._hooks.text import printable
+from hermes_ext._turns.approval import ApprovalRequest
+
+NAMES = st.text(min_size=1, max_size=12)
+VALUES = st.one_of(st.text(), st.integers(), st.lists(st.text(max_size=5)))
+
+
+def request(args: dict[str, Any], reason: str = "Really?") -> ApprovalRequest:
+    return ApprovalRequest("careful", "ask", "write_file", args, reason, "careful:ask:k")
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=8), st.text(min_size=1))
+def test_what_is_shown_is_two_printable_lines(args: dict[str, Any], reason: str) -> None:
+    """Extension and reason, tool and arguments; nothing of it can redraw or break a line."""
+    first, second = request(args, reason).describe().split("\n")
+    assert (first, second) == (printable(first), printable(second))
+    assert first.startswith("[careful] ")
+    assert second.startswith("write_file {")
+    for name in args:
+        assert printable(json.dumps(name, ensure_ascii=False)) in second
+
+
+def test_a_long_argument_hides_no_other() -> None:
+    """Each argument is cut by itself and says so; short ones stand before long ones."""
+    shown = request({"content": "X" * 5000, "path": "/etc/passwd", "why": "Y" * 5000}).call_text
+    assert shown.startswith('write_file {"path": "/etc/passwd", "content": "XXX')
+    assert shown.count("(5002 characters in all)") == 2
+    assert len(shown) < 2000
+
+
+def test_a_great_many_arguments_are_cut_too() -> None:
+    """Whatever a call holds, what is shown fits a screen, and says that it was cut."""
+    shown = request({f"argument{n}": "x" * 100 for n in range(500)}, "R" * 5000)
+    assert len(shown.describe()) < 3500
+    assert shown.reason_text.endswith("(5000 characters in all)")
+    assert shown.call_text.endswith("characters in all)}")
+
+
+def test_a_yes_covers_what_was_cut() -> None:
+    """Calls that look alike because they are cut are not alike."""
+    asked: list[ApprovalRequest] = []
+
+    @register_hook("intercept_tool_call", guard=True)
+    def careful(tool_name: str) -> HookResult[Any]:
+        return HookResult.ask("Really?")
+
+    runtime = Runtime([careful], approver=lambda each: not asked.append(each))
+    with runtime.turn(session_id="s") as turn:
+        for end in ("a", "b", "a"):
+            args = {"path": "x", "content": "X" * 5000 + end}
+            turn.intercept_tool_call("write_file", args, tool_call_id="")
+    shown, keys = {each.call_text for each in asked}, [each.rule_key for each in asked]
+    assert len(shown) == 1
+    assert keys[0] == keys[2] != keys[1]
