@@ -295,11 +295,11 @@ class TestAsk:
 
         def slow(request: ApprovalRequest) -> bool:
             loop.call_soon_threadsafe(asked.set)
-            return answered.wait(10)
+            return answered.wait(60)
 
         with Runtime([asking()], approver=slow).turn(session_id="s") as turn:
             call = asyncio.ensure_future(turn.aintercept_tool_call("t", {}))
-            await asyncio.wait_for(asked.wait(), 10)
+            await asyncio.wait_for(asked.wait(), 60)
             answered.set()
             assert (await call).approved
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import threading
@@ -173,28 +174,33 @@ def test_timeouts(in_both):
 
 
 def test_a_handler_that_refuses_to_be_cancelled():
-    """One that swallows its cancellation holds up nobody."""
+    """One that swallows its cancellation holds up nobody: its call is over before it is."""
+    over = threading.Event()
 
     async def stubborn(session_id):
-        waited = asyncio.Event()
-        for _ in range(3):
-            try:
-                await asyncio.wait_for(waited.wait(), 0.5)
-            except (asyncio.CancelledError, TimeoutError):
-                continue
+        end = time.monotonic() + 60
+        while not over.is_set() and time.monotonic() < end:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
         return HookResult.block("late")
 
     one = chain(handler(stubborn, timeout=SHORT, on_error="pass"))
 
-    async def timed():
+    async def called():
         began = time.monotonic()
         outcome = await arun(one, CALL, SCOPE)
+        over.set()  # the loop ends when the handler does
         return outcome, time.monotonic() - began
 
-    outcome, took = asyncio.run(timed())
-    assert took < 0.4
+    outcome, took = asyncio.run(called())
+    assert took < 30
     assert outcome.errors[0].kind == "timeout"
-    assert run(one, CALL, SCOPE).errors[0].kind == "timeout"
+    over.clear()
+    began = time.monotonic()
+    outcome = run(one, CALL, SCOPE)
+    over.set()
+    assert time.monotonic() - began < 30
+    assert outcome.errors[0].kind == "timeout"
 
 
 async def test_the_callers_cancellation_is_the_callers():
@@ -218,7 +224,7 @@ async def test_the_callers_cancellation_is_the_callers():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(cancelled.wait(), 5)
+    await asyncio.wait_for(cancelled.wait(), 60)
     assert later == []
 
 
@@ -270,7 +276,7 @@ def test_a_loop_that_is_blocked_is_replaced():
 
     outcome = outcome_of(handler(blocks, timeout=SHORT))
     assert outcome.errors[0].kind == "timeout"
-    after = outcome_of(handler(returning(HookResult.block("no")), timeout=5))
+    after = outcome_of(handler(returning(HookResult.block("no")), timeout=60))
     gate.set()
     assert after.message == "no"
 
@@ -287,8 +293,8 @@ def test_blocked_loops_are_bounded():
     gate.set()
     assert "took longer" in str(errors[0])
     assert "4 calls that ran out of time are still running" in str(errors[-1])
-    waiting = handler(returning(HookResult.block("no")), timeout=5)
-    deadline = time.monotonic() + 10
+    waiting = handler(returning(HookResult.block("no")), timeout=60)
+    deadline = time.monotonic() + 60
     while outcome_of(waiting).errors and time.monotonic() < deadline:
         threading.Event().wait(0.01)
     assert outcome_of(waiting).message == "no"
@@ -296,12 +302,12 @@ def test_blocked_loops_are_bounded():
 
 def test_a_handler_may_run_a_chain_itself():
     """An async handler that calls a sync host's chain with async handlers does not deadlock."""
-    inner = chain(handler(returning(HookResult.block("inner")), timeout=5))
+    inner = chain(handler(returning(HookResult.block("inner")), timeout=60))
 
     async def outer(session_id):
         return HookResult.block(run(inner, CALL, SCOPE).message + " outer")
 
-    assert outcome_of(handler(outer, timeout=5)).message == "inner outer"
+    assert outcome_of(handler(outer, timeout=60)).message == "inner outer"
 
 
 def test_strict_and_timed(in_both):
@@ -313,7 +319,7 @@ def test_strict_and_timed(in_both):
     def change_too(tool_args):
         tool_args.clear()
 
-    one = chain(handler(change), handler(change_too, timeout=5))
+    one = chain(handler(change), handler(change_too, timeout=60))
     for outcome in (
         run(one, CALL, SCOPE, strict=True, timed=True),
         asyncio.run(arun(one, CALL, SCOPE, strict=True, timed=True)),

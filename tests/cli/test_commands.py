@@ -189,7 +189,7 @@ def test_an_import_that_never_ends_meets_a_deadline(home):
     home.add("endless", "import threading\nthreading.Event().wait()\n")
     home.add("alpha")
 
-    loading = home.process("list", "--load", "--json", "--deadline", "6")
+    loading = home.process("list", "--load", "--json", "--deadline", "12")
 
     assert loading.code == 1
     assert row(loading, "endless")["status"] == "load-error"

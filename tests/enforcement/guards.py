@@ -48,7 +48,7 @@ KINDS = {
     'deep': deeper,
     'memory': lambda: raises(MemoryError()),
     'endless': lambda: threading.Event().wait(),
-    'late': lambda: threading.Event().wait(3) or HookResult.block('late'),
+    'late': lambda: threading.Event().wait(4) or HookResult.block('late'),
     'lock': waits_for_the_agent,
     'text': lambda: 'block',
     'true': lambda: True,
@@ -67,12 +67,12 @@ KINDS = {
     'moves': moves,
 }
 
-@register_hook('intercept_tool_call', guard=True, tools=['jot'], timeout=1)
+@register_hook('intercept_tool_call', guard=True, tools=['jot'], timeout=2)
 def guard(tool_args):
     kind = __main__.how.get('kind')
     return KINDS[kind]() if kind else None
 
-@register_hook('intercept_tool_call', guard=True, tools=['jot'], timeout=1)
+@register_hook('intercept_tool_call', guard=True, tools=['jot'], timeout=2)
 async def guard_async(tool_args):
     kind = __main__.how.get('async')
     if kind == 'endless':

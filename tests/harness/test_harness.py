@@ -268,10 +268,10 @@ def test_wait_for_sees_requests_of_other_threads() -> None:
     with ScriptedModel([Reply("late", delay_event=gate)]) as model:
         asking = threading.Thread(target=complete, args=(model, "slow one"))
         asking.start()
-        model.wait_for(lambda seen: any(r.last_user == "slow one" for r in seen), 5)
+        model.wait_for(lambda seen: any(r.last_user == "slow one" for r in seen), 60)
         assert asking.is_alive()
         gate.set()
-        asking.join(5)
+        asking.join(60)
         assert not asking.is_alive()
         with pytest.raises(TimeoutError):
             model.wait_for(lambda seen: len(seen) > 1, 0.01)
@@ -281,6 +281,6 @@ def complete(model: ScriptedModel, text: str) -> int:
     """The status of one main request to the server."""
     body = {"messages": [{"role": "user", "content": text}], "tools": [{"type": "function"}]}
     address = urlsplit(model.base_url)
-    with closing(http.client.HTTPConnection("127.0.0.1", address.port, timeout=10)) as link:
+    with closing(http.client.HTTPConnection("127.0.0.1", address.port, timeout=60)) as link:
         link.request("POST", "/v1/chat/completions", json.dumps(body))
         return link.getresponse().status

@@ -68,13 +68,13 @@ def test_each_costs_a_line(model_factory: ModelFactory, hermes: HomeFactory) -> 
         [line] = [line for line in run.stderr.splitlines() if said in line]
         assert told in line
 
-    listed = home.cli("extensions", "list", "--load", "--deadline", "8")
+    listed = home.cli("extensions", "list", "--load", "--deadline", "14")
     assert listed.returncode == 1
     rows = {line.split()[0]: line for line in listed.stdout.splitlines() if line.strip()}
     for name in BROKEN:
         assert "load-error" in rows[name], listed
     assert "enabled" in rows["good"]
-    examined = home.cli("extensions", "doctor", "--deadline", "8")
+    examined = home.cli("extensions", "doctor", "--deadline", "14")
     assert examined.returncode == 1
     for name in (*BROKEN, "empty", "stringly"):
         assert name in examined.stdout, examined

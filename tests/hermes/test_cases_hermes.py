@@ -225,7 +225,7 @@ SLOW = (
     + """
 import asyncio, threading
 
-@register_hook('intercept_tool_call', guard=True, tools=['jot'], timeout=0.3)
+@register_hook('intercept_tool_call', guard=True, tools=['jot'], timeout=2)
 def stuck(tool_args):
     if tool_args['text'] == 'slow':
         threading.Event().wait()
@@ -280,7 +280,6 @@ def test_handlers_that_hang_wait_or_crash(hermes: HomeFactory, loop: bool) -> No
                systems=[one.system[-12:] for one in stage.model.main_requests],
                typed=stage.model.main_requests[0].last_user)
         """.replace("LOOP", str(loop)),
-        timeout=60,
     )
     assert facts["last"] == "Done."
     assert facts["typed"] == "go async"

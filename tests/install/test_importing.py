@@ -43,11 +43,11 @@ def test_one_that_never_ends_costs_its_own_deadline_only() -> None:
         ("c", lambda: "c"),
         ("d", hangs),
     ]
-    found = list(one_by_one(calls, 0.2))
+    found = list(one_by_one(calls, 1.5))
     assert [found[0], found[2]] == ["a", "c"]
     for each in (found[1], found[3]):
         assert isinstance(each, EndlessImport)
-        assert "0.2 s" in str(each)
+        assert "1.5 s" in str(each)
     assert names == ["hermes-ext import b", "hermes-ext import d"]
     gate.set()
     assert late.wait(30)

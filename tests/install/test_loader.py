@@ -604,9 +604,9 @@ def test_bytecode_is_neither_read_nor_written(home):
 def test_an_endless_import_costs_its_deadline(beside):
     """An import that never ends is a load error; what it would register later never counts."""
     beside.add("x", f"import threading\nthreading.Event().wait()\n{GOOD}")
-    record = beside.record("x", import_seconds=0.3)
+    record = beside.record("x", import_seconds=1.5)
     assert record.status is Status.LOAD_ERROR
-    assert "the import did not finish within 0.3 s" in record.reason
+    assert "the import did not finish within 1.5 s" in record.reason
     assert str(beside.root / "x/__init__.py") in record.reason
 
 
@@ -636,9 +636,9 @@ def test_settings_that_are_never_made_cost_the_deadline_too(beside):
         "        threading.Event().wait()\n"
     )
     beside.add("x", CONFIG_CLASS.replace(limit, limit + hangs))
-    record = beside.record("x", import_seconds=0.3)
+    record = beside.record("x", import_seconds=1.5)
     assert record.status is Status.LOAD_ERROR
-    assert "checking its settings did not finish within 0.3 s" in record.reason
+    assert "checking its settings did not finish within 1.5 s" in record.reason
     assert record.hooks == ()
 
 
@@ -648,7 +648,7 @@ def test_a_program_with_an_endless_import_still_ends(home):
     home.add("good")
     program = (
         "import sys; from pathlib import Path; from hermes_ext._install.loader import load\n"
-        "loaded = load(Path(sys.argv[1]), import_seconds=0.5)\n"
+        "loaded = load(Path(sys.argv[1]), import_seconds=1.5)\n"
         "print(*(f'{each.name}={each.status}' for each in loaded.records))\n"
     )
     done = subprocess.run(

@@ -204,11 +204,11 @@ PIECES = ("\n", " ", ". ", "please ", "please can you ", "fix-", "\n- ", "bitte 
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_long_inputs_take_no_time(guarded: Guard, piece: str) -> None:
-    """The words of all languages are looked for in half a megabyte within two seconds."""
+    """The words of all languages are looked for in half a megabyte within two seconds of work."""
     guard = guarded()
-    begun = time.perf_counter()
+    begun = time.process_time()  # whatever else the machine does
     guard.input(piece * (500_000 // len(piece)))
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 def test_a_request_around_a_pasted_log(guarded: Guard) -> None:
