@@ -33,6 +33,20 @@ def failures(scene: Scene, decisions: list[dict[str, Any]], run: Run, prompt: st
     ]
 
 
+def unexplained(told: Run) -> Iterator[str]:
+    """What `why last` leaves out of the last refusal: who, what, why, by which setting, where."""
+    text = " ".join(told.stdout.split())
+    for needed in (
+        "workflow-guard blocked terminal: There is no plan yet",
+        "extensions.workflow-guard.allowed_paths",
+        "workflow-guard/__init__.py:",
+        "hermes extensions disable workflow-guard",
+    ):
+        # A path may be wrapped anywhere.
+        if needed.replace(" ", "") not in text.replace(" ", ""):
+            yield f"hermes extensions why last does not say {needed!r}"
+
+
 def _ended(run: Run) -> Iterator[str]:
     if run.returncode != 0:
         yield f"hermes ended with {run.returncode}"

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 from tests.harness.home import Run
 
-from demo.checks import failures
+from demo.checks import failures, unexplained
 from demo.scene import PROMPT, SCENES, Scene
 from demo.show import Decisions
 
@@ -77,8 +77,18 @@ def played(console: Console, folder: Path, prompt: str) -> bool:
             run = scene.run(prompt, HERMES_SECONDS)
         console.print(Text.assemble(("Hermes answers: ", "bold"), run.stdout.strip(), "\n"))
         wrong = failures(scene, decisions.lines, run, prompt)
+        if not wrong:
+            wrong = asked_why(console, scene)
     report(console, run, wrong)
     return not wrong
+
+
+def asked_why(console: Console, scene: Scene) -> list[str]:
+    """Show what `hermes extensions why last` says; returns what it does not say."""
+    console.print(Text.assemble("$ hermes extensions ", ("why last", "bold"), "\n"))
+    told = scene.hermes.cli("extensions", "why", "last", timeout=HERMES_SECONDS)
+    console.print(Text(told.stdout, overflow="fold"))
+    return [*unexplained(told)]
 
 
 def report(console: Console, run: Run, wrong: list[str]) -> None:

@@ -37,6 +37,8 @@ def test_the_demo_passes(tmp_path: Path) -> None:
     assert run.stdout.count("BLOCKED") == 2
     assert run.stdout.count("allowed ") >= 3
     assert "2. The shell way around" in run.stdout
+    why = "".join(run.stdout.partition("why last")[2].split())
+    assert why.startswith("workflow-guardblockedterminal:Thereisnoplanyet")
     shown = run.stdout.partition("Where to look next")[0]
     assert max(map(len, shown.splitlines())) <= 80
     assert "\x1b" not in run.stdout

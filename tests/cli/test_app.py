@@ -12,7 +12,7 @@ from hermes_ext import Runtime
 from hermes_ext.__about__ import __version__
 from hermes_ext.cli import add_commands, run, slash
 
-COMMANDS = ("list", "enable", "disable", "info", "doctor", "install", "uninstall")
+COMMANDS = ("list", "enable", "disable", "info", "doctor", "why", "log", "install", "uninstall")
 
 
 @pytest.mark.parametrize(

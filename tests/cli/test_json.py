@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from tests.cli.conftest import SCHEMA, schema_of
 from tests.projects import GUARD
 
+from hermes_ext._turns.decisions import DecisionEvent, DecisionLog
 from hermes_ext.cli._commands import COMMANDS
 
 DOCUMENT = json.loads(SCHEMA.read_text(encoding="utf-8"))
@@ -20,6 +21,8 @@ FAILING = {
     "doctor": ("--deadline", "0"),
     "trust": ("nowhere",),
     "untrust": (),
+    "why": (),
+    "log": (),
     "install": (),
     "uninstall": (),
 }
@@ -62,6 +65,9 @@ def test_every_command_that_ends_well(home, repo, installed):
     home.write_config("extensions:\n  required: [alpha]\n  on: [nowhere]\n  disabled: [x]\n")
     repo.add("rules", GUARD)
     repo.settings("alpha: {a: 2}\nnobody: {}\n")
+    log = DecisionLog(home.path / "logs" / "extensions.jsonl")
+    log.write(DecisionEvent("intercept_tool_call", {}, {"action": "block", "blocked_by": "alpha"}))
+    assert log.flush(30)
 
     for argv in (
         ("install",),
@@ -79,6 +85,8 @@ def test_every_command_that_ends_well(home, repo, installed):
         ("doctor",),
         ("untrust",),
         ("untrust",),
+        ("why",),
+        ("log",),
         ("uninstall",),
     ):
         assert "error" not in home.run(*argv, "--json").json, argv

@@ -309,6 +309,12 @@ hermes --version
 hermes extensions list
 hermes extensions info x
 hermes-ext list --json
+hermes-ext why last
+hermes-ext why 760f3e12 --json
+hermes-ext log --follow --action block | head -n 3
+hermes extensions why
+hermes extensions log -n 5 --extension workflow-guard
+tail -f ~/.hermes/logs/extensions.jsonl
 hermes-ext doctor
 sleep 1
 true

@@ -108,7 +108,9 @@ def actions_in(line: Line) -> set[str]:
     found = {str(line.get("action"))}
     if line.get("asks"):
         found.add("ask")
-    if any("error" in each for key in ("by", "steps") for each in _entries(line, key)):
+    if line.get("failure") or any(
+        "error" in each for key in ("by", "steps") for each in _entries(line, key)
+    ):
         found.add("error")
     return found
 

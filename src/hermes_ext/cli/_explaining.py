@@ -149,7 +149,8 @@ def says(line: Mapping[str, Any]) -> str:
     if action == "pass" and observed is not None:
         would = done(str(observed.get("action")), it).split(" ", 1)
         return f"{observed.get('extension')} would have {would[0]} {would[1]}; it is only observed"
-    return f"{who} {done(action, it)}"
+    why = ", because its handler failed" if line.get("failure") else ""
+    return f"{who} {done(action, it)}{why}"
 
 
 def done(action: str, it: str) -> str:

@@ -22,6 +22,7 @@ _STYLES: Final = {
     "pass": "dim",
 }
 _LONGEST: Final = 160  # characters of a reason in a table, and of a setting's value
+_NARROW: Final = 40  # characters that a reason needs beside the rest
 _ID: Final = 8  # characters of a turn's id
 
 
@@ -43,15 +44,21 @@ def row(line: Mapping[str, Any], page: Page) -> None:
         page.line(f"{time}  ", (printable(str(line.get("error", line))), "yellow"))
         return
     action = "ask" if line.get("asks") else str(line["action"])
+    told = _who_and_why(line)
     cells = [
         (f"{time}  ", ""),
         (f"{printable(str(line.get('turn', '-'))[:_ID]):<{_ID}}  ", "dim"),
         (f"{printable(action):<13}  ", _STYLES.get(action, "")),
         (f"{printable(str(line.get('hook', '-'))):<21}  ", ""),
         (f"{printable(str(line.get('tool', '-'))):<12}  ", ""),
-        (_who_and_why(line), ""),
     ]
+    left = None if page.width is None else page.width - sum(len(text) for text, _ in cells)
+    if left is None or left >= _NARROW:
+        page.line(*cells, _cut(told, min(left or _LONGEST, _LONGEST)))
+        return
     page.line(*cells)
+    if told:
+        page.line(_cut(told, _LONGEST), indent=4)
 
 
 def _who_and_why(line: Mapping[str, Any]) -> str:
@@ -63,7 +70,7 @@ def _who_and_why(line: Mapping[str, Any]) -> str:
     )
     if line.get("asks") and line.get("action") != "block":
         told = f"{told} (approved)"
-    return printable(_cut(f"{who}: {told}" if told else str(who)))
+    return printable(f"{who}: {told}" if told else str(who))
 
 
 def _is_observed(line: Mapping[str, Any]) -> bool:
@@ -106,7 +113,7 @@ def _by(told: Mapping[str, Any]) -> Iterator[str]:
 def _setting(setting: Mapping[str, Any]) -> str:
     if setting["from"] is None:
         return str(setting["key"])
-    value = _cut(json.dumps(setting["value"], ensure_ascii=False, default=str))
+    value = _cut(json.dumps(setting["value"], ensure_ascii=False, default=str), _LONGEST)
     return f"{setting['key']} = {value} ({setting['from']})"
 
 
@@ -174,5 +181,5 @@ def _moment(line: Mapping[str, Any]) -> datetime:
     return datetime.fromtimestamp(when(line))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

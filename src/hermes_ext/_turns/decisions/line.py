@@ -123,6 +123,7 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
         "message": _text(outcome.get("message"), payloads),
         "decided_by": outcome.get("decided_by"),
         **{key: decider[key] for key in _PLACE_KEYS if key in decider},
+        "failure": _kind(decider.get("error")),
         "changed": bool(outcome.get("changed")),
         "asks": [_only(ask, _ASK_KEYS, payloads) for ask in outcome.get("asks") or ()],
         "approved": bool(outcome.get("approved")) if outcome.get("asks") else None,
@@ -196,11 +197,15 @@ def _decider(outcome: Outcome, acted: Sequence[Mapping[str, Any]]) -> Mapping[st
     return {} if blocked_by is None else {"extension": blocked_by}
 
 
+def _kind(error: Any) -> Any:
+    return error.get("kind") if isinstance(error, Mapping) else None
+
+
 def _by(step: Mapping[str, Any]) -> dict[str, Any]:
     """Another handler that did something; of one that is observed also why."""
     found = _only(step, _BY_KEYS + (("reason",) if step.get("observed") else ()), False)
     if "error" in step:
-        found["error"] = {"kind": step["error"]["kind"]}
+        found["error"] = {"kind": _kind(step["error"])}
     return dict(found)
 
 
