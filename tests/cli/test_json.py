@@ -25,6 +25,7 @@ FAILING = {
     "log": (),
     "install": (),
     "uninstall": (),
+    "completion": ("nosuch",),
 }
 
 
@@ -87,6 +88,7 @@ def test_every_command_that_ends_well(home, repo, installed):
         ("untrust",),
         ("why",),
         ("log",),
+        ("completion", "bash"),
         ("uninstall",),
     ):
         assert "error" not in home.run(*argv, "--json").json, argv

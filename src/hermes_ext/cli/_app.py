@@ -18,6 +18,7 @@ from hermes_ext._install.records import Prog
 from hermes_ext._install.switches import UnknownExtensionError
 from hermes_ext.cli._arguments import add_commands
 from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.cli._completion import complete
 from hermes_ext.cli._decisions import SHOWN, Query
 from hermes_ext.cli._errors import error_payload
 from hermes_ext.cli._loading import LOAD_SECONDS
@@ -39,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     add_commands(parser)
+    complete(parser)
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from hermes_ext.cli._completion import SHELLS
 from hermes_ext.cli._decisions import SHOWN
 from hermes_ext.cli._loading import LOAD_SECONDS
 from hermes_ext.cli._parser import Parser, action, count, digest, hook, seconds, since
@@ -64,6 +65,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     commands.add_parser(
         "uninstall", parents=[common], help="take the plugin out; extensions stay where they are"
     )
+    command = commands.add_parser(
+        "completion", parents=[common],
+        help='print what turns completion on: eval "$(hermes-ext completion bash)"',
+    )  # fmt: skip
+    command.add_argument("ext_name", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 
 def _add_new(commands: Any, common: Parser) -> None:

@@ -16,6 +16,7 @@ from hermes_ext._install.projects import notice
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name
 from hermes_ext._install.switches import by_use, unknown_extension
 from hermes_ext._trust.store import Verdict
+from hermes_ext.cli._completion import completion
 from hermes_ext.cli._live import in_force
 from hermes_ext.cli._loading import load_in_child, look_at_host
 from hermes_ext.cli._log import log, why
@@ -240,4 +241,5 @@ COMMANDS: Mapping[str, Callable[[Request], Result]] = {
     "log": log,
     "install": install,
     "uninstall": uninstall,
+    "completion": completion,
 }

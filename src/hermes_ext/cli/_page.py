@@ -86,6 +86,10 @@ class Page:
         text = Text(" " * indent + printable(line), style=style)
         self._console.print(text, soft_wrap=True)
 
+    def verbatim(self, text: str) -> None:
+        """A text of our own that another program is to read."""
+        self._file.write(text if text.endswith("\n") else f"{text}\n")
+
     def blank(self) -> None:
         """An empty line."""
         self._console.print()

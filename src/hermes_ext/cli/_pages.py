@@ -415,6 +415,10 @@ def _uninstall(payload: Mapping[str, Any], page: Page) -> None:
     page.lines(f"Your extensions in {payload['folder']} and their settings stay as they are.")
 
 
+def _completion(payload: Mapping[str, Any], page: Page) -> None:
+    page.verbatim(payload["code"])
+
+
 _PAGES: Mapping[str, Callable[[Mapping[str, Any], Page], None]] = {
     "list": _list,
     "enable": _enable,
@@ -428,4 +432,5 @@ _PAGES: Mapping[str, Callable[[Mapping[str, Any], Page], None]] = {
     "log": log,
     "install": _install,
     "uninstall": _uninstall,
+    "completion": _completion,
 }

@@ -1,0 +1,116 @@
+"""Completion in the shell, by argcomplete: commands, options, and the names that are there now."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from hermes_ext._hooks.results import Action
+from hermes_ext._install.config import hermes_home
+from hermes_ext._install.records import HOOKS, Status
+from hermes_ext.cli._request import Request, Result
+
+SHELLS: Final = ("bash", "zsh", "fish", "tcsh", "powershell")
+_NEWEST: Final = 2_000  # lines of the decision log that are looked at
+
+Completer = Callable[..., Iterable[str]]
+
+
+def completion(request: Request) -> Result:
+    """The lines that turn completion on in a shell."""
+    from argcomplete.shell_integration import shellcode
+
+    shell = request.name
+    return Result(0, {"shell": shell, "code": shellcode(["hermes-ext"], shell=shell)})
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answers the shell, and ends the process, where the shell is what has started it."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    from argcomplete import autocomplete
+
+    for each in _parsers(parser):
+        for action in each._actions:
+            completer = _COMPLETERS.get(action.dest)
+            if completer is not None and action.choices is None:
+                action.completer = completer  # type: ignore[attr-defined]
+    # What is completed is never long; a fault of ours must not spoil the person's line.
+    autocomplete(parser, always_complete_options=False)
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from _parsers(each)
+
+
+def _home(args: argparse.Namespace) -> Path:
+    home: Path | None = getattr(args, "ext_home", None)
+    return home.expanduser().absolute() if home else hermes_home()
+
+
+def _names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    """Of extensions: those that the command can do something about."""
+    from hermes_ext._install.inventory import inventory
+
+    wanted = {"enable": False, "disable": True}.get(parsed_args.ext_command)
+    with suppress(Exception):  # a configuration that cannot be read has no names
+        records = inventory(_home(parsed_args), _cwd()).records
+        return [
+            each.name
+            for each in records
+            if wanted is None or (each.status is not Status.DISABLED) is wanted
+        ]
+    return []
+
+
+def _cwd() -> Path | None:
+    with suppress(OSError):
+        return Path.cwd()
+    return None
+
+
+def _of_the_log(key: str) -> Completer:
+    def values(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+        from hermes_ext._turns.decisions import read_decisions
+
+        with suppress(OSError):
+            log = _home(parsed_args) / "logs" / "extensions.jsonl"
+            lines = list(read_decisions(log, last=_NEWEST))
+            return [*dict.fromkeys(str(line[key]) for line in reversed(lines) if line.get(key))]
+        return []
+
+    return values
+
+
+def _turns(parsed_args: argparse.Namespace, **rest: Any) -> list[str]:
+    last = ["last"] if parsed_args.ext_command == "why" else []
+    return [*last, *_of_the_log("turn")(parsed_args, **rest)]
+
+
+def _hooks(**_: Any) -> Iterable[str]:
+    return HOOKS
+
+
+def _actions(**_: Any) -> Iterable[str]:
+    return (*(each.value for each in Action), "error")
+
+
+_COMPLETERS: Final[dict[str, Completer]] = {
+    "ext_name": _names,
+    "ext_extension": _names,
+    "ext_hook": _hooks,
+    "ext_hooks": _hooks,
+    "ext_log_hook": _hooks,
+    "ext_order": _hooks,
+    "ext_action": _actions,
+    "ext_session": _of_the_log("session"),
+    "ext_turn": _turns,
+}
