@@ -11,6 +11,8 @@ import json
 import re
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
@@ -67,8 +69,13 @@ def finished(folder: Path) -> Callable[[tuple[ModelRequest, ...]], bool]:
 
 
 @contextmanager
-def _home(base: Path, guarded: bool, **options: Any) -> Iterator[tuple[HermesHome, ScriptedModel]]:
-    with ScriptedModel(script, auxiliary=script) as model:
+def _home(
+    base: Path,
+    guarded: bool,
+    plays: Callable[[ModelRequest], Reply] = script,
+    **options: Any,
+) -> Iterator[tuple[HermesHome, ScriptedModel]]:
+    with ScriptedModel(plays, auxiliary=plays) as model:
         yield home_of(base, guarded, model, **options), model
 
 
@@ -178,6 +185,7 @@ def _session(gateway: Gateway, text: str) -> object:
 # -- servers on standard input and output ----------------------------------------------------------
 
 TUI = "the terminal interface's backend"
+QUEUED = "the terminal interface's backend, a message that was queued"
 ACP = "an editor, by ACP"
 
 # The server is run as its command runs it, with pipes for its standard input and output; a
@@ -220,7 +228,7 @@ def answer(message):
 
 def client():
     try:
-        converse(TEXT)
+        converse(*TEXTS)
         code = 0
     except BaseException:
         import traceback
@@ -228,16 +236,21 @@ def client():
         code = 1
     sys.stderr.flush()
     os._exit(code)
-
-TEXT = {text!r}
 """
 
 _TUI_CLIENT = """
-def converse(text):
-    until(lambda one: one.get('params', {}).get('type') == 'gateway.ready')
+def happens(event):
+    until(lambda one: one.get('params', {}).get('type') == event)
+
+def converse(text, queued):
+    happens('gateway.ready')
     session = ask('session.create', {'cols': 80})['session_id']
     ask('prompt.submit', {'session_id': session, 'text': text})
-    until(lambda one: one.get('params', {}).get('type') == 'message.complete')
+    told = ask('prompt.submit', {'session_id': session, 'text': queued})
+    assert told == {'status': 'queued'}, told
+    Path('is-queued').touch()
+    for _ in range(2):
+        happens('message.complete')
 
 threading.Thread(target=client).start()
 from tui_gateway.entry import main
@@ -265,22 +278,31 @@ main([])
 """
 
 
-def _served(home: HermesHome, name: str, client: str) -> Tried:
-    def say(text: str) -> object:
-        program = _PIPES.replace("{text!r}", repr(text)) + client
-        return home.python(program, timeout=240).check()
-
-    return _work(home, name, say)
+def _served(home: HermesHome, client: str, *texts: str) -> object:
+    return home.python(_PIPES.replace("TEXTS", repr(texts)) + client, timeout=240).check()
 
 
-def _tui(base: Path, guarded: bool) -> Tried:
-    with _home(base, guarded) as (home, _):
-        return _served(home, "tui", _TUI_CLIENT)
+def _tui(base: Path, guarded: bool) -> dict[str, Tried]:
+    config = {"display": {"busy_input_mode": "queue"}}
+
+    def until_queued(request: ModelRequest) -> Reply:
+        # The first turn does not end before the second message is there.
+        end = time.monotonic() + 120
+        while not (base / "project" / "is-queued").exists() and time.monotonic() < end:
+            threading.Event().wait(0.05)
+        return script(request)
+
+    with _home(base, guarded, until_queued, config=config) as (home, _):
+        folders = {TUI: home.project / "tui", QUEUED: home.project / "queued"}
+        for folder in folders.values():
+            folder.mkdir()
+        told = _served(home, _TUI_CLIENT, *(f"work in {folder}" for folder in folders.values()))
+        return {name: came_of(folder, told) for name, folder in folders.items()}
 
 
 def _acp(base: Path, guarded: bool) -> Tried:
     with _home(base, guarded) as (home, _):
-        return _served(home, "acp", _ACP_CLIENT)
+        return _work(home, "acp", lambda text: _served(home, _ACP_CLIENT, text))
 
 
 # -- without a person ------------------------------------------------------------------------------
@@ -374,6 +396,7 @@ GROUP = Group(
         Way(MCP, _gateway, how="a server of the `mcp` package, over its standard input and output"),
         Way(CODE, _gateway, how="the same gateway; the script runs in a process of its own"),
         Way(TUI, _tui, how="`tui_gateway`, spoken to over its standard input and output"),
+        Way(QUEUED, _tui, how="the same; sent while the one above is worked on"),
         Way(ACP, _acp, how="`hermes acp`, the same, as an editor speaks to it"),
         Way(CRON, _cron, how="`hermes cron tick`, with a job that is due"),
         Way(BATCH, _batch, how="`batch_runner.py`, with one worker"),

@@ -171,19 +171,27 @@ GROUP = Group(
     "tools",
     "Every path by which a tool runs",
     [
-        Way("one call", "return stage.use(agent, jot('evil'))"),
         Way(
-            "several calls at once", "return stage.use(agent, write('a', 'evil'), write('b', 'x'))"
+            "one call",
+            "return stage.use(agent, jot('evil'))",
+            how="the model calls a tool of the test",
+        ),
+        Way(
+            "several calls at once",
+            "return stage.use(agent, write('a', 'evil'), write('b', 'x'))",
+            how="the model calls `write_file` twice in one reply",
         ),
         Way(
             "calls that run in parallel",
             "import agent.tool_dispatch_helpers as helpers\n"
             "helpers._PARALLEL_SAFE_TOOLS |= {'jot'}\n"
             "return stage.use(agent, jot('evil', 1), jot('evil', 2), jot('fine', 3))",
+            how="three calls of a tool that Hermes takes for safe to run so",
         ),
         Way(
             "a tool that is registered as those of MCP servers are",
             "return stage.use(agent, ToolUse('mcp_far_put', EVIL))",
+            how="without a server; with one, see the next table",
         ),
         Way(
             "a tool of the agent itself (`memory`)",
@@ -191,20 +199,35 @@ GROUP = Group(
             "stage.use(agent, ToolUse('memory', call))\n"
             "for path in Path(os.environ['HERMES_HOME']).rglob('MEMORY.md'):\n"
             "    Path('memory').write_text(path.read_text())",
+            how="the model calls it; `MEMORY.md` is read",
         ),
         Way(
             "the terminal",
             "return stage.use(agent, ToolUse('terminal', {'command': 'echo evil > a'}))",
+            how="the model runs `echo`",
         ),
-        Way("calls back from `execute_code`", _CODE),
-        Way("a subagent", _CHILD),
-        Way("a subagent that its parent waits for", _CHILD_IN_FRONT),
-        Way("a subagent that outlives its parent's turn", _CHILD_BEHIND),
-        Way("the review in the background, beside the next turn", _REVIEW),
+        Way("calls back from `execute_code`", _CODE, how="a script that puts the words together"),
+        Way("a subagent", _CHILD, how="the model calls `delegate_task`"),
+        Way(
+            "a subagent that its parent waits for",
+            _CHILD_IN_FRONT,
+            how="a tool calls `delegate_task` with `background=False`",
+        ),
+        Way(
+            "a subagent that outlives its parent's turn",
+            _CHILD_BEHIND,
+            how="it calls only when that turn is over",
+        ),
+        Way(
+            "the review in the background, beside the next turn",
+            _REVIEW,
+            how="started as Hermes does; `MEMORY.md` is read",
+        ),
         *(
             Way(
                 f"{what}, inside a call",
                 f"how['door'] = {door!r}\nreturn stage.use(agent, jot('x'))",
+                how="another plugin, in `tool_execution`",
             )
             for door, what in _DOORS.items()
         ),
@@ -212,17 +235,23 @@ GROUP = Group(
             Way(
                 f"{what}, after a call",
                 f"how['after'] = {door!r}\nreturn stage.use(agent, jot('x'))",
+                how="another plugin, in `post_tool_call`",
             )
             for door, what in _DOORS.items()
         ),
         *(
-            Way(f"{what}, outside of turns", f"return through({door!r})")
+            Way(
+                f"{what}, outside of turns",
+                f"return through({door!r})",
+                how="code of the process",
+            )
             for door, what in _DOORS.items()
         ),
         Way(
             "a thread that a tool has left behind, when its turn is over",
             "over.clear()\nbehind.clear()\nstage.use(agent, ToolUse('leave'))\nover.set()\n"
             "for thread in behind:\n    thread.join()",
+            how="with a copy of the context, and without",
         ),
         Way(
             "the same, while the next turn of the session is open",
@@ -232,11 +261,13 @@ GROUP = Group(
             "    for thread in behind:\n        thread.join()\n"
             "    return Reply('Done.')\n"
             "stage.script = script\nreturn agent.run_conversation('again')",
+            how="the same",
         ),
         Way(
             "after Hermes has discovered its plugins anew in mid-session",
             "from hermes_cli.plugins import discover_plugins\ndiscover_plugins(force=True)\n"
             "return stage.use(agent, jot('evil'), write('a', 'evil'))",
+            how="`discover_plugins(force=True)` between two turns",
         ),
         Way(
             "in a turn of a session that another agent is in, too",
@@ -249,6 +280,7 @@ GROUP = Group(
             "        return Reply(tool_calls=(jot('evil'),))\n"
             "    return Reply('Done.')\n"
             "stage.script = script\nreturn agent.run_conversation('outer')",
+            how="one turn inside the other",
         ),
         Way(
             "after the provider has failed once",
@@ -260,6 +292,7 @@ GROUP = Group(
             "        return R(status=500)\n"
             "    return R('Done.') if request.tool_results else R(tool_calls=(jot('evil'),))\n"
             "stage.script = script\nreturn agent.run_conversation('go')",
+            how="status 500, then a reply",
         ),
     ],
     prologue=_PROLOGUE,
