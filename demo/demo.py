@@ -86,8 +86,10 @@ def played(console: Console, folder: Path, prompt: str) -> bool:
 def asked_why(console: Console, scene: Scene) -> list[str]:
     """Show what `hermes extensions why last` says; returns what it does not say."""
     console.print(Text.assemble("$ hermes extensions ", ("why last", "bold"), "\n"))
-    told = scene.hermes.cli("extensions", "why", "last", timeout=HERMES_SECONDS)
-    console.print(Text(told.stdout, overflow="fold"))
+    told = scene.hermes.cli(
+        "extensions", "why", "last", timeout=HERMES_SECONDS, env={"COLUMNS": str(console.width)}
+    )
+    console.print(Text(told.stdout), soft_wrap=True)
     return [*unexplained(told)]
 
 

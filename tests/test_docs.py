@@ -200,10 +200,17 @@ def test_manifests(block: Block, tmp_path: Path) -> None:
 @pytest.mark.hermes
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_shell_lines(page: Path, tmp_path: Path) -> None:
-    """The shell lines of a page work, in their order, in a home with the README's extension."""
-    (tmp_path / ".hermes").mkdir()
+    """The shell lines of a page work, in their order, in a home with the README's extension, which
+    has blocked something.
+    """
+    home = tmp_path / ".hermes"
+    home.mkdir()
     if page.name != "README.md":
-        put_readme_extension(tmp_path / ".hermes")
+        put_readme_extension(home)
+        runtime = Runtime.from_config(home=home, cwd=tmp_path)
+        with runtime.turn(session_id="s1") as turn:
+            assert turn.intercept_tool_call("terminal", {"command": "git push --force"}).blocked
+        runtime.close()
     for block in BLOCKS:
         if block.page == page and block.language == "sh":
             for line in block.text.splitlines():
