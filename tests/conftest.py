@@ -13,6 +13,7 @@ import pytest
 from tests.harness.home import HermesHome
 from tests.harness.warm import warm_start
 
+from hermes_ext._real_hermes.processes import Start
 from hermes_ext.testing.model_server import Script, ScriptedModel
 
 ModelFactory = Callable[..., ScriptedModel]
@@ -28,6 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         for folder in ("src", "tests/harness", "tests/hermes"):
             compileall.compile_dir(config.rootpath / folder, quiet=2)
+
+
+@pytest.fixture(scope="session")
+def hermes_start() -> Start:
+    """How `hermes_session` starts Hermes."""
+    return warm_start
 
 
 @pytest.fixture

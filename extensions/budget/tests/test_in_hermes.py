@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from tests.bundled import enable_in, prompt_in, readme_of, settings_in
 
-from hermes_ext.testing.model_server import Reply, ToolUse
+from hermes_ext.testing import Reply, StartSession, ToolUse
 
 pytestmark = pytest.mark.hermes
 
 README = readme_of("budget")
-Factory = Callable[..., Any]
 
 
-def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
+def test_the_readmes_example(hermes_session: StartSession) -> None:
     """Enabled by its command: told at the limit, refused beyond it; the last request answers."""
     calls = [ToolUse("read_file", {"path": f"{name}.txt"}) for name in "abcd"]
-    model = model_factory([*(Reply(tool_calls=(call,)) for call in calls), Reply("Done.")])
     settings = settings_in(README, "budget")
-    home = hermes(model, extensions={"budget": settings}, git=True)
-    home.cli("extensions", *enable_in(README)).check()
+    session = hermes_session(
+        *(Reply(tool_calls=(call,)) for call in calls), "Done.", config={"budget": settings}
+    )
+    session.hermes("extensions", *enable_in(README)).check()
     for name in "abcd":
-        (home.project / f"{name}.txt").write_text(f"{name}\n", encoding="utf-8")
-    home.oneshot(prompt_in(README)).check()
-    requests = model.main_requests
+        (session.project / f"{name}.txt").write_text(f"{name}\n", encoding="utf-8")
+    run = session.run(prompt_in(README))
+    requests = run.requests
     assert len(requests) == settings["per_turn"]["requests"]
     assert "2 of 2 tool calls of this turn" in requests[2].system
     results = [text for _, text in requests[-1].tool_results]

@@ -1,7 +1,7 @@
-"""What starts the real Hermes."""
+"""How the real Hermes is started."""
 
 from __future__ import annotations
 
-from tests.conftest import hermes, model_factory
+from tests.conftest import hermes, hermes_start, model_factory
 
-__all__ = ["hermes", "model_factory"]
+__all__ = ["hermes", "hermes_start", "model_factory"]

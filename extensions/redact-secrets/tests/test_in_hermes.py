@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from tests.bundled import enable_in, prompt_in, readme_of
 
-from hermes_ext.testing.model_server import Reply, ToolUse
+from hermes_ext.testing import Reply, StartSession, ToolUse
 
 pytestmark = pytest.mark.hermes
 
 README = readme_of("redact-secrets")
 KEY = re.findall(r"glpat-\w+", README)[0]
-Factory = Callable[..., Any]
 
 
-def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
+def test_the_readmes_example(hermes_session: StartSession) -> None:
     """Enabled by its command; neither secret is in any request, and the file keeps its key."""
     prompt = prompt_in(README)
     token = re.findall(r"ghp_\w+", prompt)[0]
@@ -30,22 +27,21 @@ def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
             "write_file", {"path": "notes.txt", "content": "with [redacted: GitLab Token 0a1b]"}
         ),
     )
-    model = model_factory([*(Reply(tool_calls=(call,)) for call in calls), Reply("It is old.")])
-    home = hermes(model, git=True)
-    home.cli("extensions", *enable_in(README)).check()
-    file = home.project / "notes.txt"
+    session = hermes_session(*(Reply(tool_calls=(call,)) for call in calls), "It is old.")
+    session.hermes("extensions", *enable_in(README)).check()
+    file = session.project / "notes.txt"
     file.write_text(f"the key:\n{KEY}\n", encoding="utf-8")
-    home.oneshot(prompt).check()
+    run = session.run(prompt)
     assert re.fullmatch(
-        r"Why is \[redacted: GitHub Token [0-9a-f]{4}\] refused\?", model.main_requests[0].last_user
+        r"Why is \[redacted: GitHub Token [0-9a-f]{4}\] refused\?", run.requests[0].last_user
     )
-    read, shown, written = [text for _, text in model.main_requests[-1].tool_results]
+    read, shown, written = run.tool_results
     assert "[redacted: GitLab Token" in read
     assert re.fullmatch(
         r"the key:\n\[redacted: GitLab Token [0-9a-f]{4}\]\n?", json.loads(shown)["output"]
     )
     assert "[redact-secrets]" in json.loads(written)["error"]
-    told = json.dumps([request.body for request in model.requests])
+    told = json.dumps([request.body for request in session.model.requests])
     assert token not in told
     assert KEY not in told
     assert file.read_text(encoding="utf-8") == f"the key:\n{KEY}\n"

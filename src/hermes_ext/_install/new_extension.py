@@ -38,6 +38,8 @@ def write_extension(root: Path, name: str, files: Mapping[str, str]) -> Path:
         _refuse_another(root, name)
         made = root / f".new-{secrets.token_hex(8)}"
         made.mkdir()
+    except FileExistsError:
+        _refuse(root, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
     except OSError as error:
         _refuse(root, error)
     try:

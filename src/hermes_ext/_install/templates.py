@@ -161,14 +161,15 @@ _TRANSFORMERS: Final[Mapping[str, _Part]] = {
 @register_hook("transform_user_input")
 def write_out(user_message: str, config: Mapping[str, Any]) -> InputResult:
     """Write short forms out, as the setting `short_forms` has them."""
-    words = [str(config["short_forms"].get(word, word)) for word in user_message.split(" ")]
-    text = " ".join(words)
+    forms = config["short_forms"]
+    text = " ".join(str(forms.get(word, word)) for word in user_message.split(" "))
     return None if text == user_message else HookResult.rewrite(text)
 ''',
         test='''
 def test_short_forms_are_written_out(load_extension: LoadExtension) -> None:
     """Whole words are replaced, and nothing else."""
-    extension = load_extension(EXTENSION, config={"short_forms": {"!t": "Run the tests."}})
+    settings = {"short_forms": {"!t": "Run the tests."}}
+    extension = load_extension(EXTENSION, config=settings)
     assert_rewritten(extension.input("!t Now."), "Run the tests. Now.")
     assert_passed(extension.input("hello!t"))
 ''',
@@ -194,10 +195,11 @@ def remind(config: Mapping[str, Any]) -> RequestResult:
 ''',
         test='''
 def test_the_model_is_reminded(load_extension: LoadExtension) -> None:
-    """The reminder stands at the end of the system prompt, whatever stood there before."""
+    """The reminder stands at the end of the system prompt."""
     extension = load_extension(EXTENSION, config={"reminder": "Be brief."})
     with extension.turn() as turn:
-        assert_injected(turn.request("hello", "You are an agent."), "Be brief", where="system")
+        outcome = turn.request("hello", "You are an agent.")
+        assert_injected(outcome, "Be brief", where="system")
         assert turn.sent.system_prompt == "You are an agent.\\n\\nBe brief."
 ''',
         asserts=("assert_injected",),
@@ -263,7 +265,7 @@ def test_texts_are_hidden(load_extension: LoadExtension) -> None:
     assert_rewritten(outcome, "On [hidden]: late.")
 ''',
         asserts=("assert_rewritten",),
-        quiet='result("read_file", {"path": "notes.txt"}, "nothing of note")',
+        quiet='result("read_file", {"path": "notes.txt"}, "dull")',
     ),
 }
 
@@ -292,7 +294,8 @@ def refuse_request(user_message: str, config: Mapping[str, Any]) -> InputVerdict
 def test_words_are_refused(load_extension: LoadExtension) -> None:
     """In any case of the letters."""
     extension = load_extension(EXTENSION, config={"refused_words": ["payroll"]})
-    assert_blocked(extension.input("Show me the Payroll"), by=extension.name, match="payroll")
+    outcome = extension.input("Show me the Payroll")
+    assert_blocked(outcome, by=extension.name, match="payroll")
     assert_passed(extension.input("Show me the plan"))
 ''',
         asserts=("assert_blocked",),
@@ -311,11 +314,13 @@ def test_words_are_refused(load_extension: LoadExtension) -> None:
         names=("RequestVerdict",),
         code='''
 @register_hook("before_llm_call", guard=True)
-def limit_requests(config: Mapping[str, Any], api_call_count: int = 1) -> RequestVerdict:
+def limit_requests(
+    config: Mapping[str, Any], api_call_count: int = 1
+) -> RequestVerdict:
     """Refuse requests beyond the setting `most_requests`."""
     limit = config["most_requests"]
     if limit is not None and api_call_count > limit:
-        return HookResult.block(f"This turn has made {limit} requests, and may make no more.")
+        return HookResult.block(f"This turn has made its {limit} requests.")
     return None
 ''',
         test='''
@@ -391,6 +396,6 @@ def test_results_are_withheld(load_extension: LoadExtension) -> None:
     assert_blocked(outcome, by=extension.name, match="secret")
 ''',
         asserts=("assert_blocked",),
-        quiet='result("read_file", {"path": "notes.txt"}, "nothing of note")',
+        quiet='result("read_file", {"path": "notes.txt"}, "dull")',
     ),
 }

@@ -156,6 +156,7 @@ class LoadedExtension:
         self._told: set[Finding] = set()
         self._turns: dict[str, int] = {}
         self._expecting = 0
+        self._open = 0
         self._watching = contextlib.ExitStack()
         if strict:
             self._watching.enter_context(CoroutineWatch(place.path, self._find))
@@ -246,6 +247,9 @@ class LoadedExtension:
         conversation = options.get("conversation_id") or session_id
         with self._lock:
             number = self._turns[conversation] = self._turns.get(conversation, 0) + 1
+            if self._strict and not self._open:
+                self._state.begin()
+            self._open += 1
         where = {"cwd": self.project, "project_root": self.project, "turn_number": number}
         opened = self.runtime.turn(session_id=session_id, platform=platform, **{**where, **options})
         return DrivenTurn(self, opened)
@@ -316,6 +320,16 @@ class LoadedExtension:
         if match is not None and not any(re.search(match, _whole(error)) for error in found):
             told = "\n".join(map(str, found))
             raise AssertionError(f"expected a failure that matches {match!r}, not:\n{told}")
+
+    def left(self) -> None:
+        """A turn is over.
+
+        Raises:
+            FindingsError: there are findings that were not told yet.
+        """
+        with self._lock:
+            self._open -= 1
+        self.check()
 
     def check(self) -> None:
         """Look for findings now.
@@ -435,7 +449,7 @@ class DrivenTurn:
     ) -> None:
         self.turn.__exit__(kind, error, trace)
         try:
-            self._extension.check()
+            self._extension.left()
         except FindingsError as found:
             if error is None:
                 raise

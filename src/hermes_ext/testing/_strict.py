@@ -112,6 +112,11 @@ class StateWatch:
         self._lock = threading.Lock()
         self._seen = self._look()
 
+    def begin(self) -> None:
+        """Take things as they are now: what a test changes between turns is its own affair."""
+        with self._lock:
+            self._seen = self._look()
+
     def changes(self) -> list[Finding]:
         """What has changed since the last look, each once."""
         with self._lock:
@@ -135,10 +140,11 @@ class StateWatch:
         for name, value in list(vars(held).items()):
             if name.startswith("__") or isinstance(value, ModuleType):
                 continue
-            if not self._allowed.isdisjoint((name, f"{short}.{name}")):
-                continue
             for part, inner in self._parts(name, value):
-                yield part, (_Shape(self._package).of(inner), _repr(inner))
+                whole = part.partition(" ")[0]
+                names = {name, whole, f"{short}.{name}", f"{short}.{whole}"}
+                if self._allowed.isdisjoint(names):
+                    yield part, (_Shape(self._package).of(inner), _repr(inner))
 
     def _parts(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
         """What a global holds that can change, in parts that have names of their own."""
