@@ -200,7 +200,7 @@ def test_a_person_in_a_chat(hermes: HomeFactory) -> None:
         facts = {'gate': hasattr(approval, 'request_tool_approval')}
         facts['unheard'] = [stage.use(agent, jot('unheard')), stage.jots]
         approval.register_gateway_notify('chat', notify)
-        for says in ('once', 'deny', 'session'):
+        for says in ('once', 'deny', 'no', 'session'):
             asked.clear()
             results = stage.use(agent, jot(says)) + stage.use(agent, jot(says), jot('not ' + says))
             facts[says] = [asked[:], results, stage.jots]
@@ -210,9 +210,10 @@ def test_a_person_in_a_chat(hermes: HomeFactory) -> None:
     )
     assert facts["unheard"][1] == []
     assert "[careful]" in facts["unheard"][0][0]
-    asked, results, jots = facts["deny"]
-    assert jots == []
-    assert all("[careful]" in text for text in results)
+    for says in ("deny", "no"):  # Hermes itself takes for a yes what is not "deny"
+        asked, results, jots = facts[says]
+        assert jots == []
+        assert all("[careful]" in text for text in results)
     if not facts["gate"]:  # a Hermes that cannot ask about tools: nobody says yes
         assert (facts["once"][2], facts["session"][2]) == ([], [])
         return

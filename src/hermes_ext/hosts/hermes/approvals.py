@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
 from hermes_ext._turns.approval import Approval, ApprovalRequest, nobody_there
@@ -17,6 +18,8 @@ _ANSWER_ALONE: Final = frozenset(
     {"_subagent_auto_approve", "_subagent_auto_deny", "_bg_review_auto_deny"}
 )
 _CUT_IN_CHATS: Final = 160
+
+_asking: ContextVar[bool] = ContextVar("hermes_ext_asking", default=False)
 
 
 def approver(approve_without_human: bool) -> Callable[[ApprovalRequest], Approval]:
@@ -32,12 +35,16 @@ def approver(approve_without_human: bool) -> Callable[[ApprovalRequest], Approva
         if gate is None or not _someone_there():
             return nobody_there(request, approve=approve_without_human)
         person = _Person(request)
-        answer = gate(
-            person.call,
-            person.question,
-            rule_key=request.rule_key,
-            approval_callback=person.answers,
-        )
+        token = _asking.set(True)
+        try:
+            answer = gate(
+                person.call,
+                person.question,
+                rule_key=request.rule_key,
+                approval_callback=person.answers,
+            )
+        finally:
+            _asking.reset(token)
         if not isinstance(answer, dict):
             return Approval(approved=False)
         if answer.get("approved") is True:
@@ -86,7 +93,23 @@ class _Person:
             allow_permanent=options.get("allow_permanent") is not False,
             approval_callback=callback,
         )
-        return choice if choice in _YES else "deny"
+        return choice if _is_yes(choice) else "deny"
+
+
+def gateway_decision(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Wraps `tools.approval._await_gateway_decision`, which waits for an answer from a chat.
+
+    Hermes takes whatever is not "deny" for a yes, and the backend of its terminal interface hands
+    on what a client sends. To a question of ours that is a no.
+    """
+    decision = original(*args, **kwargs)
+    if not _asking.get() or not isinstance(decision, dict) or _is_yes(decision.get("choice")):
+        return decision
+    return {**decision, "choice": "deny"}
+
+
+def _is_yes(choice: Any) -> bool:
+    return isinstance(choice, str) and choice in _YES
 
 
 def _asks_a_person(callback: Any) -> bool:

@@ -16,7 +16,16 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from hermes_ext.hosts.hermes import api_store, commands, inbound_log, requests, titles, tools, turns
+from hermes_ext.hosts.hermes import (
+    api_store,
+    approvals,
+    commands,
+    inbound_log,
+    requests,
+    titles,
+    tools,
+    turns,
+)
 from hermes_ext.hosts.hermes.after_import import when_imported
 
 logger = logging.getLogger("hermes_ext")
@@ -79,6 +88,7 @@ SEAMS: Final = (
     Seam("tools.registry", "ToolRegistry.dispatch", tools.dispatch),
     Seam("tools.tool_search", "dispatch_tool_search", tools.search_catalog, needed=False),
     Seam("tools.tool_search", "dispatch_tool_describe", tools.describe_tool, needed=False),
+    Seam("tools.approval", "_await_gateway_decision", approvals.gateway_decision, needed=False),
     Seam("tools.delegate_tool", "_build_child_agent", turns.build_child_agent),
     Seam("gateway.platforms.api_server", "ResponseStore.put", api_store.put, needed=False),
     Seam(
