@@ -217,6 +217,7 @@ def scenes(mode, stream):
     told['scrubbed'] = turn(agent, history=first['messages'], scrub='PLUGH')
     told['as-it-was'] = turn(agent, history=first['messages'], scrub='not there')
     told['answered'] = turn(agent, reply=(1, 'answer', 'I will check the files of this repo.'))
+    told['refused'] = turn(agent, reply=(1, 'block', 'I will check the files of this repo.'))
     told['blocked'] = turn(
         agent, Reply('', (jot('one'),)), reply=(2, 'block', 'I will check the files of this repo.')
     )
@@ -406,10 +407,12 @@ def test_answered_request(lane: dict[str, Any]) -> None:
 
 
 def test_blocked_request(lane: dict[str, Any]) -> None:
-    """A blocked request is not sent, and none after it."""
+    """A blocked request is not sent, and none after it, though Hermes would go on."""
+    reply = "[all-hooks] I will check the files of this repo."
+    assert lane["refused"]["requests"] == []
+    assert lane["refused"]["result"]["final_response"] == reply
     told = lane["blocked"]
     assert len(told["requests"]) == 1
-    reply = "[all-hooks] I will check the files of this repo."
     assert told["result"]["final_response"] == told["shown"].strip() == reply
     assert told["jots"] == ["one 1"]
 
