@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import copy
 import itertools
+import logging
+import math
 import os
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from attrs import define, field
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from tests.chains import handler
+from tests.projects import Place
 
 from hermes_ext import HookResult, Runtime, get_turn_state
 from hermes_ext._chain.manager import HookManager
 from hermes_ext._hooks.results import ALLOWED, VERDICTS, Action, HookName
 from hermes_ext._hooks.source import Source
+from hermes_ext._install.config import read_config
+from hermes_ext._install.switches import UnknownExtensionError, disable, enable
 from hermes_ext._turns.approval import Approval, ApprovalRequest
 from hermes_ext._turns.state import open_turn_count
 from hermes_ext.exceptions import TurnEndedError
@@ -94,6 +101,34 @@ class Player:
             return True
         allowed = VERDICTS[self.hook] if self.guard else ALLOWED[self.hook]
         return Action({"none": "pass", "meta": "pass"}.get(self.does, self.does)) not in allowed
+
+
+_CHOICES: Final[dict[str, tuple[Any, ...]]] = {
+    "hook": (CALL, CALL, CALL, *HookName),
+    "does": ("rewrite", "meta", "rewrite", "ask", "none", "rewrite", "ask", *DOES),
+    "guard": (False, False, True),
+    "priority": (0, -1, 1),
+    "source": tuple(Source),
+    "policy": (None, "pass", "ask", None, "pass", "block"),
+    "tools": (None, None, ["terminal"], ["mcp_*"]),
+    "is_async": (False, False, False, True),
+}
+_KINDS: Final = math.prod(map(len, _CHOICES.values()))
+
+
+def player_of(number: int, name: str) -> Player:
+    """One number for all that is chosen: drawing each for itself leaves little for the calls."""
+    chosen: dict[str, Any] = {}
+    for key, values in _CHOICES.items():
+        number, place = divmod(number, len(values))
+        chosen[key] = values[place]
+    if chosen["hook"] not in (CALL, HookName.TRANSFORM_TOOL_RESULT):
+        chosen["tools"] = None
+    if chosen["policy"] == "ask" and chosen["hook"] is not CALL:
+        chosen["policy"] = None
+    if chosen["does"] == "late":
+        chosen["is_async"] = False
+    return Player(name, **chosen)
 
 
 def changed(hook: HookName, value: Any, name: str) -> Any:
@@ -188,6 +223,7 @@ class RuntimeMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        logging.getLogger("hermes_ext").setLevel(logging.CRITICAL)  # thousands of failures
         self.before = open_turn_count()
         self.players: list[Player] = []
         self.handlers: dict[str, Any] = {}
@@ -206,6 +242,7 @@ class RuntimeMachine(RuleBasedStateMachine):
         for one in self.turns:
             one.turn.close()
         self.runtime.close()
+        logging.getLogger("hermes_ext").setLevel(logging.NOTSET)
         assert open_turn_count() == self.before
 
     # -- what handlers and the person do
@@ -242,36 +279,27 @@ class RuntimeMachine(RuleBasedStateMachine):
 
     # -- rules
 
-    @rule(
-        hook=st.sampled_from([CALL, CALL, *HookName]),
-        does=st.sampled_from(DOES),
-        guard=st.booleans(),
-        priority=st.integers(-1, 1),
-        source=st.sampled_from(list(Source)),
-        policy=st.sampled_from([None, None, "pass", "block", "ask"]),
-        tools=st.sampled_from([None, None, ["terminal"], ["mcp_*"]]),
-        is_async=st.sampled_from([False, False, False, True]),
-    )
-    def register(self, hook: HookName, tools: Any, policy: Any, does: str, **options: Any) -> None:
-        if hook not in (CALL, HookName.TRANSFORM_TOOL_RESULT):
-            tools = None
-        if policy == "ask" and hook is not CALL:
-            policy = None
-        if does == "late":
-            options["is_async"] = False
-        player = Player(next(self.names), hook, does, tools=tools, policy=policy, **options)
-        self.players.append(player)
-        self.handlers[player.name] = handler(
-            self.played(player),
-            hook,
-            extension=player.name,
-            source=player.source,
-            priority=player.priority,
-            guard=player.guard,
-            timeout=_LATE if does == "late" else 0,
-            **({} if policy is None else {"on_error": policy}),
-            **({} if tools is None else {"tools": tools}),
-        )
+    @initialize(numbers=st.lists(st.integers(0, _KINDS - 1), min_size=3, max_size=6))
+    def begin(self, numbers: list[int]) -> None:
+        self.register(numbers)
+        self.open("s1")
+
+    @rule(numbers=st.lists(st.integers(0, _KINDS - 1), min_size=1, max_size=4))
+    def register(self, numbers: list[int]) -> None:
+        for number in numbers:
+            player = player_of(number, next(self.names))
+            self.players.append(player)
+            self.handlers[player.name] = handler(
+                self.played(player),
+                player.hook,
+                extension=player.name,
+                source=player.source,
+                priority=player.priority,
+                guard=player.guard,
+                timeout=_LATE if player.does == "late" else 0,
+                **({} if player.policy is None else {"on_error": player.policy}),
+                **({} if player.tools is None else {"tools": player.tools}),
+            )
         self.swap()
 
     @precondition(lambda self: self.players)
@@ -306,20 +334,26 @@ class RuntimeMachine(RuleBasedStateMachine):
         place=st.integers(0, 99),
         hook=st.sampled_from([CALL, CALL, *HookName]),
         tool=st.sampled_from(TOOLS),
-        answers=st.lists(st.sampled_from(["yes", "yes", *ANSWERS]), min_size=30, max_size=30),
+        answers=st.lists(st.sampled_from(ANSWERS), max_size=2),
         in_thread=st.booleans(),
+        times=st.sampled_from([1, 1, 1, 3, 7]),
     )
-    def call(
+    def call(self, times: int, **how: Any) -> None:
+        """Several times, because what fails five times in a row is left out."""
+        for _ in range(times):
+            self.call_once(**how)
+
+    def call_once(
         self, place: int, hook: HookName, tool: str, answers: list[str], in_thread: bool
     ) -> None:
         one = self.turns[place % len(self.turns)]
-        nobody = answers[0] == "nobody"
-        self.answers = ["no" if each == "nobody" else each for each in answers]
+        nobody = answers[:1] == ["nobody"]
+        self.answers = ["no" if each == "nobody" else each for each in answers] + ["yes"] * 99
         self.asked.clear()
         self.runtime.approver = None if nobody else self.approve
         told = expected(self.players, hook, tool, VALUES[hook])
         if told.action is Action.ASK:
-            settle(told, ["no"] * 30 if nobody else self.answers)
+            settle(told, ["no"] if nobody else self.answers)
         if in_thread:
             with ThreadPoolExecutor(1) as pool:
                 outcome = pool.submit(self.ask, one, hook, tool).result()
@@ -371,7 +405,7 @@ class RuntimeMachine(RuleBasedStateMachine):
         self.runtime.approver = None
         told = expected(self.players, CALL, tool, VALUES[CALL])
         if told.action is Action.ASK:
-            settle(told, ["no"] * 30)
+            settle(told, ["no"])
         chosen = self.turns[:3]
         ready = threading.Barrier(len(chosen))
 
@@ -432,7 +466,7 @@ def returned(player: Player, value: Any) -> Any:
     if does == "pass":
         return HookResult.pass_()
     if does == "rewrite":
-        result = HookResult.rewrite(changed(player.hook, value, name))
+        result = HookResult.rewrite(changed(player.hook, copy.deepcopy(value), name))
         _break(value)
         return result
     return HookResult(does, name)
@@ -459,4 +493,147 @@ def wanting(player: Player, plays: Any) -> Any:
 
 
 TestRuntime = RuntimeMachine.TestCase
-TestRuntime.settings = bounded(40, 30)
+TestRuntime.settings = bounded(120, 25)
+
+
+# -- the disk -------------------------------------------------------------------------------------
+
+_EXTENSION: Final = """\
+from hermes_ext import HookResult, register_hook
+
+@register_hook("transform_user_input")
+def at_input(user_message):
+    return HookResult.rewrite(user_message + "+{tag}")
+
+@register_hook("intercept_tool_call")
+def at_call(tool_args):
+    return HookResult.rewrite({{**tool_args, "by": [*tool_args.get("by", []), "{tag}"]}})
+"""
+_CONFIG: Final = "# mine\nmodel: {default: m}\nextensions:\n  log: off  # quiet\n"
+_HOOKS: Final = (HookName.TRANSFORM_USER_INPUT, CALL)
+_GLOBAL: Final = ("alpha", "beta")
+_OF_PROJECT: Final = {"p": "gamma", "q": "alpha"}
+"""The extension that each project has. A trusted one replaces a global one of its name."""
+
+
+class DiskMachine(RuleBasedStateMachine):
+    """The user enables, disables, trusts, changes files and starts anew, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before = open_turn_count()
+        self.folder = tempfile.TemporaryDirectory()
+        base = Path(self.folder.name).resolve()
+        self.places = {name: Place(base, name, base / "home") for name in (*_OF_PROJECT, "none")}
+        self.home = base / "home"
+        (self.home / "config.yaml").write_text(_CONFIG)
+        for name in _GLOBAL:
+            self.places["p"].add(name, _EXTENSION.format(tag=name), to_home=True)
+        self.version = dict.fromkeys(_OF_PROJECT, 0)
+        self.trusted: dict[str, int | None] = dict.fromkeys(_OF_PROJECT)
+        for project in _OF_PROJECT:
+            self.change(project)
+        self.disabled: set[str] = set()
+        self.runtime: Any = None
+        self.start()
+
+    def teardown(self) -> None:
+        self.runtime.close()
+        self.folder.cleanup()
+        assert open_turn_count() == self.before
+
+    @rule()
+    def start(self) -> None:
+        """What the configuration says now is in force from here on."""
+        if self.runtime is not None:
+            self.runtime.close()
+        self.runtime = Runtime.from_config(home=self.home, cwd=self.places["none"].root)
+        self.off = set(self.disabled)
+        self.loaded: dict[str, int | None] = dict.fromkeys(_OF_PROJECT)
+
+    @rule(project=st.sampled_from(sorted(_OF_PROJECT)))
+    def change(self, project: str) -> None:
+        """Somebody changes a file of the project."""
+        self.version[project] += 1
+        name = _OF_PROJECT[project]
+        source = _EXTENSION.format(tag=f"{name}{self.version[project]}")
+        self.places[project].add(name, source)
+
+    @rule(project=st.sampled_from(sorted(_OF_PROJECT)))
+    def trust(self, project: str) -> None:
+        self.places[project].trust()
+        self.trusted[project] = self.version[project]
+
+    @rule(project=st.sampled_from(sorted(_OF_PROJECT)))
+    def untrust(self, project: str) -> None:
+        if self.trusted[project] is not None:
+            self.places[project].untrust()
+            self.trusted[project] = None
+
+    @rule(
+        name=st.sampled_from(["alpha", "beta", "gamma", "Beta", "delta"]),
+        hook=st.sampled_from([None, None, *_HOOKS]),
+        on=st.booleans(),
+    )
+    def switch(self, name: str, hook: HookName | None, on: bool) -> None:
+        """`enable` and `disable`, of one that is there or not."""
+        file = self.home / "config.yaml"
+        before = file.read_text()
+        cwd = self.places["p"].root
+        try:
+            switched = (enable if on else disable)(self.home, cwd, name, hook=hook)
+        except UnknownExtensionError:
+            assert name in ("delta", "gamma")
+            assert file.read_text() == before
+            return
+        assert name != "delta"
+        entry = f"{name.lower()}:{hook}" if hook else name.lower()
+        assert switched.changed is (on is (entry in self.disabled))
+        (self.disabled.discard if on else self.disabled.add)(entry)
+        config = read_config(self.home)
+        assert {*map(str.lower, config.disabled)} == {n for n in self.disabled if ":" not in n}
+        assert not config.problems
+        assert file.read_text().startswith(_CONFIG[: _CONFIG.index("extensions")])
+        assert "# quiet" in file.read_text()
+
+    @rule(where=st.sampled_from([*_OF_PROJECT, "none"]), in_thread=st.booleans())
+    def turn(self, where: str, in_thread: bool) -> None:
+        """A turn in a directory has what is in force there, in its order, and nothing else."""
+        if in_thread:
+            with ThreadPoolExecutor(1) as pool:
+                text, args = pool.submit(self.played, where).result()
+        else:
+            text, args = self.played(where)
+        expected_tags = [self.tags(where, hook) for hook in _HOOKS]
+        assert text == "+".join(["hi", *expected_tags[0]])
+        assert args.get("by", []) == expected_tags[1]
+
+    def played(self, where: str) -> tuple[str, dict[str, Any]]:
+        with self.runtime.turn(session_id="s", cwd=self.places[where].root) as turn:
+            text = turn.transform_user_input("hi").final("hi")
+            args: dict[str, Any] = {"path": "a.py"}
+            outcome = turn.intercept_tool_call("read_file", args)
+            assert not outcome.blocked, outcome.message
+            return text, outcome.final(args)
+
+    def tags(self, where: str, hook: HookName) -> list[str]:
+        names = {name: name for name in _GLOBAL}
+        if where in _OF_PROJECT:
+            self.settle(where)
+            if self.loaded[where] is not None and _OF_PROJECT[where] not in self.off:
+                own = _OF_PROJECT[where]
+                names.pop(own, None)
+                names[own] = f"{own}{self.loaded[where]}"  # behind the global ones
+        off = {each.partition(":")[0] for each in self.off if each.endswith(f":{hook}")}
+        return [tag for name, tag in names.items() if name not in self.off | off]
+
+    def settle(self, project: str) -> None:
+        """What of a project is in force once a turn begins in it."""
+        if self.trusted[project] == self.version[project]:
+            self.loaded[project] = self.version[project]
+        elif self.trusted[project] != self.loaded[project]:
+            self.loaded[project] = None  # the user trusts another state of it, or none
+
+
+TestDisk = DiskMachine.TestCase
+TestDisk.settings = bounded(12, 20)
