@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from attrs import frozen
 from jsonschema import Draft202012Validator
 from tests.projects import Place
 
-from hermes_ext.cli import main
+from hermes_ext.cli import _commands, main
 from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.cli._loading import Host, look_at_host
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "output.schema.json"
 
@@ -35,6 +37,14 @@ def schema_of(command: str) -> Draft202012Validator:
     """What the documented schema says of a command, or of `error`."""
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     return Draft202012Validator({"$ref": f"#/$defs/{command}", "$defs": schema["$defs"]})
+
+
+@functools.cache
+def host_of(pythonpath: str | None) -> Host:
+    """What `doctor` finds out about Hermes, which costs an import of it: once for all homes."""
+    assert os.environ.get("PYTHONPATH") == pythonpath
+    with tempfile.TemporaryDirectory() as empty:
+        return look_at_host(Path(empty))
 
 
 @frozen
@@ -57,7 +67,10 @@ class Output:
 
 @frozen
 class Home:
-    """A scratch Hermes home; `run` is in-process, `process` a real child process."""
+    """A scratch Hermes home; `run` is in-process, `process` a real child process.
+
+    `run` looks at Hermes itself once for all homes, `process` each time.
+    """
 
     path: Path
     capsys: pytest.CaptureFixture[str]
@@ -113,6 +126,9 @@ def home(
     monkeypatch.setenv("COLUMNS", "200")
     for name in ("HERMES_EXT_OFF", "HERMES_EXT_TRUST"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(
+        _commands, "look_at_host", lambda home: host_of(os.environ.get("PYTHONPATH"))
+    )
     monkeypatch.chdir(work)
     return Home(path, capsys)
 

@@ -134,7 +134,7 @@ def test_a_broken_extension_locks_nothing(home, kind):
     loading = home.process("list", "--load", "--json")
     assert loading.code == 1, loading
     assert row(loading, "alpha")["loaded"]
-    examined = home.process("doctor", "--json")
+    examined = home.run("doctor", "--json")
     assert examined.code == 1, examined
     about = [each for each in examined.json["findings"] if each["extension"] == "broken-one"]
     assert [each["severity"] for each in about] == ["error"]
