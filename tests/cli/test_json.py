@@ -19,6 +19,7 @@ FAILING = {
     "disable": ("nothing-like-it",),
     "info": ("nothing-like-it",),
     "doctor": ("--deadline", "0"),
+    "new": ("no name",),
     "trust": ("nowhere",),
     "untrust": (),
     "why": (),
