@@ -92,12 +92,12 @@ def call(tool_name, tool_args, session_id, state):
 
 @register_hook("intercept_tool_call", tools=["late"], timeout=0.01)
 def late(session_id):
-    threading.Event().wait(0.05)
+    threading.Event().wait(1)
 
 
 @register_hook("intercept_tool_call", tools=["async-late"], timeout=0.01)
 async def async_late(session_id):
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(1)
 
 
 @register_hook("intercept_tool_call", tools=["cancelled"])

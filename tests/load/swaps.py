@@ -97,7 +97,7 @@ def run(swaps: int, threads: int = 8) -> Figures:
         for thread in running:
             thread.start()
         for caller in callers:
-            caller.called.wait()
+            assert caller.called.wait(120)
         for number in range(1, swaps + 1):
             runtime.manager = HookManager(made[number % GENERATIONS], runtime.manager)
     finally:
