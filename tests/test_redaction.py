@@ -103,6 +103,7 @@ HARMLESS = [
     "primary_key=id, foreign_key=user_id, keyboard: qwerty",
     "def check(password: str, secret: str | None = None) -> bool:",
     "rm -rf build && mkdir -p src/secrets && ls -l",
+    'if token == "system" and password != "": return',
     "author: Bob, compass: north, bypass=yes",
 ]
 

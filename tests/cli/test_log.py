@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -219,6 +220,10 @@ class Followed:
             text=True,
             env={**os.environ, "COLUMNS": "200"},
         )
+        # A line that never comes must not be waited for for ever.
+        self.limit = threading.Timer(120, self.process.kill)
+        self.limit.daemon = True
+        self.limit.start()
 
     def line(self) -> str:
         assert self.process.stdout is not None
@@ -236,6 +241,7 @@ def following() -> Iterator[list[Followed]]:
     started: list[Followed] = []
     yield started
     for each in started:
+        each.limit.cancel()
         each.process.kill()
         each.process.communicate()
 

@@ -23,7 +23,8 @@ Span = tuple[int, int]
 # text takes long.
 _NAMED: Final = re.compile(
     r"(?<![\w.-])(?P<option>--?)?(?P<name>[A-Za-z_][\w.-]{0,80})"
-    r"(?:\\{0,8}[\"'`]?\]?\s{0,4}(?:=>|:=|=|:(?!//))\s{0,4}|(?<=\w)(?P<blank> {1,4})(?=[^\s|&;<>]))"
+    r"(?:\\{0,8}[\"'`]?\]?\s{0,4}(?:=>|:=|=(?!=)|:(?!//))\s{0,4}"
+    r"|(?<=\w)(?P<blank> {1,4})(?=[^\s|&;<>]))"
 )
 _QUOTED: Final = re.compile(r"(?P<quote>\\{0,8}[\"'`])(?P<value>[^\r\n]{0,2000}?)(?P=quote)")
 _BARE: Final = re.compile(r"[^\s\"'`,;&|<>(){}\[\]\\]{1,2000}")

@@ -127,6 +127,7 @@ def _query(args: argparse.Namespace) -> Query:
         action=getattr(args, "ext_action", None),
         since=getattr(args, "ext_since", None),
         follow=getattr(args, "ext_follow", False),
+        brief=not args.ext_json,
     )
 
 

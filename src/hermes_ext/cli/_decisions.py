@@ -14,6 +14,7 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import read_config
 from hermes_ext._install.inventory import inventory
 from hermes_ext._install.records import canonical_name, did_you_mean
+from hermes_ext._redaction import redacted
 from hermes_ext._turns.decisions import read_decisions
 from hermes_ext.exceptions import HermesExtError
 
@@ -21,6 +22,7 @@ Line = Mapping[str, Any]
 
 SHOWN: Final = 20  # lines, where nobody says how many
 _OFF: Final = "off"
+_PAYLOADS: Final = frozenset({"payloads", "event", "context", "metadata", "injections"})
 
 
 class NothingFoundError(HermesExtError):
@@ -33,7 +35,8 @@ class Query:
 
     last: the newest so many. session, turn: as their ids begin. chat: only of this session, and of
     the subagents that it started; "" for a chat whose session is not known, which sees nothing.
-    since: seconds since the epoch. follow: go on with each line that is written.
+    since: seconds since the epoch. follow: go on with each line that is written. brief: nobody
+    looks at payloads, which can be long.
     """
 
     last: int = SHOWN
@@ -45,6 +48,13 @@ class Query:
     since: float | None = None
     follow: bool = False
     chat: str | None = None
+    brief: bool = False
+
+    def shown(self, line: Line) -> dict[str, Any]:
+        """A line as it is shown: without secrets and, if brief, without payloads."""
+        kept = {key: value for key, value in line.items() if not self.brief or key not in _PAYLOADS}
+        told: dict[str, Any] = redacted(kept)
+        return told
 
     def chosen(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Those of the lines that are meant, however many."""

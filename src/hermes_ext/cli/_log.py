@@ -11,7 +11,6 @@ from typing import Final
 from attrs import evolve
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._redaction import redacted
 from hermes_ext._turns.decisions import follow_decisions
 from hermes_ext.cli._decisions import (
     Line,
@@ -48,7 +47,7 @@ def log(request: Request) -> Result:
     payload = {
         "file": printable(log_file(request.home)),
         "note": note,
-        "lines": [redacted(line) for line in lines],
+        "lines": [query.shown(line) for line in lines],
     }
     return Result(code, payload)
 
@@ -64,11 +63,11 @@ def _follow(request: Request, query: Query, emit: Callable[[Line], None]) -> Non
             time.sleep(_LOOK_EVERY_SECONDS)
         caught_up = True
         while begun:
-            emit(redacted(begun.popleft()))
+            emit(query.shown(begun.popleft()))
 
     for line in query.chosen(follow_decisions(log_file(request.home), wait=pause)):
         if caught_up:
-            emit(redacted(line))
+            emit(query.shown(line))
         else:
             begun.append(line)
 
@@ -89,7 +88,7 @@ def why(request: Request) -> Result:
         "file": printable(log_file(request.home)),
         "turn": None if asked in (None, _LAST) else printable(str(chosen[0].get("turn"))),
         "note": note_on(request.home),
-        "decisions": [explaining.of(redacted(line)) for line in chosen],
+        "decisions": [explaining.of(query.shown(line)) for line in chosen],
     }
     return Result(0, payload)
 

@@ -68,6 +68,7 @@ def slash(
             last=int(word) if command == "log" and word else _SHOWN,
             turn=word or None if command == "why" else None,
             chat=session or "",
+            brief=True,
         ),
     )
     try:
