@@ -81,8 +81,17 @@ def is_hermes_script(block: Block) -> bool:
     return block.language == "python" and "ScriptedModel(" in block.text
 
 
+def is_pytest(block: Block) -> bool:
+    return (
+        block.language == "python"
+        and "from hermes_ext.testing import" in block.text
+        and ("load_extension" in block.text or "hermes_session" in block.text)
+    )
+
+
 def is_extension(block: Block) -> bool:
-    return block.language == "python" and not (is_runtime_script(block) or is_hermes_script(block))
+    others = (is_runtime_script, is_hermes_script, is_pytest)
+    return block.language == "python" and not any(is_other(block) for is_other in others)
 
 
 def is_config(block: Block) -> bool:
@@ -168,6 +177,23 @@ def driven(runtime: Runtime) -> Iterator[Any]:
         ):
             yield turn.intercept_tool_call(tool, args)
             yield turn.transform_tool_result(tool, args, "done")
+
+
+@pytest.mark.hermes
+def test_tests(tmp_path: Path) -> None:
+    """The tests of testing.md pass, for the extension that the page begins with."""
+    page = [block for block in BLOCKS if block.page.name == "testing.md"]
+    manifest = next(filter(is_manifest, page))
+    folder = tmp_path / yaml.safe_load(manifest.text)["name"]
+    (folder / "tests").mkdir(parents=True)
+    (folder / "extension.yaml").write_text(manifest.text, encoding="utf-8")
+    code = next(filter(is_extension, page)).text
+    (folder / "__init__.py").write_text(code, encoding="utf-8")
+    for number, block in enumerate(filter(is_pytest, page)):
+        (folder / "tests" / f"test_{number}.py").write_text(block.text, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "hermes_ext.testing.plugin"]
+    told = run_child([*command, "-p", "no:asyncio", "-p", "no:cacheprovider"], folder).stdout
+    assert "3 passed" in told
 
 
 @blocks(is_config)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from hermes_ext.testing.model_server import ModelRequest, Reply, ToolUse
+from hermes_ext.testing import ModelRequest, Reply, StartSession, ToolUse
 
 pytestmark = pytest.mark.hermes
 
@@ -43,25 +43,24 @@ NO_NUDGES = {"agent": {"verify_on_stop": False}}
 Factory = Callable[..., Any]
 
 
-def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
+def test_the_readmes_example(hermes_session: StartSession) -> None:
     """Enabled by its command: request rewritten, edits blocked, plan written, edit made."""
     seen: list[str] = []
     replies = iter(Reply(tool_calls=(call,)) for call in (LOOK, FIX, SED, PLAN, FIX))
 
     def script(_request: ModelRequest) -> Reply:
-        seen.append((home.project / "app.py").read_text(encoding="utf-8"))
+        seen.append((session.project / "app.py").read_text(encoding="utf-8"))
         return next(replies, Reply("Fixed."))
 
-    model = model_factory(script)
-    home = hermes(model, config=NO_NUDGES, git=True)
-    home.cli(*ENABLE.split()).check()
-    section = YAML(typ="safe").load(home.config_path)["extensions"]
+    session = hermes_session(script=script, hermes_config=NO_NUDGES)
+    session.hermes(*ENABLE.split()).check()
+    section = YAML(typ="safe").load(session.home / "config.yaml")["extensions"]
     assert section["on"] == TURN_ON["extensions"]["on"]
-    (home.project / "app.py").write_text(BUGGY, encoding="utf-8")
-    run = home.cli(*shlex.split(RUN))
-    assert run.check().stdout == "Fixed.\n", run
+    (session.project / "app.py").write_text(BUGGY, encoding="utf-8")
+    run = session.run(PROMPT)
+    assert run.answer == "Fixed.", run
 
-    requests = model.main_requests
+    requests = run.requests
     assert requests[0].last_user == f"/start-feature {PROMPT}"
     for request in requests[:4]:
         assert request.system.count("There is no plan for this project yet") == 1
@@ -69,14 +68,14 @@ def test_the_readmes_example(model_factory: Factory, hermes: Factory) -> None:
     for request in requests[4:]:
         assert request.system.count("There is a plan: plans/active/plan.md") == 1
         assert "There is no plan" not in request.system
-    looked, *blocked, _, _ = [text for _, text in requests[-1].tool_results]
+    looked, *blocked, _, _ = run.tool_results
     assert "return a - b" not in looked
     assert "def add(a, b)" in looked
     errors = [json.loads(text)["error"] for text in blocked]
     assert len(errors) == len(PROMISED) == 2
     for error, promised in zip(errors, PROMISED, strict=True):
         assert error.startswith(promised)
-    assert "error" not in json.loads(requests[-1].tool_results[-1][1])
+    assert "error" not in json.loads(run.tool_results[-1])
     assert seen == [*[BUGGY] * 5, FIXED]
 
 
