@@ -84,6 +84,8 @@ def test_every_command_that_ends_well(home, repo, installed):
         ("info", "audit-trail"),
         ("enable", "audit-trail"),
         ("disable", "rules", "--hook", "intercept_tool_call"),
+        ("new", "fresh", "--hook", "before_llm_call", "--guard"),
+        ("new", "ours", "--project"),
         ("doctor",),
         ("untrust",),
         ("untrust",),

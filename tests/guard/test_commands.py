@@ -144,6 +144,9 @@ hermes extensions untrust
 hermes-ext trust .
 hermes-ext disable x
 hermes-ext uninstall
+hermes-ext new my-rules
+hermes extensions new my-rules --guard --global
+python -m hermes_ext.cli new my-rules --project
 /usr/local/bin/hermes-ext uninstall
 hermes-ext --home ~/.hermes disable x
 hermes   extensions   uninstall
