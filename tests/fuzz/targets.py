@@ -777,7 +777,7 @@ def decision_log(data: bytes) -> None:
     if supply.flag():
         outcome |= {"metadata": {"a": supply.value()}, "blocked_by": supply.text()}
     log.write(DecisionEvent(hook=supply.text(), before=value, outcome=outcome, session="fuzzed"))
-    holds(log.flush(), "the log is not written")
+    holds(log.flush(60), "the log is not written")
     written = path.read_bytes()
     holds(written.startswith(data), "what stood there has changed")
     (*_, last) = read_decisions(path)
