@@ -186,7 +186,7 @@ def _lacking(text: str, version_of: Callable[[str], str | None]) -> str | None:
         if requirement.marker is not None and not requirement.marker.evaluate():
             return None
     except ValueError as error:  # `os_name ~= "a"` can be written, and means nothing
-        return f"needs {text}, whose condition cannot be judged: {error}"
+        return f"needs {text}, whose condition cannot be judged: {str(error).rstrip('.')}"
     installed = version_of(requirement.name)
     if installed is None:
         return f"needs {text}, which is not installed"
