@@ -52,4 +52,5 @@ def test_hermes_finds_the_plugin(wheel: zipfile.Path) -> None:
     (info,) = (entry for entry in wheel.iterdir() if entry.name.endswith(".dist-info"))
     text = (info / "entry_points.txt").read_text(encoding="utf-8")
     assert "[hermes_agent.plugins]\nhermes-ext = hermes_ext.hosts.hermes.plugin" in text
+    assert "[pytest11]\nhermes_ext.testing.plugin = hermes_ext.testing.plugin" in text
     assert "[console_scripts]\nhermes-ext = hermes_ext.cli:main" in text

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from hermes_ext.testing import Reply, StartSession, ToolUse
+from hermes_ext._real_hermes import home
+from hermes_ext.testing import LoadExtension, Reply, StartSession, ToolUse
+from hermes_ext.testing._extension import load
+from hermes_ext.testing._session import open_session
 
 pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).resolve().parents[2]
 
 PLUGIN = ("-p", "hermes_ext.testing.plugin", "-p", "no:asyncio", "-p", "no:cacheprovider")
 BLOCKS = """
@@ -67,10 +75,14 @@ def test_findings_fail_the_test_that_made_them(
     result.stdout.fnmatch_lines(["*mutated: f (*changed what it was given in place*"])
 
 
+@pytest.mark.parametrize("chosen", [(), PLUGIN[:2]])
 def test_the_package_of_an_extension_is_not_imported_by_pytest(
-    pytester: pytest.Pytester, write: Callable[..., Path]
+    write: Callable[..., Path], chosen: tuple[str, ...]
 ) -> None:
-    """Its tests run in its folder, though it has relative imports and a name with a hyphen."""
+    """Its tests run in its folder, though it has relative imports and a name with a hyphen.
+
+    The plugin is found by its entry point, and taken once where it is also named.
+    """
     folder = write(
         f"from .words import WORD\n{dedent(BLOCKS)}",
         name="no-rm",
@@ -83,10 +95,42 @@ def test_the_package_of_an_extension_is_not_imported_by_pytest(
         "    extension = load_extension(Path(__file__).parents[1])\n"
         "    assert extension.call('terminal', {'command': 'rm x'}).blocked\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", *PLUGIN]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    site = folder.parent / "site" / "an_installation-1.0.dist-info"
+    site.mkdir(parents=True)
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    lines = [f"{name} = {module}\n" for name, module in points["pytest11"].items()]
+    (site / "entry_points.txt").write_text("".join(["[pytest11]\n", *lines]))
+    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: an-installation\nVersion: 1.0\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", *chosen],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(site.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "1 passed" in done.stdout, done.stdout
     assert done.returncode == 0
+
+
+def test_what_is_documented_is_what_there_is() -> None:
+    """The fixtures' protocols have the arguments, with the defaults, of the functions behind."""
+    for documented, real, first in ((LoadExtension, load, 2), (StartSession, open_session, 2)):
+        told = inspect.signature(documented.__call__).parameters.values()
+        there = [*inspect.signature(real).parameters.values()][first:]
+        options = [each for each in told if each.kind is each.KEYWORD_ONLY]
+        assert [(e.name, e.default) for e in options] == [(e.name, e.default) for e in there]
+
+
+def test_without_hermes_the_test_is_skipped(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason, and what to install."""
+    monkeypatch.setattr(home.importlib.util, "find_spec", lambda name: None)
+    pytester.makepyfile("def test_it(hermes_session):\n    hermes_session('x')\n")
+    result = pytester.runpytest_inprocess(*PLUGIN, "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*hermes-agent is not installed*pip install hermes-agent*"])
 
 
 @pytest.mark.hermes
