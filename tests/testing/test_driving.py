@@ -226,17 +226,17 @@ def test_a_restart_keeps_session_state_and_nothing_else(author: Author, tmp_path
 
 
 def test_session_state_ages_by_the_clock(author: Author) -> None:
-    """After `state_days` without use it is gone; a day before it is not."""
-    clock = FakeClock(datetime(2030, 5, 1, tzinfo=UTC))
+    """Unused for `state_days` while others were used it is gone; a day before it is not."""
+    start = datetime(2030, 5, 1, tzinfo=UTC)
+    clock = FakeClock(start)
     extension = author(COUNTS, clock=clock)
+    assert_rewritten(extension.input("x", session_id="old"), "1")
     for days, left in ((29, "2"), (31, "1")):
-        extension.input("x")
         clock.advance(timedelta(days=days))
+        extension.input("x", session_id="another")
         extension.restart()
-        assert_rewritten(extension.input("x"), left)
-        clock.advance(timedelta(days=100))
-        extension.restart()
-    assert clock() == datetime(2030, 5, 1, tzinfo=UTC).timestamp() + (29 + 31 + 200) * 86400
+        assert_rewritten(extension.input("x", session_id="old"), left)
+    assert clock() == start.timestamp() + (29 + 31) * 86400
 
 
 def test_the_clock_can_stand_in_for_an_extensions_own(
