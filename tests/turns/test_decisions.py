@@ -342,7 +342,7 @@ class TestWriting:
 
     def test_any_payload_is_written(self, path: Path) -> None:
         """At level `payloads` a value that is no JSON costs neither its line nor the next ones."""
-        odd = {"bytes": b"\x00", "nan": float("nan"), "object": Opaque(), "deep": nested(300, 1)}
+        odd = {"bytes": b"\x00", "nan": float("nan"), "object": Opaque(), "deep": nested(200, 1)}
         lines = logged(DecisionLog(path, "payloads"), event_of(before=odd), event_of(1))
         assert lines[0]["payloads"]["in"]["bytes"] == {"$bytes": "00"}
         assert lines[1]["turn"] == "turn-1"

@@ -147,6 +147,25 @@ def test_run_again_it_comes_to_the_same(runtime: Runtime, tmp_path: Path) -> Non
         assert json.dumps(again[key]) == json.dumps(line[key])
 
 
+@pytest.mark.parametrize("depth", [10, 550, 5_000])
+def test_what_is_nested_deeply(runtime: Runtime, tmp_path: Path, depth: int) -> None:
+    """It comes back too; where it is deeper than Python reads, that is said."""
+    deep: Any = 1
+    for _ in range(depth):
+        deep = [deep]
+    with runtime.turn(session_id="s1") as turn:
+        turn.transform_tool_result("x", {"deep": deep}, "done")
+    assert runtime.log is not None
+    assert runtime.log.flush(30)
+    (line,) = read_decisions(runtime.log.path)
+
+    if depth < 1_000:
+        assert recorded_event(line).tool_args == {"deep": deep}
+    else:
+        with pytest.raises(ValueError, match="nested too deeply"):
+            recorded_event(line)
+
+
 def test_a_line_without_payloads_says_so(runtime: Runtime, tmp_path: Path) -> None:
     """Nothing is made up for what was not written."""
     runtime._shared.log = DecisionLog(tmp_path / "other", "steps")

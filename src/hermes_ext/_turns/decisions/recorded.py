@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext._hooks.payloads import Event, LLMRequest, Scope, ToolCall, ToolResult, UserInput
 from hermes_ext._hooks.results import HookName
+from hermes_ext._turns.decisions.canonical import readable
 
 # The names of `Runtime.turn`, without the ids that each line has of itself.
 _CONTEXT: Final = (
@@ -44,7 +46,7 @@ def context_of(scope: Scope) -> dict[str, Any]:
 
 def details_of(event: Event) -> dict[str, Any]:
     """What an event has beside the value that flows, the tool and the id of its call."""
-    found = {name: getattr(event, name) for name in _OF[event.hook]}
+    found = {name: readable(getattr(event, name)) for name in _OF[event.hook]}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -73,9 +75,10 @@ def recorded_event(line: Mapping[str, Any]) -> Event:
     JSON values are the same again; of others (bytes, NaN) there is what stands for them.
 
     Raises:
-        ValueError: the line has no payloads, or is of no hook that is known.
+        ValueError: the line has no payloads, they are nested too deeply, or the hook is not known.
     """
-    value, details = _of(line, "payloads")["in"], _of(line, "event")
+    value = _whole(_of(line, "payloads")["in"])
+    details = {name: _whole(each) for name, each in _of(line, "event").items()}
     hook = HookName(line["hook"])
     if hook is HookName.TRANSFORM_USER_INPUT:
         return UserInput(content=value if isinstance(value, list) else None, **details)
@@ -85,6 +88,16 @@ def recorded_event(line: Mapping[str, Any]) -> Event:
     if hook is HookName.INTERCEPT_TOOL_CALL:
         return ToolCall(tool_args=value, **call)
     return ToolResult(result=value, **call, **details)
+
+
+def _whole(value: Any) -> Any:
+    """The reverse of `readable`."""
+    if not isinstance(value, Mapping) or value.keys() != {"$deep"}:
+        return value
+    try:
+        return json.loads(value["$deep"])
+    except RecursionError:
+        raise ValueError("what was recorded is nested too deeply to be made again") from None
 
 
 def _of(line: Mapping[str, Any], key: str) -> Mapping[str, Any]:
