@@ -39,8 +39,9 @@ class Typed:
     """Where a command was typed.
 
     Attributes:
-        session: gives the session's id; asked when a command of ours runs, since to know it the
-            gateway begins the session. It may raise what the host raises.
+        session: gives the session's id; asked when an extension's command runs, since to know it
+            the gateway begins the session. It may raise what the host raises.
+        begun: gives it too, None where the session has not begun.
         platform: as for turns.
         database: Hermes's sessions, None where it has none.
         in_a_loop: whether the caller can await, and must not be held up.
@@ -48,6 +49,7 @@ class Typed:
     """
 
     session: Callable[[], str]
+    begun: Callable[[], str | None]
     platform: str | None
     database: Any = None
     in_a_loop: bool = False
@@ -76,11 +78,11 @@ def _typed_by(typed: Typed) -> Iterator[None]:
 
 def in_command_line(original: Callable[..., Any], cli: Any, *args: Any, **kwargs: Any) -> Any:
     """Around `HermesCLI.process_command`."""
-    typed = Typed(
-        session=lambda: str(getattr(cli, "session_id", "") or ""),
-        platform="cli",
-        database=getattr(cli, "_session_db", None),
-    )
+
+    def session() -> str:
+        return str(getattr(cli, "session_id", "") or "")
+
+    typed = Typed(session, session, "cli", database=getattr(cli, "_session_db", None))
     with _typed_by(typed):
         return original(cli, *args, **kwargs)
 
@@ -97,9 +99,13 @@ async def in_gateway(
         # the state that the command has left.
         return str(store.get_or_create_session(source).session_id)
 
+    def begun() -> str | None:
+        found: str | None = store.peek_session_id(runner._session_key_for_source(source))
+        return found
+
     platform = getattr(getattr(source, "platform", None), "value", None)
     database = getattr(runner, "_session_db", None) or getattr(store, "_db", None)
-    typed = Typed(session, platform, getattr(database, "_db", database), in_a_loop=True)
+    typed = Typed(session, begun, platform, getattr(database, "_db", database), in_a_loop=True)
     with _typed_by(typed):
         return await original(runner, event, *args, **kwargs)
 
@@ -133,12 +139,29 @@ def _typed_in_tui(session: Mapping[str, Any]) -> Typed:
     agent = session.get("agent")
     key = getattr(agent, "session_id", None) or session.get("session_key")
     cwd = session.get("cwd")
+
+    def known() -> str:
+        return str(key or "")
+
     return Typed(
-        session=lambda: str(key or ""),
+        session=known,
+        begun=known,
         platform=getattr(agent, "platform", None) or "tui",
         database=getattr(agent, "_session_db", None),
         cwd=Path(cwd) if isinstance(cwd, str) and Path(cwd).is_dir() else None,
     )
+
+
+def session_of_typed() -> str | None:
+    """The session in which this context's slash command was typed; None where nobody can tell."""
+    typed = _typed.get()
+    if typed is None:
+        return None
+    try:
+        return typed.begun() or None
+    except Exception:
+        logger.warning("cannot tell whose slash command this is", exc_info=True)
+        return None
 
 
 # -- looking up -----------------------------------------------------------------------------------
@@ -167,7 +190,7 @@ def all_commands(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
 def _entry(command: Command) -> dict[str, Any]:
     def handler(raw_args: str) -> Any:
-        typed = _typed.get() or Typed(lambda: "", None)
+        typed = _typed.get() or Typed(lambda: "", lambda: None, None)
         return _run(command, typed, raw_args)
 
     return {

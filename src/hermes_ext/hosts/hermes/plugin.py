@@ -62,7 +62,7 @@ def _slash(raw_args: str) -> str:
     from hermes_constants import get_hermes_home
 
     from hermes_ext.cli import slash
-    from hermes_ext.hosts.hermes.callers import session_of_caller
+    from hermes_ext.hosts.hermes.commands import session_of_typed
     from hermes_ext.hosts.hermes.places import session_directory
 
     # Not imported: without it no turn has begun, and nothing is loaded.
@@ -70,5 +70,5 @@ def _slash(raw_args: str) -> str:
     live = None if host is None else host.the_host.loaded()
     home = Path(get_hermes_home())
     return slash(
-        raw_args, home=home, cwd=session_directory(), live=live, session=session_of_caller()
+        raw_args, home=home, cwd=session_directory(), live=live, session=session_of_typed()
     )
