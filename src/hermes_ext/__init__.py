@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from hermes_ext._chain.fold import ChainOutcome, Step
     from hermes_ext._hooks.payloads import LLMRequest, ToolCall, ToolResult, UserInput
     from hermes_ext._turns.approval import Approval, ApprovalRequest
+    from hermes_ext._turns.session_state import SessionState
+    from hermes_ext._turns.state import TurnState
     from hermes_ext._turns.turn import Turn
     from hermes_ext.runtime import Runtime
 
@@ -47,10 +49,12 @@ _LATER = {
     "ChainOutcome": "hermes_ext._chain.fold",
     "LLMRequest": "hermes_ext._hooks.payloads",
     "Runtime": "hermes_ext.runtime",
+    "SessionState": "hermes_ext._turns.session_state",
     "Step": "hermes_ext._chain.fold",
     "ToolCall": "hermes_ext._hooks.payloads",
     "ToolResult": "hermes_ext._hooks.payloads",
     "Turn": "hermes_ext._turns.turn",
+    "TurnState": "hermes_ext._turns.state",
     "UserInput": "hermes_ext._hooks.payloads",
 }
 
@@ -68,6 +72,7 @@ __all__ = [
     "RequestResult",
     "RequestVerdict",
     "Runtime",
+    "SessionState",
     "SkipExtension",
     "Step",
     "ToolCall",
@@ -75,6 +80,7 @@ __all__ = [
     "ToolOutputVerdict",
     "ToolResult",
     "Turn",
+    "TurnState",
     "UserInput",
     "__version__",
     "get_session_state",

@@ -339,3 +339,23 @@ def test_scope_refuses_names_that_it_does_not_have():
     """A misspelt name is an error of the host, not an argument that silently never comes."""
     with pytest.raises(TypeError, match="sesion_id"):
         Scope(sesion_id="s")
+
+
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        ('{"output": "", "exit_code": 0, "error": null}', 0),
+        (' {"exit_code": -9}\n\n[a note]', -9),
+        ('{"output": "{\\"exit_code\\": 0}", "exit_code": 1}', 1),
+        ('{"output": "exit_code: 0"}', None),
+        ('{"exit_code": true}', None),
+        ('{"exit_code": "0"}', None),
+        ('[{"exit_code": 0}]', None),
+        ("exit_code 0", None),
+        ("[" * 100_000, None),
+        ("", None),
+    ],
+)
+def test_exit_codes_are_those_that_the_tool_tells(result, code):
+    """Not what the program's own output says; no number is no success."""
+    assert ToolResult("terminal", {}, result=result).exit_code == code

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.testing.conftest import Author
 
+from hermes_ext.exceptions import CommandError
 from hermes_ext.testing import (
     ExtensionNotLoadedError,
     FakeClock,
@@ -308,3 +309,27 @@ def test_nothing_is_left_behind(author: Author) -> None:
     assert package in sys.modules
     extension.close()
     assert not [name for name in sys.modules if name.startswith(package)]
+
+
+def test_slash_commands_share_the_sessions_state(author: Author) -> None:
+    """`command` is what a person would type in that session, and in no other."""
+    extension = author(
+        """
+        from hermes_ext import register_command
+
+        @register_command("mode")
+        def mode(args, session_state, cwd, platform):
+            session_state["mode"] = args
+            return f"{args} in {cwd.name} on {platform}"
+
+        @register_hook("before_llm_call")
+        def remind(session_state):
+            return HookResult.inject_user(session_state.get("mode", "none"))
+        """
+    )
+    told = extension.command("mode", "careful", session_id="one")
+    assert told == f"careful in {extension.project.name} on cli"
+    assert_injected(extension.request(session_id="one"), "^careful$")
+    assert_injected(extension.request(session_id="two"), "^none$")
+    with pytest.raises(CommandError, match="mod"):
+        extension.command("mod")

@@ -15,9 +15,12 @@ from hermes_ext import (
     LLMRequest,
     RequestResult,
     RequestVerdict,
+    SessionState,
     ToolCall,
     ToolOutputResult,
     ToolOutputVerdict,
+    ToolResult,
+    TurnState,
     UserInput,
     hookimpl,
     register_hook,
@@ -74,6 +77,13 @@ def shorten(result: str) -> ToolOutputResult:
 @register_hook("transform_tool_result", guard=True)
 def withhold(result: str) -> ToolOutputVerdict:
     return HookResult.block("withheld") if "password" in result else None
+
+
+@register_hook("transform_tool_result", priority=900)
+def remember(event: ToolResult, state: TurnState, session_state: SessionState) -> None:
+    with state.lock, session_state.lock:
+        session_state["last"] = event.exit_code
+        assert_type(state.count("runs") + session_state.count("runs"), int)
 
 
 @register_hook("intercept_tool_call")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
@@ -275,6 +276,7 @@ class ToolResult:
         result: the result's text.
         status: how the call ended, in the host's words (`ok`, `error`, …). None: unknown.
         duration_ms: how long it ran, in milliseconds. None: unknown.
+        exit_code: of the program that the tool ran, where its result tells one. None: unknown.
         machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
     """
 
@@ -299,6 +301,21 @@ class ToolResult:
     def value(self) -> str:
         """What flows through the chain: the result's text."""
         return self.result
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the program ended that the tool ran, where the result is JSON that tells it.
+
+        Of a program that was left running in the background Hermes tells 0 as well.
+        """
+        import json
+
+        with suppress(ValueError, RecursionError):
+            # Hosts and extensions add notes behind it.
+            told, _ = json.JSONDecoder().raw_decode(self.result.lstrip())
+            code = told.get("exit_code") if isinstance(told, dict) else None
+            return code if type(code) is int else None
+        return None
 
     def lend(self) -> Self:
         """The same event with arguments of its own."""

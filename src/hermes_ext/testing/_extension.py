@@ -283,6 +283,21 @@ class LoadedExtension:
         with self.turn(**turn) as opened:
             return opened.result(tool_name, tool_args, result)
 
+    def command(self, name: str, args: str = "", *, session_id: str = "test") -> str:
+        """What its slash command answers.
+
+        Args:
+            name: without the slash.
+            args: what was typed behind it.
+            session_id: the session that it was typed in, whose `session_state` it gets.
+
+        Raises:
+            CommandError: it failed, was too late, or there is no such command.
+        """
+        return self.runtime.command(
+            name, args, session_id=session_id, cwd=self.project, platform="cli"
+        )
+
     def write(self, path: str, text: str = "x\n") -> Path:
         """Put a file into the project; returns its path."""
         file = self.project / path
