@@ -38,7 +38,7 @@ from hermes_ext.exceptions import RegistrationError
 if TYPE_CHECKING:
     from hermes_ext._install.config import ExtensionsConfig, Problem
     from hermes_ext._install.directories import Projects
-    from hermes_ext._install.loader import Loaded
+    from hermes_ext._install.loader import Base, Loaded
     from hermes_ext._turns.decisions import DecisionLog
     from hermes_ext._turns.session_state import SessionState
     from hermes_ext._turns.store import SessionStore
@@ -108,7 +108,6 @@ class Runtime:
         `for_directory`.
         """
         from hermes_ext._install.config import hermes_home, known_home
-        from hermes_ext._install.directories import Projects
         from hermes_ext._install.loader import load_base
         from hermes_ext._turns.decisions import DecisionLog
 
@@ -129,6 +128,12 @@ class Runtime:
             command,
             _machine_of(base.config),
         )
+        return cls._on(base, shared, directory)
+
+    @classmethod
+    def _on(cls, base: Base, shared: _Shared, directory: Path | None) -> Self:
+        from hermes_ext._install.directories import Projects
+
         projects: Projects[Self] = Projects(base, lambda loaded: cls._loaded(loaded, shared))
         projects.without._projects, projects.without._directory = projects, directory
         return projects.without.for_directory(directory)

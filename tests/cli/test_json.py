@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from tests.cli.conftest import SCHEMA, schema_of
 from tests.projects import GUARD
 
+from hermes_ext import HookResult, Runtime, register_hook
 from hermes_ext._turns.decisions import DecisionEvent, DecisionLog
 from hermes_ext.cli._commands import COMMANDS
 
@@ -20,6 +21,8 @@ FAILING = {
     "info": ("nothing-like-it",),
     "doctor": ("--deadline", "0"),
     "new": ("no name",),
+    "test": ("nothing-like-it",),
+    "replay": (),
     "trust": ("nowhere",),
     "untrust": (),
     "why": (),
@@ -60,7 +63,22 @@ def test_the_schema_takes_nothing_else():
     assert not schema_of("trust").is_valid({"root": "/x"})
 
 
-def test_every_command_that_ends_well(home, repo, installed):
+def a_log_with_payloads(folder):
+    """Of a block that today's extensions know nothing of."""
+
+    @register_hook("intercept_tool_call")
+    def no_writing():
+        return HookResult.block("no")
+
+    runtime = Runtime([no_writing])
+    runtime._shared.log = DecisionLog(folder / "recorded.jsonl", "payloads")
+    with runtime.turn(session_id="s1", cwd=folder) as turn:
+        turn.intercept_tool_call("write_file", {"path": "a"})
+    runtime.close()
+    return runtime.log.path
+
+
+def test_every_command_that_ends_well(home, repo, installed, tmp_path):
     """The real output of each command, with all that can be in it, is in the documented form."""
     home.add("alpha", manifest="config: {properties: {a: {default: 1}}}\n")
     home.add("broken", "1 / 0\n")
@@ -70,6 +88,7 @@ def test_every_command_that_ends_well(home, repo, installed):
     log = DecisionLog(home.path / "logs" / "extensions.jsonl")
     log.write(DecisionEvent("intercept_tool_call", {}, {"action": "block", "blocked_by": "alpha"}))
     assert log.flush(30)
+    recorded = a_log_with_payloads(tmp_path)
 
     for argv in (
         ("install",),
@@ -82,6 +101,9 @@ def test_every_command_that_ends_well(home, repo, installed):
         ("list", "--order", "intercept_tool_call"),
         ("info", "alpha"),
         ("info", "audit-trail"),
+        ("test", "audit-trail"),
+        ("test", "workflow-guard", "--chain"),
+        ("replay", str(recorded)),
         ("enable", "audit-trail"),
         ("disable", "rules", "--hook", "intercept_tool_call"),
         ("new", "fresh", "--hook", "before_llm_call", "--guard"),

@@ -44,10 +44,14 @@ __all__ = [
     "FailureBook",
     "Injection",
     "Step",
+    "Watch",
     "arun",
     "run",
 ]
 
+
+Watch: TypeAlias = Callable[[int, Event, Event], None]
+"""Told of each handler that was called: its place, the event it was shown, the one it left."""
 
 _PART: Final = 16  # handlers that are called by one piece of code
 _BLOCK: Final = Action.BLOCK  # looking a member up in its class takes as long as a call
@@ -151,6 +155,7 @@ def run(
     *,
     strict: bool = False,
     timed: bool = False,
+    watch: Watch | None = None,
 ) -> ChainOutcome:
     """Run a chain over an event.
 
@@ -160,12 +165,15 @@ def run(
         scope: the turn's values.
         strict: also find out whether handlers change their arguments in place (`Step.mutated`).
         timed: also measure each handler (`Step.duration_ns`).
+        watch: called after each handler that was called.
 
     Raises:
         KeyboardInterrupt: and nothing else, whatever handlers do.
     """
     began = perf_counter_ns()
     # The usual case is kept short: one piece of code calls them all, and none is suspended.
+    if watch is not None:
+        return _Fold(chain, event, scope, began).examining(strict, timed, watch).finish()
     if strict or timed or chain.suspended or chain.call_all is None:
         return _with_care(chain, event, scope, began, strict, timed)
     try:
@@ -295,6 +303,7 @@ class _Fold:
     strict = False
     system: tuple[Injection, ...] = ()
     user: tuple[Injection, ...] = ()
+    watch: Watch | None = None
 
     def __init__(
         self, chain: CompiledChain, event: Any, scope: Scope, began: int, place: int = 0
@@ -307,9 +316,10 @@ class _Fold:
         # Of a failure only the crash is kept; its record is made when somebody reads it.
         self.records: dict[int, Record | Crash] = {}
 
-    def examining(self, strict: bool, timed: bool) -> _Fold:
+    def examining(self, strict: bool, timed: bool, watch: Watch | None = None) -> _Fold:
         """The same, finding out more about each handler if so wanted."""
-        self.strict, self.examined = strict, strict or timed
+        self.strict, self.examined = strict, strict or timed or watch is not None
+        self.watch = watch
         return self
 
     def finish(self) -> ChainOutcome:
@@ -395,6 +405,8 @@ class _Fold:
             record.mutated = record.action is not Action.REWRITE and _touched(
                 handler.given(values), view
             )
+        if self.watch is not None:
+            self.watch(self.place, view, self.view)
 
     # -- settling -------------------------------------------------------------------------------
 

@@ -208,10 +208,13 @@ def switched_off() -> bool:
     return os.environ.get(OFF_SWITCH, "").strip().lower() not in {"", "0", "false", "no", "off"}
 
 
-def read_config(home: Path | None = None) -> ExtensionsConfig:
-    """Read `home/config.yaml` (default: `hermes_home()`). Raises nothing about its content."""
+def read_config(home: Path | None = None, file: Path | None = None) -> ExtensionsConfig:
+    """Read `home/config.yaml` (default: `hermes_home()`). Raises nothing about its content.
+
+    file: read this one, as if it were the home's.
+    """
     home = hermes_home() if home is None else home
-    file = home / "config.yaml"
+    file = home / "config.yaml" if file is None else file
     document = read_document(file)
     config = ExtensionsConfig(file, home / "extensions")
     if document.fault is not None:

@@ -91,6 +91,19 @@ def discover(
     return Discovery(tuple(found), tuple(problems), verdict)
 
 
+def found_at(path: Path, home: Path) -> Found | None:
+    """The extension in a folder or file wherever it lies, as one of the global directory.
+
+    None where nothing there is an extension. Raises OSError where it cannot be read.
+    """
+    if path.is_dir():
+        found = _folder(path, KnownManifests(home))
+        return None if found is None else well_named(found, path.name)
+    if path.suffix != ".py" or not path.is_file():
+        return None
+    return well_named(Found(path.stem, Source.GLOBAL, path, module_file=path), path.stem)
+
+
 def project_found(verdict: Verdict | None) -> tuple[Found, ...]:
     """The extensions of a project, each name once."""
     return tuple(sorted(_resolved(found_in(verdict)), key=_order))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -125,7 +125,10 @@ class Loaded:
 
 @frozen
 class Base:
-    """What is loaded for a home, whatever project the work is in. Made by `load_base`."""
+    """What is loaded for a home, whatever project the work is in. Made by `load_base`.
+
+    remembered: whether what a load gave is written down, for `list`.
+    """
 
     home: Path
     config: ExtensionsConfig
@@ -133,6 +136,7 @@ class Base:
     ended: tuple[_Ended, ...] = field(repr=False)
     everything: bool = False
     import_seconds: float = IMPORT_SECONDS
+    remembered: bool = True
 
     def holders(self) -> dict[str, _Ended]:
         """What is loaded, or should be and is broken, by canonical name."""
@@ -162,15 +166,24 @@ def load(
 
 
 def load_base(
-    home: Path, *, everything: bool = False, import_seconds: float = IMPORT_SECONDS
+    home: Path,
+    *,
+    everything: bool = False,
+    import_seconds: float = IMPORT_SECONDS,
+    config: ExtensionsConfig | None = None,
+    found: Sequence[Found] | None = None,
 ) -> Base:
-    """Load what belongs to no project. The arguments are those of `load`."""
-    config = read_config(home)
-    discovery = _discovered(config, home, everything)
+    """Load what belongs to no project. The arguments are those of `load`.
+
+    config: another one than that of the home, on trial: nothing of the load is written down. found:
+    the only extensions that there are; None looks for them.
+    """
+    remembered, config = config is None, config or read_config(home)
+    discovery = _discovered(config, home, everything) if found is None else Discovery((*found,))
     world = _World.of(discovery.found)
     loadings = [_Loading(each, config, world, look=everything) for each in discovery.found]
     ended = _without_cycles(_all_ended(loadings, import_seconds))
-    return Base(home, config, discovery, tuple(ended), everything, import_seconds)
+    return Base(home, config, discovery, tuple(ended), everything, import_seconds, remembered)
 
 
 def load_project(base: Base, verdict: Verdict | None) -> Loaded:
@@ -192,7 +205,7 @@ def load_project(base: Base, verdict: Verdict | None) -> Loaded:
         *project.problems,
         *(problem for each in ended for problem in each.problems),
     )
-    if not switched_off():
+    if base.remembered and not switched_off():
         # Of the base as it was loaded, also what the project has replaced.
         told = (*base.ended, *(each for each in ended if each.found.source is Source.PROJECT))
         stamped = ((e.record, load_stamp(e.found, config, e.record.status)) for e in told)

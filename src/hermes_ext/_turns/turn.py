@@ -545,7 +545,7 @@ class Turn(state.TurnCore):
         with state.entered(self):
             outcome = self._run(chain, event, scope)
         _log_failures(chain, outcome, self.runtime.on_failure)
-        if _is_decided(chain, outcome):
+        if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(hook, event, scope, before, outcome)
         return outcome
 
@@ -554,9 +554,15 @@ class Turn(state.TurnCore):
         with state.entered(self):
             outcome = await self._arun(chain, event, scope)
         _log_failures(chain, outcome, self.runtime.on_failure)
-        if _is_decided(chain, outcome):
+        if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(hook, event, scope, before, outcome)
         return outcome
+
+    def _is_recorded(self, outcome: ChainOutcome) -> bool:
+        """Whether what nobody had a say in is written too: for a rule that is still to come."""
+        log = self.runtime.log
+        recorded = log is not None and log.level == "payloads" and not self.runtime.idle
+        return recorded and outcome.action is not Action.ASK
 
     def _write(
         self, hook: HookName, event: Any, scope: Scope, before: Any, outcome: ChainOutcome
@@ -570,7 +576,7 @@ class Turn(state.TurnCore):
             DecisionEvent(
                 hook=str(hook),
                 before=before,
-                outcome=partial(_logged, outcome),
+                outcome=partial(as_logged, outcome),
                 turn=self.uid,
                 session=self.session_id,
                 conversation=self.conversation_id,
@@ -635,7 +641,7 @@ def _injector(text: Injection) -> str:
     return f"{text.extension}/{text.handler}"
 
 
-def _logged(outcome: ChainOutcome) -> dict[str, Any]:
+def as_logged(outcome: ChainOutcome) -> dict[str, Any]:
     """An outcome as the decision log wants it; the log keeps a digest of the value."""
     return {
         **outcome.to_json(),

@@ -113,6 +113,11 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         hooks=tuple(getattr(args, "ext_hooks", None) or ()),
         guard=getattr(args, "ext_guard", False),
         project=getattr(args, "ext_project", False),
+        event=getattr(args, "ext_event", None),
+        last=getattr(args, "ext_newest", False),
+        chain=getattr(args, "ext_chain", False),
+        config=getattr(args, "ext_config", None),
+        limit=getattr(args, "ext_limit", 0),
         unseen=len(_terminals()) > 1 and not getattr(args, "ext_yes", True),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes_ext.cli._completion import SHELLS
 from hermes_ext.cli._decisions import SHOWN
-from hermes_ext.cli._loading import LOAD_SECONDS
+from hermes_ext.cli._loading import LOAD_SECONDS, REPLAY_SECONDS
 from hermes_ext.cli._parser import Parser, action, count, digest, hook, seconds, since
 
 
@@ -58,6 +58,8 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     _add_trust(commands, common)
     _add_log(commands, common)
     _add_new(commands, common)
+    _add_test(commands, common)
+    _add_replay(commands, common)
 
     commands.add_parser(
         "install", parents=[common], help="put the plugin into a Hermes home's plugins.enabled"
@@ -95,6 +97,57 @@ def _add_new(commands: Any, common: Parser) -> None:
         "--global", action="store_false", dest="ext_project",
         help="for all your work: into the Hermes home (the default)",
     )  # fmt: skip
+
+
+def _add_test(commands: Any, common: Parser) -> None:
+    command = commands.add_parser(
+        "test", parents=[common],
+        help="run an extension's handlers on sample or recorded events; no model, no tool",
+    )  # fmt: skip
+    command.add_argument(
+        "ext_name", metavar="NAME", help="its name, or the path of its folder or file"
+    )
+    events = command.add_mutually_exclusive_group()
+    events.add_argument(
+        "--event", metavar="FILE", type=Path, dest="ext_event",
+        help="on the events of a JSON or YAML file instead of samples",
+    )  # fmt: skip
+    events.add_argument(
+        "--last", action="store_true", dest="ext_newest",
+        help="on the newest event of the decision log that it is called for",
+    )  # fmt: skip
+    command.add_argument(
+        "--hook", metavar="HOOK", type=hook, dest="ext_hook", help="only its handlers for this hook"
+    )
+    command.add_argument(
+        "--chain", action="store_true", dest="ext_chain",
+        help="as part of the whole chain, with everything else that is on",
+    )  # fmt: skip
+    _add_deadline(command)
+
+
+def _add_replay(commands: Any, common: Parser) -> None:
+    command = commands.add_parser(
+        "replay", parents=[common],
+        help="run recorded events through today's extensions: which verdicts changed",
+    )  # fmt: skip
+    command.add_argument(
+        "ext_path", metavar="LOG", type=Path, nargs="?",
+        help="a decision log with payloads (default: that of the Hermes home)",
+    )  # fmt: skip
+    command.add_argument(
+        "--config", metavar="FILE", type=Path, dest="ext_config",
+        help="take the settings from this file instead of the home's config.yaml",
+    )  # fmt: skip
+    command.add_argument(
+        "--turn", metavar="ID", dest="ext_turn", help="only of this turn; its begin is enough"
+    )
+    command.add_argument(
+        "--limit", metavar="N", type=count, default=0, dest="ext_limit",
+        help="only the newest N (default: all)",
+    )  # fmt: skip
+    _add_filters(command, actions=False)
+    _add_deadline(command, REPLAY_SECONDS)
 
 
 def _add_trust(commands: Any, common: Parser) -> None:
@@ -155,7 +208,7 @@ def _add_log(commands: Any, common: Parser) -> None:
     _add_filters(command)
 
 
-def _add_filters(command: argparse.ArgumentParser) -> None:
+def _add_filters(command: argparse.ArgumentParser, *, actions: bool = True) -> None:
     add = command.add_argument
     add("--session", metavar="ID", dest="ext_session", help="only of this; its begin is enough")
     add("--hook", metavar="HOOK", type=hook, dest="ext_log_hook", help="only of this hook")
@@ -163,10 +216,11 @@ def _add_filters(command: argparse.ArgumentParser) -> None:
         "--extension", metavar="NAME", dest="ext_extension",
         help="only where this extension took part",
     )  # fmt: skip
-    add(
-        "--action", metavar="ACTION", type=action, dest="ext_action",
-        help="only what came to this; error: where a handler failed",
-    )  # fmt: skip
+    if actions:
+        add(
+            "--action", metavar="ACTION", type=action, dest="ext_action",
+            help="only what came to this; error: where a handler failed",
+        )  # fmt: skip
     add(
         "--since", metavar="WHEN", type=since, dest="ext_since",
         help="only since then: 30m, 2h, 3d, or a date and time",
@@ -192,8 +246,8 @@ def _common() -> Parser:
     return common
 
 
-def _add_deadline(command: argparse.ArgumentParser) -> None:
+def _add_deadline(command: argparse.ArgumentParser, default: float = LOAD_SECONDS) -> None:
     command.add_argument(
-        "--deadline", metavar="SECONDS", type=seconds, default=LOAD_SECONDS, dest="ext_deadline",
-        help="how long loading may take (default: %(default)g)",
+        "--deadline", metavar="SECONDS", type=seconds, default=default, dest="ext_deadline",
+        help="how long it may take (default: %(default)g)",
     )  # fmt: skip

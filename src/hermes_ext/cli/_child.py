@@ -1,35 +1,43 @@
-"""The child process of `list --load` and `doctor`: loads, examines, writes the result to a file.
+"""The child process of `list --load`, `doctor`, `test` and `replay`: loads extensions, examines or
+runs them, writes the result to a file.
 
 Its request is JSON on stdin. Its stdout is the parent's stderr.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import asdict
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import read_config
-from hermes_ext._install.discovery import discover
+from hermes_ext._install.config import ExtensionsConfig, read_config
+from hermes_ext._install.discovery import discover, found_at
 from hermes_ext._install.doctor import examine, is_broken
+from hermes_ext._install.found import Found
 from hermes_ext._install.loader import load
-from hermes_ext._install.records import HOOKS, Prog, Status
+from hermes_ext._install.records import HOOKS, Prog, Status, canonical_name
+from hermes_ext.cli._decisions import Query, log_file
 from hermes_ext.cli._loading import Host
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.runtime import own_guards
+
+if TYPE_CHECKING:
+    from hermes_ext._replay.events import Recorded
 
 
 def main() -> None:
     """Runs the part that the first argument names, then leaves without waiting for anything."""
     request = json.load(sys.stdin)
-    data = {"load": _load, "host": _host}[sys.argv[1]](request)
+    data = _PARTS[sys.argv[1]](request)
     Path(request["result"]).write_text(json.dumps(data, default=str), encoding="ascii")
     sys.stdout.flush()
     sys.stderr.flush()
@@ -79,9 +87,9 @@ def _orders(handlers: Any) -> dict[str, Any]:
     return orders
 
 
-def _leave_trail(home: Path, cwd: Path | None, trail: Path) -> None:
+def _leave_trail(home: Path, cwd: Path | None, trail: Path, more: Iterable[Found] = ()) -> None:
     """Writes down which extension's file is about to run, for when the process does not survive."""
-    found = discover(read_config(home), home=home, cwd=cwd).found
+    found = (*discover(read_config(home), home=home, cwd=cwd).found, *more)
     roots = {str(each.path): each.name for each in found if each.path is not None}
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -94,6 +102,104 @@ def _leave_trail(home: Path, cwd: Path | None, trail: Path) -> None:
                 trail.write_text(json.dumps(last), encoding="ascii")
 
     sys.addaudithook(watch)
+
+
+def _test(request: dict[str, Any]) -> dict[str, Any]:
+    from hermes_ext._replay.trying import Try, attempt
+
+    home, cwd = _places(request)
+    config = read_config(home)
+    asked = Try(
+        request["name"],
+        _found(request, config, home),
+        _events(request, home),
+        request["hook"],
+        request["chain"],
+        request["last"],
+        request["event"] is None,
+    )
+    _leave_trail(home, cwd, Path(request["trail"]), asked.found)
+    _quietly()
+    return attempt(
+        asked,
+        home=home,
+        cwd=cwd,
+        config=config,
+        import_seconds=request["import_seconds"],
+        progress=_telling(Path(request["progress"])),
+    )
+
+
+def _found(request: Mapping[str, Any], config: ExtensionsConfig, home: Path) -> list[Found]:
+    """What is to be loaded beside the project's own: the one that is tried, or all with it."""
+    found = [*discover(config, home=home).found]
+    name = canonical_name(request["name"])
+    if request["path"] is not None:
+        tried = found_at(Path(request["path"]), home)
+        found = [each for each in found if canonical_name(each.name) != name]
+        found += [] if tried is None else [tried]
+    if request["chain"]:
+        return found
+    return [each for each in found if canonical_name(each.name) == name]
+
+
+def _events(request: Mapping[str, Any], home: Path) -> list[Recorded]:
+    from hermes_ext._replay.events import NotReplayableError, of_file, of_line, samples
+    from hermes_ext._turns.decisions import read_decisions
+
+    if request["event"] is not None:
+        return [*of_file(Path(request["event"]))]
+    if not request["last"]:
+        return [*samples()]
+    events: list[Recorded] = []
+    for line in read_decisions(log_file(home)):
+        with contextlib.suppress(NotReplayableError):
+            events.append(of_line(line))
+    return events
+
+
+def _replay(request: dict[str, Any]) -> dict[str, Any]:
+    from hermes_ext._replay.replaying import Asked, replay
+    from hermes_ext._turns.decisions import read_decisions
+
+    home, cwd = _places(request)
+    file = None if request["config"] is None else Path(request["config"])
+    lines = [*read_decisions(request["log"])]
+    numbers = Query(**request["query"]).numbers(lines)
+    newest = numbers[-request["limit"] :] if request["limit"] else numbers
+    _leave_trail(home, cwd, Path(request["trail"]))
+    _quietly()
+    return replay(
+        Asked(lines, frozenset(newest), request["extension"]),
+        home=home,
+        cwd=cwd,
+        config=read_config(home, file),
+        import_seconds=request["import_seconds"],
+        prog=Prog(*request["prog"]).name,
+        progress=_telling(Path(request["progress"])),
+    )
+
+
+def _places(request: Mapping[str, Any]) -> tuple[Path, Path | None]:
+    return Path(request["home"]), None if request["cwd"] is None else Path(request["cwd"])
+
+
+def _telling(file: Path) -> Callable[[int, int, str], None]:
+    """Writes down which event is about to run, so that one that never ends has a name."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
+
+    def tell(number: int, events: int, label: str) -> None:
+        told = json.dumps([number, events, printable(label)]).encode().ljust(400)
+        os.pwrite(descriptor, told, 0)
+
+    return tell
+
+
+def _quietly() -> None:
+    """What goes wrong with handlers is in the result; it is not to be on stderr too."""
+    logger = logging.getLogger("hermes_ext")
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
 
 
 def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +233,14 @@ def _host_commands() -> list[str]:
         return sorted({name for each in known for name in (each.name, *each.aliases)})
     except (Exception, SystemExit):  # noqa: BLE001 - the host's own code, of any version
         return []
+
+
+_PARTS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "load": _load,
+    "host": _host,
+    "test": _test,
+    "replay": _replay,
+}
 
 
 if __name__ == "__main__":

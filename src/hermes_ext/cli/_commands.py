@@ -24,6 +24,7 @@ from hermes_ext.cli._new import new
 from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._trusting import trust, untrust
+from hermes_ext.cli._trying import replay, test
 
 
 def list_all(request: Request) -> Result:
@@ -235,6 +236,8 @@ COMMANDS: Mapping[str, Callable[[Request], Result]] = {
     "info": info,
     "doctor": doctor,
     "new": new,
+    "test": test,
+    "replay": replay,
     "trust": trust,
     "untrust": untrust,
     "why": why,

@@ -65,6 +65,10 @@ class Query:
             if self._is_of_chat(line, family) and self._is_meant(line):
                 yield line
 
+    def numbers(self, lines: Iterable[Line]) -> list[int]:
+        """The places of those of the lines that are meant, in a log that is no chat's."""
+        return [number for number, line in enumerate(lines) if self._is_meant(line)]
+
     def _is_of_chat(self, line: Line, family: set[Any]) -> bool:
         if self.chat is None:
             return True

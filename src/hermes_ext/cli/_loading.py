@@ -14,12 +14,15 @@ from typing import Any
 
 from attrs import Factory, asdict, frozen
 
+from hermes_ext._install.config import OFF_SWITCH
 from hermes_ext._install.hermes_home import hermes_agent_version
 from hermes_ext._install.importing import IMPORT_SECONDS
 from hermes_ext._install.records import Prog
+from hermes_ext.cli._patience import progress
 
 # One import may take 20 s before the loader gives it up; a few of those and their start-up fit in.
 LOAD_SECONDS = 90.0
+REPLAY_SECONDS = 600.0
 HOST_SECONDS = 60.0
 
 
@@ -80,6 +83,38 @@ def load_in_child(
         return Loading({}, f"loading {ended}{while_running}", last.get("extension"))
 
 
+def run_in_child(
+    what: str, home: Path, cwd: Path | None, seconds: float, request: dict[str, Any], doing: str
+) -> Loading:
+    """Has the child run extensions (`test`, `replay`). Never raises because of what they do.
+
+    request: what it is to do, beside where. doing: what a terminal is told while it takes long.
+    """
+    with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
+        result, trail, at = (Path(folder, f"{n}.json") for n in ("result", "trail", "at"))
+        asked = {
+            "home": str(home),
+            "cwd": None if cwd is None else str(cwd),
+            "result": str(result),
+            "trail": str(trail),
+            "progress": str(at),
+            "import_seconds": min(IMPORT_SECONDS, seconds / 2),
+            **request,
+        }
+        with progress(doing, lambda: _read(at)):
+            # Whether everything is off in this shell does not matter for what is only tried.
+            ended = _run(what, asked, home, seconds, without=OFF_SWITCH)
+        data = _read(result)
+        if data is not None:
+            return Loading(data)
+        last, event = _read(trail) or {}, _read(at)
+        if event is not None:
+            number, events, label = event
+            return Loading({}, f"it {ended} at event {number + 1:,} of {events:,} ({label})")
+        while_running = f" while running {last['file']}" if last else ""
+        return Loading({}, f"loading {ended}{while_running}", last.get("extension"))
+
+
 def look_at_host(home: Path) -> Host:
     """Imports Hermes Agent in a child and asks which functions the package can attach to."""
     if hermes_agent_version() is None:
@@ -93,14 +128,18 @@ def look_at_host(home: Path) -> Host:
         return Host(**data)
 
 
-def _run(what: str, request: dict[str, Any], home: Path, seconds: float) -> str:
-    """Runs the child and says how it ended. Its stdout is our stderr."""
+def _run(what: str, request: dict[str, Any], home: Path, seconds: float, without: str = "") -> str:
+    """Runs the child and says how it ended. Its stdout is our stderr.
+
+    without: a variable that it does not get.
+    """
+    env = {key: value for key, value in os.environ.items() if key != without}
     process = subprocess.Popen(
         # -P: a folder of the project that has a module's name is not to be imported for it.
         [sys.executable, "-P", "-m", "hermes_ext.cli._child", what],
         stdin=subprocess.PIPE,
         stdout=2,
-        env={**os.environ, "HERMES_HOME": str(home)},
+        env={**env, "HERMES_HOME": str(home)},
         start_new_session=True,
     )
     try:

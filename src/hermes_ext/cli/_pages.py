@@ -11,6 +11,7 @@ from hermes_ext._hooks.text import printable
 from hermes_ext.cli._log_pages import log, why
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._trust_pages import trust, untrust
+from hermes_ext.cli._trying_pages import replay, test
 
 _STYLES = {
     "enabled": "green",
@@ -426,6 +427,8 @@ _PAGES: Mapping[str, Callable[[Mapping[str, Any], Page], None]] = {
     "info": _info,
     "doctor": _doctor,
     "new": _new,
+    "test": test,
+    "replay": replay,
     "trust": trust,
     "untrust": untrust,
     "why": why,

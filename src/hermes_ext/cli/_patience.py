@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -12,6 +13,7 @@ from rich.text import Text
 from hermes_ext._hooks.text import printable
 
 _SECONDS = 1.0
+_LOOK_EVERY_SECONDS = 0.2
 
 
 @contextmanager
@@ -29,6 +31,44 @@ def patience(doing: str) -> Iterator[None]:
     finally:
         done.set()
         waiting.join()
+
+
+@contextmanager
+def progress(doing: str, at: Callable[[], Sequence[Any] | None]) -> Iterator[None]:
+    """As `patience`, with a bar once `at` tells how far it is: (number, how many, …)."""
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        yield
+        return
+    done = threading.Event()
+    waiting = threading.Thread(
+        target=_advance, args=(console, printable(doing), at, done), daemon=True
+    )
+    waiting.start()
+    try:
+        yield
+    finally:
+        done.set()
+        waiting.join()
+
+
+def _advance(
+    console: Console,
+    doing: str,
+    at: Callable[[], Sequence[Any] | None],
+    done: threading.Event,
+) -> None:
+    if done.wait(_SECONDS):
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        while not done.wait(_LOOK_EVERY_SECONDS):
+            known = at()
+            if known is not None:
+                bar.update(task, completed=known[0], total=known[1])
 
 
 def _show(console: Console, doing: str, done: threading.Event) -> None:

@@ -34,7 +34,8 @@ class Request:
     query: which lines of the decision log. emit: takes lines that are still to come, one by one.
     expect: the only digest that may be trusted, None for any. unseen: a person is there
     who has seen nothing yet and cannot be asked. hooks, guard: of a new extension. project: it is
-    the project's.
+    the project's. event, last, chain: what an extension is tried on, and whether with all the
+    others. config: another config.yaml. limit: of the newest so many events, 0 for all.
     """
 
     home: Path
@@ -54,6 +55,11 @@ class Request:
     hooks: tuple[str, ...] = ()
     guard: bool = False
     project: bool = False
+    event: Path | None = None
+    last: bool = False
+    chain: bool = False
+    config: Path | None = None
+    limit: int = 0
     expect: str | None = None
     query: Query = field(factory=Query)
     emit: Callable[[Mapping[str, Any]], None] | None = None

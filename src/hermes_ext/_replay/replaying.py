@@ -1,0 +1,157 @@
+"""`replay`: recorded events through today's extensions, and which verdicts changed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from hermes_ext._install.config import ExtensionsConfig
+from hermes_ext._install.doctor import is_broken
+from hermes_ext._install.records import canonical_name
+from hermes_ext._replay.comparing import is_same, line_of, took_part, verdict_of
+from hermes_ext._replay.events import TOO_OLD, NotReplayableError, Recorded, of_line
+from hermes_ext._replay.touching import Touched
+from hermes_ext._replay.trial import Judged, everything, judged
+
+Line = Mapping[str, Any]
+
+
+@frozen
+class Asked:
+    """What is to be replayed.
+
+    lines: of the log, oldest first. chosen: the numbers of those that are to be compared; the
+    others only make the state that these meet. extension: only where this one takes part, then or
+    now.
+    """
+
+    lines: Sequence[Line]
+    chosen: frozenset[int]
+    extension: str | None = None
+
+
+def replay(
+    asked: Asked,
+    *,
+    home: Path,
+    cwd: Path | None,
+    config: ExtensionsConfig,
+    import_seconds: float,
+    prog: str,
+    progress: Callable[[int, int, str], object],
+) -> dict[str, Any]:
+    """Run the events, and tell what changed.
+
+    progress: called before each event with its number, how many there are, and what it is.
+    """
+    began = time.monotonic()
+    events, numbers, not_replayable = _events(asked)
+    trial = everything(home, cwd, config, import_seconds, prog)
+    changed: list[dict[str, Any]] = []
+    compared = on_disk = 0
+
+    def before(number: int) -> None:
+        progress(number, len(events), events[number].label)
+
+    for number, each in enumerate(judged(trial, events, each=True, before=before)):
+        if numbers[number] not in asked.chosen:
+            continue
+        then = events[number].line
+        assert then is not None
+        now = line_of(each.recorded, each.outcome)
+        if not _meant(asked.extension, then, now):
+            continue
+        compared += 1
+        on_disk += bool(each.touched.files)
+        if not is_same(then, now):
+            changed.append(_change(each, then, now))
+    records = trial.runtime.records
+    return {
+        "lines": len(asked.chosen),
+        "compared": compared,
+        "unchanged": compared - len(changed),
+        "looked_at_the_disk": on_disk,
+        "not_replayable": [
+            {"reason": reason, "count": count, "without_payloads": reason == TOO_OLD}
+            for reason, count in not_replayable.most_common()
+        ],
+        "broken": [each.name for each in records if is_broken(each, config)],
+        "refusal": trial.runtime.refusal,
+        "notices": sorted(trial.told),
+        "seconds": round(time.monotonic() - began, 3),
+        "changed": changed,
+    }
+
+
+def _events(asked: Asked) -> tuple[list[Recorded], list[int], Counter[str]]:
+    """The events to run, the number of the line of each, and why how many others cannot be."""
+    events: list[Recorded] = []
+    numbers: list[int] = []
+    not_replayable: Counter[str] = Counter()
+    needed = _needed(asked)
+    for number, line in enumerate(asked.lines):
+        if _key(line) not in needed:
+            continue
+        try:
+            events.append(of_line(line))
+            numbers.append(number)
+        except NotReplayableError as error:
+            if number in asked.chosen:
+                not_replayable[str(error)] += 1
+    return events, numbers, not_replayable
+
+
+def _needed(asked: Asked) -> set[Any]:
+    """The conversations whose state the chosen lines may meet."""
+    return {_key(asked.lines[number]) for number in asked.chosen}
+
+
+def _key(line: Line) -> Any:
+    return line.get("conversation") or line.get("session") or line.get("turn")
+
+
+def _meant(extension: str | None, then: Line, now: Line) -> bool:
+    if extension is None:
+        return True
+    return canonical_name(extension) in map(canonical_name, took_part(then) | took_part(now))
+
+
+def _change(each: Judged, then: Line, now: Line) -> dict[str, Any]:
+    return {
+        **{key: then.get(key) for key in ("time", "turn", "session", "cwd", "hook", "tool")},
+        "tool_call_id": then.get("tool_call_id"),
+        "input": each.recorded.event.value,
+        "then": verdict_of(then),
+        "now": verdict_of(now),
+        "looked_at": _looked_at(each, then, now),
+        "needs_past": each.needs_past,
+    }
+
+
+def _looked_at(each: Judged, then: Line, now: Line) -> dict[str, list[str]]:
+    """What those handlers looked at that decide otherwise now; what others saw explains nothing."""
+    before, after = _steps(then), _steps(now)
+    differ = {who for who in before.keys() | after.keys() if before.get(who) != after.get(who)}
+    touched = Touched()
+    for handled in each.handled:
+        if (handled.handler.extension, handled.handler.name) in differ or not differ:
+            touched.add(handled.touched)
+    return touched.to_json()
+
+
+def _steps(line: Line) -> dict[tuple[Any, Any], Any]:
+    """What each handler did, of those that were called."""
+    keys = ("action", "reason", "changed", "observed")
+    return {
+        (step.get("extension"), step.get("handler")): [
+            *(step.get(key) for key in keys),
+            (step.get("error") or {}).get("kind"),
+        ]
+        for step in line.get("steps") or ()
+        if not step.get("skipped")
+    }

@@ -1,0 +1,225 @@
+"""`test` and `replay`: extensions on events, in a child process, and what came of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import asdict
+
+from hermes_ext._hooks.source import Source
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.discovery import found_at
+from hermes_ext._install.found import Found
+from hermes_ext._install.inventory import Inventory, inventory
+from hermes_ext._install.projects import verdict_at
+from hermes_ext._install.records import ExtensionRecord, Status, canonical_name, did_you_mean
+from hermes_ext._install.switches import UnknownExtensionError, by_use, unknown_extension
+from hermes_ext._redaction import redacted
+from hermes_ext._trust.store import Standing
+from hermes_ext.cli._decisions import (
+    NothingFoundError,
+    installed_names,
+    log_file,
+)
+from hermes_ext.cli._loading import Loading, run_in_child
+from hermes_ext.cli._request import Request, Result, UsageError
+from hermes_ext.cli._settings import settings_of
+from hermes_ext.exceptions import HermesExtError
+
+_HOW_TO_RECORD: Final = (
+    "Put `log: payloads` into the section extensions of {file} and start Hermes again: from then "
+    "on the log has what is needed to run events again"
+)
+
+
+class ChildError(HermesExtError):
+    """The child process did not come to an end."""
+
+
+# -- test -----------------------------------------------------------------------------------------
+
+
+def test(request: Request) -> Result:
+    """Runs the handlers of one extension on events."""
+    from hermes_ext._replay.events import of_file
+
+    if request.event is not None:
+        of_file(request.event)  # says what is wrong with it
+    seen = inventory(request.home, request.cwd)
+    name, path, cwd = _which(request, seen)
+    told = _tried(request, name, path, cwd)
+    record = told["extension"]
+    if record is None:
+        raise UnknownExtensionError(f'"{printable(name)}" is gone')
+    if request.last and not told["events"] and record["loaded"]:
+        raise _nothing_recorded(request, record)
+    payload = {
+        "home": printable(request.home),
+        "chain": request.chain,
+        "settings": _settings(seen, record, path),
+        **told,
+        "events": [redacted(each) for each in told["events"]],
+    }
+    fine = record["loaded"] and not told["failed"]
+    return Result(0 if fine else 1, payload)
+
+
+def _tried(request: Request, name: str, path: Path | None, cwd: Path | None) -> dict[str, Any]:
+    asked = {
+        "name": name,
+        "path": None if path is None else str(path),
+        "hook": request.hook,
+        "chain": request.chain,
+        "last": request.last,
+        "event": None if request.event is None else str(request.event.absolute()),
+    }
+    doing = f"Running {printable(name)}"
+    loading = run_in_child("test", request.home, cwd, request.deadline, asked, doing)
+    return _came_of(loading)
+
+
+def _came_of(loading: Loading) -> dict[str, Any]:
+    if loading.failure is None:
+        return loading.data
+    slow = "was stopped after" in loading.failure
+    hint = "--deadline SECONDS gives it more time" if slow else None
+    raise ChildError(loading.failure, extension=loading.culprit, hint=hint)
+
+
+def _which(request: Request, seen: Inventory) -> tuple[str, Path | None, Path | None]:
+    """The name, the place where it was named by one, and the directory to try it in."""
+    named = request.name
+    records = [each for each in seen.records if _is(each.name, named) and each.source is not None]
+    is_path = os.sep in named or named in {".", ".."} or named.endswith(".py")
+    if not is_path and records:
+        return _trusted(min(records, key=by_use), request), None, request.cwd
+    path = Path(named).expanduser().absolute()
+    if not is_path and not path.exists():
+        raise unknown_extension(seen, named)
+    path = Path(os.path.normpath(path.parent if path.name == "__init__.py" else path))
+    if not path.exists():
+        raise UnknownExtensionError(f"there is nothing at {printable(path)}")
+    verdict = verdict_at(seen.config, request.home, path.parent)
+    if verdict is not None and path.is_relative_to(verdict.project.folder):
+        if verdict.standing is not Standing.TRUSTED:
+            raise _untrusted(path.stem, verdict.reason, request)
+        return path.stem, None, verdict.project.root
+    found = _found(path, request.home)
+    return found.name, path, request.cwd
+
+
+def _found(path: Path, home: Path) -> Found:
+    try:
+        found = found_at(path, home)
+    except OSError as error:
+        raise UnknownExtensionError(f"{printable(path)}: {error.strerror or error}") from None
+    if found is None or found.status is Status.SKIPPED:
+        raise UnknownExtensionError(
+            f"{printable(path)} is no extension",
+            hint="An extension is a folder with an __init__.py, or a single file NAME.py",
+        )
+    return found
+
+
+def _trusted(record: ExtensionRecord, request: Request) -> str:
+    if record.status is Status.UNTRUSTED:
+        raise _untrusted(record.name, record.reason, request)
+    return record.name
+
+
+def _untrusted(name: str, reason: str, request: Request) -> HermesExtError:
+    return HermesExtError(
+        f"{printable(name)} is a project's, and not trusted: {reason}. None of it is run",
+        hint=f"To look at it and decide: {request.prog('trust')}",
+    )
+
+
+def _is(one: str, other: str) -> bool:
+    return canonical_name(one) == canonical_name(other)
+
+
+def _settings(seen: Inventory, record: Mapping[str, Any], path: Path | None) -> list[Any]:
+    """As they were given to it; of one that was named by its place, those that its name has."""
+    for each in sorted(seen.records, key=by_use):
+        if path is None and _is(each.name, record["name"]):
+            same = (each.source, each.name, each.path)
+            found = next((f for f in seen.found if (f.source, f.name, f.path) == same), None)
+            return [*settings_of(each, found, seen)["settings"]]
+    if path is None:
+        return []
+    found = found_at(path, seen.config.file.parent)
+    own = ExtensionRecord(record["name"], Source.GLOBAL, Status.ENABLED, "", path=path)
+    return [*settings_of(own, found, seen)["settings"]]
+
+
+def _nothing_recorded(request: Request, record: Mapping[str, Any]) -> NothingFoundError:
+    how = _HOW_TO_RECORD.format(file=printable(request.home / "config.yaml"))
+    return NothingFoundError(
+        f"the decision log has no event with payloads that {record['name']} is called for",
+        path=log_file(request.home),
+        hint=how,
+    )
+
+
+# -- replay ---------------------------------------------------------------------------------------
+
+
+def replay(request: Request) -> Result:
+    """Runs the recorded events through today's extensions and tells what changed."""
+    log = log_file(request.home) if request.path is None else request.path.absolute()
+    if not log.is_file() and not log.with_name(f"{log.name}.1").is_file():
+        raise NothingFoundError("there is no decision log", path=log, hint=_how(request))
+    if request.config is not None and not request.config.is_file():
+        raise UsageError("there is no such file", path=request.config, hint="--config takes one")
+    query = request.query
+    _check_extension(request)
+    asked = {
+        "log": str(log),
+        "config": None if request.config is None else str(request.config.absolute()),
+        "query": asdict(query) | {"extension": None, "chat": None},
+        "extension": query.extension,
+        "limit": request.limit,
+        "prog": [request.prog.name, request.prog.home],
+    }
+    doing = f"Replaying {printable(log)}"
+    told = _came_of(
+        run_in_child("replay", request.home, request.cwd, request.deadline, asked, doing)
+    )
+    if not told["lines"]:
+        raise NothingFoundError(f"the decision log has no line{query.in_words()}", path=log)
+    if not told["compared"] and told["not_replayable"] and not query.extension:
+        first = told["not_replayable"][0]
+        raise NothingFoundError(
+            f"none of {told['lines']:,} lines can be replayed: {first['reason']}",
+            path=log,
+            hint=_how(request) if first["without_payloads"] else None,
+        )
+    too_old = any(each["without_payloads"] for each in told["not_replayable"])
+    payload = {
+        "file": printable(log),
+        "config": printable(request.config or request.home / "config.yaml"),
+        **told,
+        "note": _how(request) if too_old else None,
+        "changed": [redacted(each) for each in told["changed"]],
+    }
+    return Result(1 if told["changed"] else 0, payload)
+
+
+def _how(request: Request) -> str:
+    return _HOW_TO_RECORD.format(file=printable(request.home / "config.yaml"))
+
+
+def _check_extension(request: Request) -> None:
+    """A name that is mistyped would find that nothing changed."""
+    asked = request.query.extension
+    if asked is None:
+        return
+    names = [*installed_names(request.home, request.cwd), "hermes-ext"]
+    if not any(_is(asked, each) for each in names):
+        raise UnknownExtensionError(
+            f'there is no extension "{printable(asked)}"',
+            hint=did_you_mean(asked, names) or f"Installed: {', '.join(sorted(names))}",
+        )
