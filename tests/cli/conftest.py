@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from attrs import frozen
 from jsonschema import Draft202012Validator
 from tests.projects import Place
 
-from hermes_ext.cli import _commands, main
+from hermes_ext.cli import _examining, main
 from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._loading import Host, look_at_host
 
@@ -47,6 +48,11 @@ def host_of(pythonpath: str | None) -> Host:
         return look_at_host(Path(empty))
 
 
+def without_canary(argv: Sequence[str | bytes]) -> list[str | bytes]:
+    """The same command, where it is `doctor` without the starts of Hermes."""
+    return [*argv, "--no-canary"] if argv[:1] == ("doctor",) else [*argv]
+
+
 @frozen
 class Output:
     """What a command printed, and its exit code."""
@@ -69,7 +75,8 @@ class Output:
 class Home:
     """A scratch Hermes home; `run` is in-process, `process` a real child process.
 
-    `run` looks at Hermes itself once for all homes, `process` each time.
+    `run` looks at Hermes itself once for all homes, `process` each time. Neither has `doctor` start
+    Hermes; tests/canary does.
     """
 
     path: Path
@@ -98,13 +105,13 @@ class Home:
 
     def run(self, *argv: str) -> Output:
         self.capsys.readouterr()
-        code = main(argv)
+        code = main([str(word) for word in without_canary(argv)])
         captured = self.capsys.readouterr()
         return Output(code, captured.out, captured.err, (argv or ("",))[0])
 
     def process(self, *argv: str | bytes, **env: str) -> Output:
         done = subprocess.run(
-            [sys.executable, "-m", "hermes_ext.cli", *argv],
+            [sys.executable, "-m", "hermes_ext.cli", *without_canary(argv)],
             capture_output=True,
             env={**os.environ, **env},
             check=False,
@@ -127,7 +134,7 @@ def home(
     for name in ("HERMES_EXT_OFF", "HERMES_EXT_TRUST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(
-        _commands, "look_at_host", lambda home: host_of(os.environ.get("PYTHONPATH"))
+        _examining, "look_at_host", lambda home: host_of(os.environ.get("PYTHONPATH"))
     )
     monkeypatch.chdir(work)
     return Home(path, capsys)

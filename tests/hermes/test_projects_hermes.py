@@ -82,7 +82,7 @@ def test_a_strangers_repository_changes_nothing(
         ["list"],
         ["list", "--load"],
         ["info", "planted"],
-        ["doctor"],
+        ["doctor", "--no-canary"],
         ["trust", "--diff"],
         ["trust", "--digest"],
     ):

@@ -79,6 +79,28 @@ HERMES_TOOLS = (
 _TOOL_FAMILIES = ("browser_", "feishu_", "ha_", "kanban_", "mcp_", "xai_", "yb_")
 # Names that no tool of Hermes has, and that `workflow-guard` takes for the ones that do the work.
 TOOL_ALIASES = {"write": "write_file", "edit": "patch"}
+# Every code of a finding, by what was looked at.
+CHECKS: Mapping[str, tuple[str, ...]] = {
+    "configuration": ("config", "config-unreadable", "switched-off"),
+    "required extensions": ("required-missing",),
+    "manifests": ("manifest",),
+    "loading": ("load-stopped", "load-error", "config-error", "incompatible", "skipped"),
+    "handlers": ("registers-nothing", "wrong-return", "warning", "fails-open"),
+    "import times": ("slow-import",),
+    "names of extensions": ("shadowed", "replaced", "not-replaced"),
+    "names of tools": ("unknown-tool", "tool-alias"),
+    "slash commands": ("command-taken",),
+    "trust": (
+        "trust-store",
+        "pin-invalid",
+        "pin-unmatched",
+        *(str(standing) for standing in Standing if standing is not Standing.TRUSTED),
+    ),
+    "project settings": ("project-settings",),
+    "who can write": ("writable-by-others",),
+    "plugin of Hermes": ("no-hermes-agent", "plugin-off"),
+    "attachment to Hermes": ("host-unseen", "host-changed"),
+}
 _TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
 
 

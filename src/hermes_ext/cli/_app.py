@@ -21,7 +21,6 @@ from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._completion import complete
 from hermes_ext.cli._decisions import SHOWN, Query
 from hermes_ext.cli._errors import error_payload
-from hermes_ext.cli._loading import LOAD_SECONDS
 from hermes_ext.cli._log_pages import row
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import show
@@ -65,7 +64,12 @@ def run(args: argparse.Namespace, *, prog: str = PROG) -> int:
         result = _outcome(command, _request(args, called))
         code = result.exit_code
         _put_out(
-            command, result, prog=called, as_json=as_json, full=getattr(args, "ext_full", False)
+            command,
+            result,
+            prog=called,
+            as_json=as_json,
+            full=getattr(args, "ext_full", False),
+            plain=getattr(args, "ext_ci", False),
         )
     except KeyboardInterrupt:
         sys.stderr.write("\n")  # what stands behind ^C begins a line
@@ -102,7 +106,10 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         hook=getattr(args, "ext_hook", None),
         order=getattr(args, "ext_order", None),
         load=getattr(args, "ext_load", False),
-        deadline=getattr(args, "ext_deadline", LOAD_SECONDS),
+        deadline=getattr(args, "ext_deadline", None),
+        canary=getattr(args, "ext_canary", False),
+        ci=getattr(args, "ext_ci", False),
+        junit=getattr(args, "ext_junit", None),
         path=getattr(args, "ext_path", None),
         look=getattr(args, "ext_look", None),
         full=getattr(args, "ext_full", False),
@@ -179,13 +186,15 @@ def _terminals() -> set[bool]:
     return {stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)}
 
 
-def _put_out(command: str, result: Result, *, prog: Prog, as_json: bool, full: bool) -> None:
+def _put_out(
+    command: str, result: Result, *, prog: Prog, as_json: bool, full: bool, plain: bool
+) -> None:
     if as_json:
         sys.stdout.write(json.dumps(result.payload, indent=2, default=str) + "\n")
     elif "error" in result.payload:
         Page(sys.stderr, prog=prog).lines(f"error: {result.payload['error']}", style="red")
     else:
-        show(command, result.payload, Page(sys.stdout, prog=prog, full=full))
+        show(command, result.payload, Page(sys.stdout, prog=prog, full=full, plain=plain))
     sys.stdout.flush()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes_ext.cli._completion import SHELLS
 from hermes_ext.cli._decisions import SHOWN
-from hermes_ext.cli._loading import LOAD_SECONDS, REPLAY_SECONDS
+from hermes_ext.cli._loading import CANARY_SECONDS, LOAD_SECONDS, REPLAY_SECONDS
 from hermes_ext.cli._parser import Parser, action, count, digest, hook, seconds, since
 
 
@@ -50,11 +50,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     command.add_argument("ext_name", metavar="NAME")
 
-    command = commands.add_parser(
-        "doctor", parents=[common], help="load everything in a child process and check it"
-    )
-    _add_deadline(command)
-
+    _add_doctor(commands, common)
     _add_trust(commands, common)
     _add_log(commands, common)
     _add_new(commands, common)
@@ -72,6 +68,30 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         help='print what turns completion on: eval "$(hermes-ext completion bash)"',
     )  # fmt: skip
     command.add_argument("ext_name", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
+
+
+def _add_doctor(commands: Any, common: Parser) -> None:
+    command = commands.add_parser(
+        "doctor", parents=[common],
+        help="load everything in a child process and check it; try the hooks in the real Hermes",
+    )  # fmt: skip
+    command.add_argument(
+        "--no-canary", action="store_false", dest="ext_canary",
+        help="do not start Hermes to see whether each hook fires once and is honoured",
+    )  # fmt: skip
+    command.add_argument(
+        "--ci", action="store_true", dest="ext_ci",
+        help="for a pipeline: no colour, no progress, and an error where nothing could be tried",
+    )  # fmt: skip
+    command.add_argument(
+        "--junit", metavar="FILE", type=Path, dest="ext_junit",
+        help="also write JUnit XML: a test case for each check and each proof",
+    )  # fmt: skip
+    command.add_argument(
+        "--deadline", metavar="SECONDS", type=seconds, dest="ext_deadline",
+        help="how long loading may take, and trying the hooks in Hermes"
+        f" (default: {LOAD_SECONDS:g} and {CANARY_SECONDS:g})",
+    )  # fmt: skip
 
 
 def _add_new(commands: Any, common: Parser) -> None:

@@ -8,20 +8,19 @@ from typing import Any
 from hermes_ext._hooks.text import printable
 from hermes_ext._install import hermes_home, switches
 from hermes_ext._install.config import OFF_SWITCH, switched_off
-from hermes_ext._install.doctor import Finding, Severity, advice_on, examine, in_order
 from hermes_ext._install.found import Found
-from hermes_ext._install.hermes_home import hermes_agent_version
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.projects import notice
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name
 from hermes_ext._install.switches import by_use, unknown_extension
 from hermes_ext._trust.store import Verdict
 from hermes_ext.cli._completion import completion
+from hermes_ext.cli._examining import doctor
 from hermes_ext.cli._live import in_force
-from hermes_ext.cli._loading import load_in_child, look_at_host
+from hermes_ext.cli._loading import LOAD_SECONDS, load_in_child
 from hermes_ext.cli._log import log, why
 from hermes_ext.cli._new import new
-from hermes_ext.cli._request import Request, Result, not_in_force
+from hermes_ext.cli._request import Request, Result, not_in_force, project_of
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._trusting import trust, untrust
 from hermes_ext.cli._trying import replay, test
@@ -41,7 +40,9 @@ def list_all(request: Request) -> Result:
             **_from_next_start(payload),
         }
     if request.load or request.order:
-        loading = load_in_child(request.home, request.cwd, request.deadline, request.prog)
+        loading = load_in_child(
+            request.home, request.cwd, request.deadline or LOAD_SECONDS, request.prog
+        )
         if loading.failure is None:
             payload |= {key: loading.data[key] for key in ("extensions", "problems", "refusal")}
         else:
@@ -107,47 +108,6 @@ def _is_of(found: Found, record: ExtensionRecord) -> bool:
     return (found.source, found.name, found.path) == (record.source, record.name, record.path)
 
 
-def doctor(request: Request) -> Result:
-    """Loads everything in a child process and examines it, the configuration and the host."""
-    host = look_at_host(request.home)
-    loading = load_in_child(request.home, request.cwd, request.deadline, request.prog, host=host)
-    if loading.failure is None:
-        findings = loading.data["findings"]
-    else:
-        stopped = Finding(
-            Severity.ERROR,
-            "load-stopped",
-            loading.culprit,
-            None,
-            loading.failure,
-            _advice_on(request, loading.culprit)
-            if loading.culprit
-            else "Turn extensions off one by one to find the one that does it",
-        )
-        rest = examine(
-            request.home,
-            request.cwd,
-            seams=host.statuses,
-            needed_seams=host.needed,
-            seams_failure=host.failure,
-            prog=request.prog,
-        )
-        findings = [finding.to_json() for finding in in_order([stopped, *rest])]
-    counts = {
-        f"{severity}s": sum(finding["severity"] == severity for finding in findings)
-        for severity in Severity
-    }
-    payload = {
-        "home": printable(request.home),
-        "hermes_agent": hermes_agent_version(),
-        "project": _project(inventory(request.home, request.cwd).project),
-        "checked": loading.data.get("checked", 0),
-        "findings": findings,
-        **counts,
-    }
-    return Result(1 if counts["errors"] else 0, payload)
-
-
 def install(request: Request) -> Result:
     """Puts the plugin into a Hermes home."""
     return Result(0, hermes_home.install(request.home).to_json())
@@ -177,23 +137,8 @@ def _place(request: Request, seen: Inventory) -> dict[str, Any]:
         "global_dir": printable(seen.config.global_dir),
         "off": OFF_SWITCH if switched_off() else None,
         "not_in_force": not_in_force(request),
-        "project": _project(seen.project),
+        "project": project_of(seen.project),
         "notices": _notices(request, seen.project),
-    }
-
-
-def _project(verdict: Verdict | None) -> dict[str, Any] | None:
-    if verdict is None:
-        return None
-    return {
-        "root": printable(verdict.project.root),
-        "folder": printable(verdict.project.folder),
-        "standing": str(verdict.standing),
-        "reason": verdict.reason,
-        "names": [*verdict.names],
-        "digest": None if verdict.tree is None else verdict.tree.digest,
-        "pinned": verdict.pinned,
-        "changed": [*map(printable, verdict.changed)],
     }
 
 
@@ -213,11 +158,6 @@ def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[
 def _from_next_start(payload: Mapping[str, Any]) -> dict[str, Any]:
     """What would stop a process that starts now, and does not stop this one."""
     return {"not_in_force": None, "next_start": payload["not_in_force"]}
-
-
-def _advice_on(request: Request, name: str) -> str:
-    required = inventory(request.home, request.cwd).config.is_required(name)
-    return advice_on(name, request.prog, required=required)
 
 
 def _needs(found: Found | None) -> dict[str, Any]:

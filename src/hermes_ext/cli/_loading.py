@@ -24,6 +24,8 @@ from hermes_ext.cli._patience import progress
 LOAD_SECONDS = 90.0
 REPLAY_SECONDS = 600.0
 HOST_SECONDS = 60.0
+# Three starts of Hermes at once, cold and on a busy machine.
+CANARY_SECONDS = 120.0
 
 
 @frozen

@@ -36,19 +36,33 @@ class Page:
         prog: what the user calls, for the next steps.
         width: in characters; by default the terminal's.
         full: long texts are not cut.
+        plain: as for a file, also in a terminal.
     """
 
     def __init__(
-        self, file: TextIO, *, prog: Prog, width: int | None = None, full: bool = False
+        self,
+        file: TextIO,
+        *,
+        prog: Prog,
+        width: int | None = None,
+        full: bool = False,
+        plain: bool = False,
     ) -> None:
         self.prog = prog
         self.full = full
         self._file = file
         self._console = _Console(
-            file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
+            file=file,
+            width=width,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            soft_wrap=False,
+            no_color=plain or None,
+            force_terminal=False if plain else None,
         )
         for_eyes = width is not None or self._console.is_terminal
-        self._wraps = for_eyes or "COLUMNS" in os.environ
+        self._wraps = for_eyes or ("COLUMNS" in os.environ and not plain)
         self._home = _user_home() if for_eyes else None
 
     @property

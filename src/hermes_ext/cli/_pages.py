@@ -351,6 +351,7 @@ def _doctor(payload: Mapping[str, Any], page: Page) -> None:
             for finding in found:
                 _finding(finding, page)
             page.blank()
+    _canary(payload["canary"], page)
     host = payload["hermes_agent"]
     checked = _counted(payload["checked"], "extension")
     about = f"{checked} checked, {f'hermes-agent {host}' if host else 'no hermes-agent here'}."
@@ -368,6 +369,38 @@ def _finding(finding: Mapping[str, Any], page: Page) -> None:
         page.lines(f"at {finding['where']}", indent=8, style="dim")
     if finding["hint"]:
         page.lines(finding["hint"], indent=8)
+
+
+def _canary(canary: Mapping[str, Any] | None, page: Page) -> None:
+    """A line for each hook, with what came of it on each surface."""
+    if canary is None:
+        return
+    if canary["why_not"]:
+        page.lines(f"The hooks were not tried in Hermes: {canary['why_not']}.", style="yellow")
+        page.blank()
+        return
+    with_plugins = f", with {', '.join(canary['plugins'])}" if canary["plugins"] else ""
+    page.line(("Tried in Hermes", "bold"), printable(with_plugins))
+    for hook in dict.fromkeys(proof["hook"] for proof in canary["proofs"]):
+        cells: list[str | tuple[str, str]] = [f"{hook:<22}"]
+        for proof in canary["proofs"]:
+            if proof["hook"] == hook:
+                cells += [f"  {proof['surface']} ", _came_to(proof)]
+        page.line(*cells, indent=4)
+    for reason in dict.fromkeys(
+        proof["detail"] for proof in canary["proofs"] if proof["status"] == "skipped"
+    ):
+        page.lines(f"Skipped: {reason}.", indent=4)
+    page.blank()
+
+
+def _came_to(proof: Mapping[str, Any]) -> tuple[str, str]:
+    status = proof["status"]
+    if status in {"ok", "skipped"}:
+        return status, "green" if status == "ok" else "dim"
+    if status == "repeated":
+        return f"fired {proof['fired']} times, not {proof['events']}", "red"
+    return status.replace("-", " "), "red"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.status import Status
 from rich.text import Text
 
 from hermes_ext._hooks.text import printable
@@ -17,17 +18,21 @@ _LOOK_EVERY_SECONDS = 0.2
 
 
 @contextmanager
-def patience(doing: str) -> Iterator[None]:
-    """Shows `doing` on stderr, if it is a terminal, while the block takes longer than a second."""
+def patience(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Shows `doing` on stderr, if it is a terminal, while the block takes longer than a second.
+
+    What it yields takes what is done next. quiet: shows nothing.
+    """
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:
-        yield
+    if quiet or not console.is_terminal:
+        yield lambda doing: None
         return
     done = threading.Event()
-    waiting = threading.Thread(target=_show, args=(console, printable(doing), done), daemon=True)
+    status = console.status(Text(printable(doing)))
+    waiting = threading.Thread(target=_show, args=(status, done), daemon=True)
     waiting.start()
     try:
-        yield
+        yield lambda doing: status.update(Text(printable(doing)))
     finally:
         done.set()
         waiting.join()
@@ -71,8 +76,8 @@ def _advance(
                 bar.update(task, completed=known[0], total=known[1])
 
 
-def _show(console: Console, doing: str, done: threading.Event) -> None:
+def _show(status: Status, done: threading.Event) -> None:
     if done.wait(_SECONDS):
         return
-    with console.status(Text(doing)):
+    with status:
         done.wait()

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, frozen
 
+from hermes_ext._hooks.text import printable
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.records import Prog
 from hermes_ext.cli._decisions import Query
-from hermes_ext.cli._loading import LOAD_SECONDS
 from hermes_ext.exceptions import HermesExtError
 
 if TYPE_CHECKING:
+    from hermes_ext._trust.store import Verdict
     from hermes_ext.runtime import Runtime
 
 Look = Literal["diff", "digest", "list"]
@@ -35,7 +36,9 @@ class Request:
     expect: the only digest that may be trusted, None for any. unseen: a person is there
     who has seen nothing yet and cannot be asked. hooks, guard: of a new extension. project: it is
     the project's. event, last, chain: what an extension is tried on, and whether with all the
-    others. config: another config.yaml. limit: of the newest so many events, 0 for all.
+    others. config: another config.yaml. limit: of the newest so many events, 0 for all. deadline:
+    in seconds, None for what is usual. canary: the hooks are tried in the real Hermes. ci: it is
+    for a pipeline. junit: the file that gets JUnit XML.
     """
 
     home: Path
@@ -45,7 +48,10 @@ class Request:
     hook: str | None = None
     order: str | None = None
     load: bool = False
-    deadline: float = LOAD_SECONDS
+    deadline: float | None = None
+    canary: bool = False
+    ci: bool = False
+    junit: Path | None = None
     live: Runtime | None = None
     path: Path | None = None
     look: Look | None = None
@@ -89,3 +95,19 @@ def not_in_force(request: Request) -> str | None:
     if off is None:
         return None
     return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)
+
+
+def project_of(verdict: Verdict | None) -> dict[str, Any] | None:
+    """The project that was found, as `--json` prints it."""
+    if verdict is None:
+        return None
+    return {
+        "root": printable(verdict.project.root),
+        "folder": printable(verdict.project.folder),
+        "standing": str(verdict.standing),
+        "reason": verdict.reason,
+        "names": [*verdict.names],
+        "digest": None if verdict.tree is None else verdict.tree.digest,
+        "pinned": verdict.pinned,
+        "changed": [*map(printable, verdict.changed)],
+    }

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
+from hermes_ext._hooks.specs import HookName
 from hermes_ext.hosts.hermes import (
     api_store,
     approvals,
@@ -36,6 +37,12 @@ _MARK: Final = "__hermes_ext_seam__"
 _DONE: Final = "__hermes_ext_wrapped__"
 
 SeamStatus = Literal["attached", "waiting", "missing"]
+Standing = Literal["attached", "waiting", "missing", "bare", "taken"]
+
+_INPUT: Final = (HookName.TRANSFORM_USER_INPUT,)
+_REQUEST: Final = (HookName.BEFORE_LLM_CALL,)
+_CALL: Final = (HookName.INTERCEPT_TOOL_CALL,)
+_RESULT: Final = (HookName.TRANSFORM_TOOL_RESULT,)
 
 
 @frozen
@@ -50,6 +57,7 @@ class Seam:
         instead_of: a name in the same module that another Hermes has instead.
         surface: whether its module is one of many ways to talk to the agent, which nothing but a
             person who uses it needs to import.
+        hooks: those that do not fire, or are not honoured, without it.
     """
 
     module: str
@@ -58,34 +66,57 @@ class Seam:
     needed: bool = True
     instead_of: str | None = None
     surface: bool = False
+    hooks: tuple[HookName, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.module}.{self.name}"
 
 
 SEAMS: Final = (
-    Seam("run_agent", "AIAgent.run_conversation", turns.run_conversation),
+    Seam(
+        "run_agent",
+        "AIAgent.run_conversation",
+        turns.run_conversation,
+        hooks=_INPUT + _REQUEST + _CALL + _RESULT,
+    ),
     Seam("run_agent", "AIAgent.steer", turns.steer, needed=False),
     Seam("run_agent", "AIAgent._run_codex_app_server_turn", turns.codex_turn, needed=False),
-    Seam("run_agent", "AIAgent._build_api_kwargs", requests.build_api_kwargs),
+    Seam("run_agent", "AIAgent._build_api_kwargs", requests.build_api_kwargs, hooks=_REQUEST),
     Seam("run_agent", "AIAgent._handle_max_iterations", requests.handle_max_iterations),
     Seam(
         "run_agent",
         "AIAgent._drop_thinking_only_and_merge_users",
         requests.last_look_at_messages,
+        hooks=_REQUEST,
     ),
-    Seam("run_agent", "AIAgent._invoke_tool", tools.invoke_tool),
-    Seam("hermes_cli.middleware", "run_llm_execution_middleware", requests.run_llm_execution),
-    Seam("hermes_cli.middleware", "apply_tool_request_middleware", tools.apply_tool_request),
-    Seam("hermes_cli.middleware", "run_tool_execution_middleware", tools.run_tool_execution),
-    Seam("hermes_cli.plugins", "resolve_pre_tool_block", tools.pre_tool_block),
+    Seam("run_agent", "AIAgent._invoke_tool", tools.invoke_tool, hooks=_CALL),
+    Seam(
+        "hermes_cli.middleware",
+        "run_llm_execution_middleware",
+        requests.run_llm_execution,
+        hooks=_REQUEST,
+    ),
+    Seam(
+        "hermes_cli.middleware",
+        "apply_tool_request_middleware",
+        tools.apply_tool_request,
+        hooks=_CALL,
+    ),
+    Seam(
+        "hermes_cli.middleware",
+        "run_tool_execution_middleware",
+        tools.run_tool_execution,
+        hooks=_CALL + _RESULT,
+    ),
+    Seam("hermes_cli.plugins", "resolve_pre_tool_block", tools.pre_tool_block, hooks=_CALL),
     Seam(
         "hermes_cli.plugins",
         "get_pre_tool_call_block_message",
         tools.pre_tool_block,
         instead_of="resolve_pre_tool_block",
+        hooks=_CALL,
     ),
-    Seam("tools.registry", "ToolRegistry.dispatch", tools.dispatch),
+    Seam("tools.registry", "ToolRegistry.dispatch", tools.dispatch, hooks=_CALL + _RESULT),
     Seam("tools.tool_search", "dispatch_tool_search", tools.search_catalog, needed=False),
     Seam("tools.tool_search", "dispatch_tool_describe", tools.describe_tool, needed=False),
     Seam("tools.approval", "_await_gateway_decision", approvals.gateway_decision, needed=False),
@@ -207,10 +238,47 @@ def _has_a_twin(module: ModuleType, seam: Seam) -> bool:
     return not hasattr(owner, name) and any(hasattr(module, other.name) for other in twins)
 
 
+def standings() -> tuple[tuple[Seam, Standing, Any], ...]:
+    """Each seam of this process, how it stands, and the function that a caller meets there.
+
+    `attached`, `waiting` and `missing` as in `seam_report`, but `taken` where the package's wrap
+    was there and is reached no more, and `bare` where it never was. The function is None where
+    there is none, and where it is the package's own.
+    """
+    return tuple(
+        (seam, *_standing(seam))
+        for seam in SEAMS
+        if seam.module not in sys.modules or not _has_a_twin(sys.modules[seam.module], seam)
+    )
+
+
+def _standing(seam: Seam) -> tuple[Standing, Any]:
+    module = sys.modules.get(seam.module)
+    if module is None:
+        return "waiting", None
+    owner, name = _owner(module, seam)
+    outermost = getattr(owner, name, None)
+    if outermost is None:
+        return "missing", None
+    if _is_reached(outermost, seam):
+        return "attached", None if _is_wrap(outermost) else outermost
+    done: set[str] = vars(module).get(_DONE, set())
+    return ("taken" if seam.name in done else "bare"), outermost
+
+
+def _is_wrap(function: Any) -> bool:
+    """Whether a function is a wrap of ours, and not one that has copied its attributes."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename == _wrapped.__code__.co_filename
+
+
+def _is_reached(found: Any, seam: Seam) -> bool:
+    # Another plugin may have wrapped what we wrapped: follow its `__wrapped__`.
+    while found is not None and not (getattr(found, _MARK, None) == seam.name and _is_wrap(found)):
+        found = getattr(found, "__wrapped__", None)
+    return found is not None
+
+
 def _status(module: ModuleType, seam: Seam) -> SeamStatus:
     owner, name = _owner(module, seam)
-    found = getattr(owner, name, None)
-    # Another plugin may have wrapped what we wrapped: follow its `__wrapped__`.
-    while found is not None and getattr(found, _MARK, None) != seam.name:
-        found = getattr(found, "__wrapped__", None)
-    return "missing" if found is None else "attached"
+    return "attached" if _is_reached(getattr(owner, name, None), seam) else "missing"

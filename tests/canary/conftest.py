@@ -1,0 +1,54 @@
+"""Homes with plugins in them, and the canary in the installed Hermes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from attrs import frozen
+from tests.harness.warm import warm_start
+
+from hermes_ext._canary.proofs import Surface
+from hermes_ext._canary.trial import Canary, try_canary
+
+ONE_SHOT: tuple[Surface, ...] = ("one-shot",)
+
+
+@frozen
+class UsersHome:
+    """A user's Hermes home, which the canary must leave as it is."""
+
+    path: Path
+
+    def plugin(self, name: str, source: str) -> Path:
+        """Put a plugin into it; returns its folder."""
+        folder = self.path / "plugins" / name
+        folder.mkdir(parents=True)
+        (folder / "plugin.yaml").write_text(f"name: {name}\nversion: '1'\ndescription: x\n")
+        (folder / "__init__.py").write_text(dedent(source))
+        return folder
+
+    def config(self, enabled: Sequence[str], **sections: object) -> None:
+        """Its `config.yaml`, with these plugins on."""
+        text = json.dumps({"plugins": {"enabled": list(enabled)}, **sections})
+        (self.path / "config.yaml").write_text(text)
+
+    def canary(self, *surfaces: Surface) -> Canary:
+        """The trial with this home's plugins; on one-shot alone unless others are named."""
+        return try_canary(self.path, surfaces=surfaces or ONE_SHOT, start=warm_start)
+
+    def files(self) -> dict[str, bytes]:
+        """All that is in it."""
+        found = sorted(path for path in self.path.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.path)): path.read_bytes() for path in found}
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> UsersHome:
+    """A home without plugins."""
+    path = tmp_path / "users-home"
+    path.mkdir()
+    return UsersHome(path)
