@@ -24,7 +24,7 @@ from hermes_ext.cli._decisions import (
     installed_names,
     log_file,
 )
-from hermes_ext.cli._loading import Loading, run_in_child
+from hermes_ext.cli._loading import LOAD_SECONDS, REPLAY_SECONDS, Loading, run_in_child
 from hermes_ext.cli._request import Request, Result, UsageError
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.exceptions import HermesExtError
@@ -77,7 +77,8 @@ def _tried(request: Request, name: str, path: Path | None, cwd: Path | None) -> 
         "event": None if request.event is None else str(request.event.absolute()),
     }
     doing = f"Running {printable(name)}"
-    loading = run_in_child("test", request.home, cwd, request.deadline, asked, doing)
+    seconds = request.deadline or LOAD_SECONDS
+    loading = run_in_child("test", request.home, cwd, seconds, asked, doing)
     return _came_of(loading)
 
 
@@ -185,9 +186,8 @@ def replay(request: Request) -> Result:
         "prog": [request.prog.name, request.prog.home],
     }
     doing = f"Replaying {printable(log)}"
-    told = _came_of(
-        run_in_child("replay", request.home, request.cwd, request.deadline, asked, doing)
-    )
+    seconds = request.deadline or REPLAY_SECONDS
+    told = _came_of(run_in_child("replay", request.home, request.cwd, seconds, asked, doing))
     if not told["lines"]:
         raise NothingFoundError(f"the decision log has no line{query.in_words()}", path=log)
     if not told["compared"] and told["not_replayable"] and not query.extension:
