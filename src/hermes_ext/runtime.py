@@ -16,10 +16,11 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from attrs import Factory, define
+from attrs import Factory, define, evolve
 
 from hermes_ext._chain.manager import HookManager
 from hermes_ext._hooks.commands import Command, build_commands, commands_of
@@ -37,8 +38,9 @@ from hermes_ext.exceptions import RegistrationError
 
 if TYPE_CHECKING:
     from hermes_ext._install.config import ExtensionsConfig, Problem
-    from hermes_ext._install.directories import Projects
+    from hermes_ext._install.directories import Still
     from hermes_ext._install.loader import Base, Loaded
+    from hermes_ext._install.reloading.in_force import InForce
     from hermes_ext._turns.decisions import DecisionLog
     from hermes_ext._turns.session_state import SessionState
     from hermes_ext._turns.store import SessionStore
@@ -108,35 +110,46 @@ class Runtime:
         `for_directory`.
         """
         from hermes_ext._install.config import hermes_home, known_home
-        from hermes_ext._install.loader import load_base
-        from hermes_ext._turns.decisions import DecisionLog
+        from hermes_ext._install.reloading.in_force import InForce
+        from hermes_ext._turns.decisions import DecisionLog, LogLevel
 
         home = known_home(Path(home or hermes_home()))
         directory = Path(cwd) if cwd else _working_directory()
-        base = load_base(home)
         store = _store_in(home, clock)
-        store.sweep(base.config.state_days)
-        log = DecisionLog(
-            home / "logs" / "extensions.jsonl", base.config.log, notify=logger.warning
-        )
+        log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
         shared = _Shared(
             approver,
-            base.config.ask_without_human == "approve",
+            False,
             log,
             store,
             SchemaChecks(tool_schemas) if tool_schemas is not None else None,
             command,
-            _machine_of(base.config),
         )
-        return cls._on(base, shared, directory)
+
+        def taken(config: ExtensionsConfig) -> None:
+            log.level = LogLevel(config.log)
+            shared.approve_without_human = config.ask_without_human == "approve"
+            shared.machine = _machine_of(config, shared.machine)
+
+        in_force: InForce[Self] = InForce(
+            home,
+            lambda loaded: cls._loaded(loaded, shared),
+            taken=taken,
+            tell=shared.tell_not_taken,
+            agent_at_work=shared.is_agent_at_work,
+        )
+        store.sweep(in_force.config.state_days)
+        in_force.without._projects, in_force.without._directory = in_force, directory
+        return in_force.without.for_directory(directory)
 
     @classmethod
     def _on(cls, base: Base, shared: _Shared, directory: Path | None) -> Self:
-        from hermes_ext._install.directories import Projects
+        """On what was loaded, whatever becomes of the files."""
+        from hermes_ext._install.directories import Still
 
-        projects: Projects[Self] = Projects(base, lambda loaded: cls._loaded(loaded, shared))
-        projects.without._projects, projects.without._directory = projects, directory
-        return projects.without.for_directory(directory)
+        still: Still[Self] = Still(base, lambda loaded: cls._loaded(loaded, shared))
+        still.without._projects, still.without._directory = still, directory
+        return still.without.for_directory(directory)
 
     @classmethod
     def _loaded(cls, loaded: Loaded, shared: _Shared) -> Self:
@@ -169,7 +182,7 @@ class Runtime:
         self.refusal: str | None = None
         self._shared = shared
         self._state_keys: dict[str, str] = {}
-        self._projects: Projects[Any] | None = None
+        self._projects: InForce[Any] | Still[Any] | None = None
         self._directory: Path | None = None
         self._owners = {handler.function.__module__: handler.extension for handler in handlers}
 
@@ -190,6 +203,33 @@ class Runtime:
     @on_failure.setter
     def on_failure(self, listener: Callable[[str], None] | None) -> None:
         self._shared.on_failure = listener
+
+    @property
+    def on_not_taken(self) -> Callable[[str], None] | None:
+        """Called with the line that `not_taken` gets, beside the log; None by default."""
+        return self._shared.on_not_taken
+
+    @on_not_taken.setter
+    def on_not_taken(self, listener: Callable[[str], None] | None) -> None:
+        self._shared.on_not_taken = listener
+
+    @property
+    def not_taken(self) -> str | None:
+        """Why extensions that changed on the disk are not in force; None while all are."""
+        return None if self._projects is None else self._projects.not_taken
+
+    @property
+    def agent_at_work(self) -> Callable[[], bool]:
+        """Tells whether a process that the agent started is running, while no turn is open.
+
+        What changes meanwhile may be its doing and is not taken: see `docs/security.md`. By default
+        there is none.
+        """
+        return self._shared.agent_at_work
+
+    @agent_at_work.setter
+    def agent_at_work(self, asked: Callable[[], bool]) -> None:
+        self._shared.agent_at_work = asked
 
     @property
     def approve_without_human(self) -> bool:
@@ -256,8 +296,8 @@ class Runtime:
 
     def has_anywhere(self, hook: HookName) -> bool:
         """Whether a handler waits for the hook here or in a project that a turn has been in."""
-        others = () if self._projects is None else self._projects.made()
-        return any(runtime.manager.has(hook) for runtime in (self, *others))
+        everywhere = (self,) if self._projects is None else self._projects.made()
+        return any(runtime.manager.has(hook) for runtime in everywhere)
 
     def command(
         self,
@@ -290,20 +330,25 @@ class Runtime:
         from hermes_ext._turns.commands import run_command, unknown_command
 
         directory = Path(cwd) if cwd is not None else self._directory or _working_directory()
-        here = self.for_directory(directory)
-        command = here.commands.get(name)
-        if command is None:
-            raise unknown_command(name, here.commands)
-        conversation = conversation_id or session_id
-        return run_command(
-            command,
-            args,
-            session_id=session_id,
-            conversation_id=conversation,
-            session_state=here.session_state(conversation, command.extension),
-            cwd=directory,
-            platform=platform,
-        )
+        with self._choosing():
+            here = self.for_directory(directory)
+            command = here.commands.get(name)
+            if command is None:
+                raise unknown_command(name, here.commands)
+            conversation = conversation_id or session_id
+            return run_command(
+                command,
+                args,
+                session_id=session_id,
+                conversation_id=conversation,
+                session_state=here.session_state(conversation, command.extension),
+                cwd=directory,
+                platform=platform,
+            )
+
+    def _choosing(self) -> AbstractContextManager[None]:
+        """While open, what is chosen inside keeps its modules."""
+        return nullcontext() if self._projects is None else self._projects.choosing()
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
@@ -358,24 +403,27 @@ class Runtime:
             chat_id: in which chat.
         """
         directory = cwd or self._directory or _working_directory()
-        return self._turn_class(
-            self.for_directory(directory),
-            session_id=session_id,
-            conversation_id=conversation_id or session_id,
-            turn_id=turn_id,
-            turn_number=or_unknown(turn_number),
-            task_id=task_id,
-            platform=or_unknown(platform),
-            origin=origin,
-            interactive=or_unknown(interactive),
-            model=or_unknown(model),
-            cwd=or_unknown(directory),
-            project_root=or_unknown(project_root),
-            is_subagent=is_subagent,
-            parent_session_id=or_unknown(parent_session_id),
-            sender_id=or_unknown(sender_id),
-            chat_id=or_unknown(chat_id),
-        )
+        with self._choosing():
+            if self._projects is not None:
+                self._projects.turn_begins()
+            return self._turn_class(
+                self.for_directory(directory),
+                session_id=session_id,
+                conversation_id=conversation_id or session_id,
+                turn_id=turn_id,
+                turn_number=or_unknown(turn_number),
+                task_id=task_id,
+                platform=or_unknown(platform),
+                origin=origin,
+                interactive=or_unknown(interactive),
+                model=or_unknown(model),
+                cwd=or_unknown(directory),
+                project_root=or_unknown(project_root),
+                is_subagent=is_subagent,
+                parent_session_id=or_unknown(parent_session_id),
+                sender_id=or_unknown(sender_id),
+                chat_id=or_unknown(chat_id),
+            )
 
     def owner_of(self, module: str) -> str | None:
         """The extension that a module belongs to, by the module's full name."""
@@ -401,6 +449,8 @@ class Runtime:
 
     def close(self) -> None:
         """Write what is still to be written, and let go of files."""
+        if self._projects is not None:
+            self._projects.close()
         if self.log is not None:
             self.log.flush()
         self._shared.store.close()
@@ -419,6 +469,17 @@ class _Shared:
     machine: Machine = Factory(Machine)
     told: set[str] = Factory(set)
     on_failure: Callable[[str], None] | None = None
+    on_not_taken: Callable[[str], None] | None = None
+    agent_at_work: Callable[[], bool] = lambda: False
+
+    def is_agent_at_work(self) -> bool:
+        """As the host says."""
+        return self.agent_at_work()
+
+    def tell_not_taken(self, text: str) -> None:
+        """Tell the host what of the disk is not in force."""
+        if self.on_not_taken is not None:
+            self.on_not_taken(text)
 
     def tell(self, text: str) -> None:
         """Warn once."""
@@ -439,14 +500,14 @@ def own_guards(loaded: Loaded) -> tuple[Handler, ...]:
     return (own_guard(Protected.of(loaded.base.home, loaded.config.global_dir, places)),)
 
 
-def _machine_of(config: ExtensionsConfig) -> Machine:
-    """What the user's settings say of commands and tools."""
+def _machine_of(config: ExtensionsConfig, machine: Machine) -> Machine:
+    """The machine, with what the user's settings say of commands and tools."""
     if not config.commands:
-        return Machine(read_only_tools=config.read_only_tools)
+        return evolve(machine, commands=None, read_only_tools=config.read_only_tools)
     from hermes_ext.effects._commands import Knowledge
 
     commands = Knowledge.bundled().extended(config.commands)
-    return Machine(commands=commands, read_only_tools=config.read_only_tools)
+    return evolve(machine, commands=commands, read_only_tools=config.read_only_tools)
 
 
 def _working_directory() -> Path | None:

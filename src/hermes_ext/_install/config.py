@@ -121,6 +121,11 @@ class ExtensionsConfig:
         eq=False,
     )
 
+    @property
+    def has_section(self) -> bool:
+        """Whether the file has the section, and it is not empty."""
+        return self._section is not None
+
     def is_on(self, name: str) -> bool:
         """Whether `on` names it."""
         return _names(self.on, name)

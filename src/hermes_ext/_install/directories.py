@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -31,13 +32,17 @@ R = TypeVar("R", bound=_Runtime)
 
 @define(eq=False)
 class _Known(Generic[R]):
-    """What is in force in one project. loaded: what was thought of the tree that was loaded."""
+    """What is in force in one project.
+
+    loaded: what was thought of the tree that was loaded. made: of what the runtime was made.
+    """
 
     lock: threading.Lock = Factory(threading.Lock)
     runtime: R | None = None
     loaded: Verdict | None = None
     stamp: Hashable = None
     place: tuple[int, int] | None = None
+    made: Loaded | None = None
 
 
 class Projects(Generic[R]):
@@ -55,7 +60,8 @@ class Projects(Generic[R]):
         self.renew_locks()
         has_locks(self)
         self._seen: dict[Path, Project] = {}
-        self.without = make(load_project(base, None))
+        self._without = load_project(base, None)
+        self.without = make(self._without)
 
     def renew_locks(self) -> None:
         """After a fork; what a thread of the parent was loading is loaded in the child again."""
@@ -82,6 +88,45 @@ class Projects(Generic[R]):
                 return runtime
             waiting.append(runtime)
         return waiting[0] if waiting else self.without
+
+    @property
+    def base(self) -> Base:
+        """What is loaded whatever the project."""
+        return self._base
+
+    def on(self, base: Base) -> Projects[R]:
+        """The same on another base: of each project what was trusted when it was loaded.
+
+        These stay as they are, for the turns that run.
+        """
+        new = Projects(base, self._make)
+        if not base.config.project_local:
+            return new
+        with self._lock:
+            known, seen = dict(self._known), dict(self._seen)
+        for root, each in known.items():
+            with each.lock:
+                verdict, before, place = each.loaded, each.made, each.place
+            if verdict is not None:
+                made = load_project(base, verdict, before)
+                # No stamp: what has become of the files is told to the new runtime's turns too.
+                new._known[root] = _Known(
+                    runtime=self._make(made), loaded=verdict, place=place, made=made
+                )
+        new._seen = seen
+        return new
+
+    def loads(self) -> dict[Path | None, Loaded]:
+        """What is in force, by the project's root: None without a project."""
+        with self._lock:
+            known = [(root, each.made) for root, each in self._known.items() if each.loaded]
+        return {None: self._without} | {root: made for root, made in known if made is not None}
+
+    def packages(self) -> set[str]:
+        """The private packages of all modules in use."""
+        with self._lock:
+            made = [each.made for each in self._known.values() if each.made is not None]
+        return set().union(*(each.own_packages() for each in (self._without, *made)))
 
     def made(self) -> list[R]:
         """All runtimes so far."""
@@ -114,7 +159,8 @@ class Projects(Generic[R]):
             if verdict.standing is not Standing.TRUSTED and self._still_trusted(known.loaded):
                 _tell(known.runtime, verdict)
                 return known.runtime
-        known.runtime = self._make(load_project(self._base, verdict))
+        known.made = load_project(self._base, verdict)
+        known.runtime = self._make(known.made)
         known.loaded = verdict if verdict.standing is Standing.TRUSTED else None
         return known.runtime
 
@@ -130,6 +176,22 @@ class Projects(Generic[R]):
 def _digest(verdict: Verdict) -> str:
     trusted = verdict.standing is Standing.TRUSTED and verdict.tree is not None
     return verdict.tree.digest if trusted and verdict.tree is not None else ""
+
+
+class Still(Projects[R]):
+    """The same for a trial: nothing is loaded anew."""
+
+    not_taken: str | None = None
+
+    def choosing(self) -> AbstractContextManager[None]:
+        """Nothing is ever taken away."""
+        return nullcontext()
+
+    def turn_begins(self) -> None:
+        """What changed on the disk is not looked at."""
+
+    def close(self) -> None:
+        """There is nothing to stop."""
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -60,6 +60,7 @@ from hermes_ext._install.discovery import (
 from hermes_ext._install.found import Found
 from hermes_ext._install.importing import (
     IMPORT_SECONDS,
+    PREFIX,
     EndlessImport,
     Imported,
     forget,
@@ -109,6 +110,7 @@ class Loaded:
     or the extension's own attrs instance. refusal: why every tool call is refused, None if none
     is. packages: the names in `sys.modules` below which each extension's modules stand. project:
     what was thought of the project, None without one. base: what other projects can be loaded on.
+    ended: how loading each extension ended, for a later load that takes over what is the same.
     """
 
     config: ExtensionsConfig
@@ -121,6 +123,11 @@ class Loaded:
     packages: Mapping[str, str] = MappingProxyType({})
     project: Verdict | None = None
     base: Base | None = field(default=None, repr=False, eq=False)
+    ended: tuple[_Ended, ...] = field(default=(), repr=False, eq=False)
+
+    def own_packages(self) -> set[str]:
+        """The private packages of its extensions; entry points have none."""
+        return _own_packages(self.ended)
 
 
 @frozen
@@ -137,6 +144,10 @@ class Base:
     everything: bool = False
     import_seconds: float = IMPORT_SECONDS
     remembered: bool = True
+
+    def own_packages(self) -> set[str]:
+        """As of `Loaded`."""
+        return _own_packages(self.ended)
 
     def holders(self) -> dict[str, _Ended]:
         """What is loaded, or should be and is broken, by canonical name."""
@@ -172,26 +183,36 @@ def load_base(
     import_seconds: float = IMPORT_SECONDS,
     config: ExtensionsConfig | None = None,
     found: Sequence[Found] | None = None,
+    before: Base | None = None,
+    same: Callable[[Found], bool] = lambda found: False,
 ) -> Base:
-    """Load what belongs to no project. The arguments are those of `load`.
+    """Load what belongs to no project. The arguments are those of `load`, and:
 
     config: another one than that of the home, on trial: nothing of the load is written down. found:
-    the only extensions that there are; None looks for them.
+    the only extensions that there are; None looks for them. before: an earlier load, whose modules
+    are taken over: those of installed packages, and of the extensions whose files are the `same`.
+    Their settings and handlers are made anew.
     """
     remembered, config = config is None, config or read_config(home)
     discovery = _discovered(config, home, everything) if found is None else Discovery((*found,))
     world = _World.of(discovery.found)
-    loadings = [_Loading(each, config, world, look=everything) for each in discovery.found]
+    kept = _Kept(() if before is None else before.ended)
+    loadings = [
+        _Loading(each, config, world, look=everything, earlier=kept.of(each, same))
+        for each in discovery.found
+    ]
     ended = _without_cycles(_all_ended(loadings, import_seconds))
     return Base(home, config, discovery, tuple(ended), everything, import_seconds, remembered)
 
 
-def load_project(base: Base, verdict: Verdict | None) -> Loaded:
+def load_project(base: Base, verdict: Verdict | None, before: Loaded | None = None) -> Loaded:
     """Load a project's extensions onto a base, which stays as it is; None: no project.
 
     Nothing of a project runs that `verdict` does not call trusted.
+
+    before: an earlier load of the project, whose modules are taken over where its tree is the same.
     """
-    project = _ProjectLoading(base, verdict)
+    project = _ProjectLoading(base, verdict, before)
     ended = _each_command_once(project.ended())
     found = [each.found for each in ended]
     config = base.config
@@ -221,6 +242,7 @@ def load_project(base: Base, verdict: Verdict | None) -> Loaded:
         MappingProxyType({e.found.name: e.package for e in ended if e.package}),
         verdict,
         base,
+        tuple(ended),
     )
 
 
@@ -258,7 +280,7 @@ class Registered:
 
 @frozen
 class _Ended:
-    """How loading one extension ended."""
+    """How loading one extension ended. taken_over: its modules are those of an earlier load."""
 
     found: Found
     record: ExtensionRecord
@@ -269,11 +291,39 @@ class _Ended:
     module: ModuleType | None = None
     registered: Registered = Registered()
     commands: tuple[Command, ...] = ()
+    taken_over: bool = False
 
     @property
     def is_guard(self) -> bool:
         """Whether it registers a guard, turned off or not."""
         return any(each.mark.guard for each in self.registered.handlers)
+
+
+def _own_packages(ended: Iterable[_Ended]) -> set[str]:
+    return {each.package for each in ended if each.package.startswith(f"{PREFIX}.")}
+
+
+class _Kept:
+    """What an earlier load has imported."""
+
+    def __init__(self, ended: Iterable[_Ended]) -> None:
+        self._ended = {self._key(e.found): e for e in ended if e.record.loaded and e.module}
+
+    def of(self, found: Found, same: Callable[[Found], bool]) -> _Ended | None:
+        """The earlier load of an extension, if its code is to be taken over."""
+        earlier = self._ended.get(self._key(found))
+        if earlier is None:
+            return None
+        if found.source is Source.PROJECT:
+            trees = (found.tree, earlier.found.tree)
+            is_same = len({tree and tree.digest for tree in trees}) == 1 and None not in trees
+        else:
+            is_same = found.source is not Source.GLOBAL or same(found)
+        return earlier if is_same else None
+
+    @staticmethod
+    def _key(found: Found) -> tuple[object, ...]:
+        return found.source, canonical_name(found.name), found.module_file, found.module
 
 
 class _Failed(Exception):  # noqa: N818 - never leaves this module
@@ -297,8 +347,10 @@ class _Loading:
         *,
         look: bool,
         project: ProjectSettings | None = None,
+        earlier: _Ended | None = None,
     ) -> None:
         self.found = found
+        self.earlier = earlier
         self.project = project
         self.look = look
         self.config = config
@@ -381,7 +433,12 @@ class _Loading:
     def _loaded(self) -> _Ended:
         merged = self._merged()
         self._refuse(merged.problems)
-        imported, registered = self._imported()
+        if self.earlier is None or self.earlier.module is None:
+            imported, registered = self._imported()
+        else:
+            seconds = self.earlier.record.import_seconds or 0.0
+            imported = Imported(self.earlier.module, self.earlier.package, seconds)
+            registered = self.earlier.registered
         self.package, self.seconds = imported.package, round(imported.seconds, 4)
         if not registered and self.config.is_required(self.found.name):
             raise _Failed(Status.LOAD_ERROR, self._nothing(imported.module))
@@ -407,6 +464,7 @@ class _Loading:
             imported.module,
             registered,
             commands,
+            self.earlier is not None,
         )
 
     def _merged(self) -> Merged:
@@ -537,6 +595,8 @@ class _Loading:
 
     def forget(self) -> None:
         """Leave no module of it behind."""
+        if self.earlier is not None:
+            return  # the earlier load is still in force
         if self.found.module:
             root = self.found.module.partition(":")[0].partition(".")[0].strip()
             forget(root, keep=self.before)
@@ -675,8 +735,9 @@ def _text_of(error: BaseException) -> str:
 class _ProjectLoading:
     """The way of one project's extensions onto a base."""
 
-    def __init__(self, base: Base, verdict: Verdict | None) -> None:
+    def __init__(self, base: Base, verdict: Verdict | None, before: Loaded | None) -> None:
         self.base = base
+        self.kept = _Kept(() if before is None else before.ended)
         self.config = base.config
         self.found = project_found(verdict)
         self.settings = settings_of(verdict)
@@ -736,8 +797,18 @@ class _ProjectLoading:
                 yield self._loading(each.found).set_anew(each)
 
     def _loading(self, found: Found) -> _Loading:
-        look = self.base.everything
-        return _Loading(found, self.config, self.world, look=look, project=self.settings)
+        return _Loading(
+            found,
+            self.config,
+            self.world,
+            look=self.base.everything,
+            project=self.settings,
+            earlier=self._earlier(found),
+        )
+
+    def _earlier(self, found: Found) -> _Ended | None:
+        is_own = found.source is Source.PROJECT
+        return self.kept.of(found, lambda found: False) if is_own else None
 
 
 def _replaced(ended: _Ended, new: _Ended) -> _Ended:
@@ -770,7 +841,8 @@ def _without_cycles(ended: list[_Ended]) -> list[_Ended]:
 
 
 def _without(ended: _Ended, error: OrderCycleError) -> _Ended:
-    forget(ended.package)
+    if not ended.taken_over:
+        forget(ended.package)
     reason = printable(str(error))
     failed = evolve(ended.record, status=Status.LOAD_ERROR, reason=reason, loaded=False, hooks=())
     failed = evolve(failed, turned_off=(), commands=())

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from hermes_ext._forks import has_locks
 from hermes_ext.exceptions import StateError
@@ -194,11 +195,15 @@ class _OpenTurns:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         has_locks(self)
+        self._ending = threading.RLock()
         self._by_id: dict[tuple[str, str], dict[TurnCore, None]] = {}
+        self.begun = 0
+        self.watchers: weakref.WeakSet[QuietWatcher] = weakref.WeakSet()
 
     def renew_locks(self) -> None:
         """Also those of the turns: a fork in the middle of one goes on in the child."""
         self._lock = threading.Lock()
+        self._ending = threading.RLock()
         for turn in self.all():
             turn.lock = threading.RLock()
             turn.state.lock = threading.RLock()
@@ -222,6 +227,24 @@ class _OpenTurns:
                         del self._by_id[key]
             turn._ids.clear()
 
+    def end(self, turn: TurnCore) -> None:
+        """Remove a turn; whoever watches is told first where it is the last one."""
+        # Alone: of two that end at the same time one is the last.
+        with self._ending:
+            if self._is_last(turn):
+                for watcher in list(self.watchers):
+                    watcher.last_turn_ends()
+            self.remove(turn)
+
+    def _is_last(self, turn: TurnCore) -> bool:
+        with self._lock:
+            return bool(turn._ids) and all(
+                one is turn for holders in self._by_id.values() for one in holders
+            )
+
+    def any(self) -> bool:
+        return bool(self._by_id)
+
     def only(self, kind: str, value: str | None) -> TurnCore | None:
         """The one open turn with this id; None where there is none, or more than one."""
         if not value:
@@ -243,6 +266,33 @@ def open_turn_count() -> int:
     return len(_open_turns.all())
 
 
+def any_open() -> bool:
+    """Whether a turn is open in this process."""
+    return _open_turns.any()
+
+
+def turns_begun() -> int:
+    """How many turns ever began in this process: equal numbers mean that none did in between."""
+    return _open_turns.begun
+
+
+class QuietWatcher(Protocol):
+    """Told when the last open turn of the process ends, while it still counts as open."""
+
+    def last_turn_ends(self) -> None:
+        """Must not raise, nor take long."""
+
+
+def watch_quiet(watcher: QuietWatcher) -> None:
+    """Have `watcher.last_turn_ends()` called, as long as somebody holds the watcher."""
+    _open_turns.watchers.add(watcher)
+
+
+def stop_watching(watcher: QuietWatcher) -> None:
+    """Call it no more."""
+    _open_turns.watchers.discard(watcher)
+
+
 def find_open(matches: Callable[[TurnCore], bool]) -> TurnCore | None:
     """An open turn that `matches`; None where there is none."""
     return next(filter(matches, _open_turns.all()), None)
@@ -250,6 +300,7 @@ def find_open(matches: Callable[[TurnCore], bool]) -> TurnCore | None:
 
 def begin(turn: TurnCore) -> None:
     """Make a turn findable by its ids."""
+    _open_turns.begun += 1  # that two at once count as one does no harm
     _open_turns.index(
         turn,
         (("turn", turn.turn_id), ("session", turn.session_id), ("task", turn.task_id)),
@@ -260,7 +311,7 @@ def end(turn: TurnCore) -> None:
     """End a turn: it can no longer be found, and its state is empty. Ending twice is harmless."""
     with turn.lock:
         turn.closed = True
-    _open_turns.remove(turn)
+    _open_turns.end(turn)
     turn.state.clear()
 
 

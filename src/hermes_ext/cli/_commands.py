@@ -144,7 +144,7 @@ def _place(request: Request, seen: Inventory) -> dict[str, Any]:
 
 def _notices(request: Request, verdict: Verdict | None) -> list[str]:
     if request.live is not None:
-        return [*request.live.notices]
+        return [text for text in (*request.live.notices, request.live.not_taken) if text]
     told = notice(verdict, request.prog)
     return [] if told is None else [told]
 

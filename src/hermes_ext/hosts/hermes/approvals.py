@@ -22,18 +22,18 @@ _CUT_IN_CHATS: Final = 160
 _asking: ContextVar[bool] = ContextVar("hermes_ext_asking", default=False)
 
 
-def approver(approve_without_human: bool) -> Callable[[ApprovalRequest], Approval]:
+def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalRequest], Approval]:
     """An approver that asks through Hermes.
 
     Args:
-        approve_without_human: the setting `ask_without_human: approve`, for cron, scripts and
-            modes that approve everything.
+        approve_without_human: gives the setting `ask_without_human: approve`, for cron, scripts
+            and modes that approve everything.
     """
 
     def ask(request: ApprovalRequest) -> Approval:
         gate = _gate()
         if gate is None or not _someone_there():
-            return nobody_there(request, approve=approve_without_human)
+            return nobody_there(request, approve=approve_without_human())
         person = _Person(request)
         token = _asking.set(True)
         try:
@@ -50,7 +50,7 @@ def approver(approve_without_human: bool) -> Callable[[ApprovalRequest], Approva
         if answer.get("approved") is True:
             return Approval(approved=True)
         if person.absent or answer.get("status") == "approval_required":
-            return nobody_there(request, approve=approve_without_human)
+            return nobody_there(request, approve=approve_without_human())
         message = str(answer.get("message") or "")
         return Approval(approved=False, message=message.replace(person.question, person.reason))
 

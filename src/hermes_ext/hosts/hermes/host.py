@@ -19,7 +19,12 @@ from hermes_ext._install.records import BROKEN
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver, is_interactive
-from hermes_ext.hosts.hermes.places import machine_now, project_of, session_directory
+from hermes_ext.hosts.hermes.places import (
+    has_processes,
+    machine_now,
+    project_of,
+    session_directory,
+)
 from hermes_ext.runtime import Runtime
 
 logger = logging.getLogger("hermes_ext")
@@ -136,14 +141,21 @@ class Host:
                 f"the extensions could not be loaded ({type(error).__name__}: {error}); "
                 "no tool runs until this is mended (hermes extensions doctor)"
             )
-        runtime.approver = approver(runtime.approve_without_human)
+        runtime.approver = approver(lambda: runtime.approve_without_human)
         runtime.on_failure = self._failed
+        runtime.on_not_taken = self._not_taken
+        runtime.agent_at_work = has_processes
         return runtime
 
     def _failed(self, text: str) -> None:
         """A handler failed. One-shot mode turns all logs off; the person is to know even so."""
         if logging.root.manager.disable >= logging.WARNING:
             self.say(text, log=False)
+
+    def _not_taken(self, text: str) -> None:
+        """What changed on the disk is not in force: told again where it is so once more."""
+        self._told.discard(text)
+        self.say(text, log=False)  # the runtime has logged it
 
     def _tell(self, runtime: Runtime) -> None:
         """What the person must know before they rely on a rule, each thing once."""

@@ -73,6 +73,13 @@ def machine_now(machine: Machine) -> Machine:
     return evolve(machine, local=local, homes=homes)
 
 
+def has_processes() -> bool:
+    """Whether something runs in the background that a tool has started."""
+    registry = getattr(sys.modules.get("tools.process_registry"), "process_registry", None)
+    running = getattr(registry, "count_running", None) or getattr(registry, "has_any_active", None)
+    return callable(running) and bool(running())
+
+
 def _home_of_tools() -> str | None:
     constants = sys.modules.get("hermes_constants")
     override = getattr(constants, "get_subprocess_home", None)

@@ -1,0 +1,362 @@
+"""What is in force for a Hermes home, and when what changed on the disk takes its place.
+
+    a turn begins, none is open    look: did anything change since what is in force was loaded?
+    changed, and no turn was open  load it beside the old one; taken if nothing is lost by it
+    changed while a turn was open  the agent may have done it: not taken until the process ends
+    the last open turn ends        look: what changed in it is known by that
+
+Who changed a file cannot be told, only when. So a change counts as a person's exactly if no turn of
+this process was open, and none of the agent's own processes was running, from the look that did
+not show it to the look that did. There is no command to take the others: whatever a command can
+do, the agent can do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+from hermes_ext._forks import has_locks
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.config import ExtensionsConfig, read_config, switched_off
+from hermes_ext._install.directories import Projects, _Runtime
+from hermes_ext._install.importing import forget
+from hermes_ext._install.loader import Base, Loaded, load_base
+from hermes_ext._install.reloading.look import Look, TooMuchError, is_code, look
+from hermes_ext._install.reloading.losses import config_losses, losses
+from hermes_ext._turns import state
+
+logger = logging.getLogger("hermes_ext")
+
+# A file system's clock stands still for up to 10 ms: what is younger may change unseen.
+SETTLED_SECONDS: Final = 0.02
+_LOOKS: Final = 10  # at files that keep changing, before a turn goes on without them
+_LOADS: Final = 3
+_SHOWN: Final = 5
+
+R = TypeVar("R", bound=_Runtime)
+
+
+class InForce(Generic[R]):
+    """The projects' runtimes of one Hermes home, exchanged as a whole. Thread-safe.
+
+    Args:
+        home: the Hermes home.
+        make: makes a runtime of what was loaded.
+        taken: called with the configuration that has come into force.
+        tell: called with the line that says why what changed is not in force.
+        agent_at_work: whether a process that the agent started is running.
+
+    Attributes:
+        not_taken: that line; None while what is on the disk is in force.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        make: Callable[[Loaded], R],
+        *,
+        taken: Callable[[ExtensionsConfig], None],
+        tell: Callable[[str], None],
+        agent_at_work: Callable[[], bool],
+    ) -> None:
+        self._home = home
+        self._tell = tell
+        self._took = taken
+        self._ask_for_processes = agent_at_work
+        self.not_taken: str | None = None
+        self.renew_locks()
+        has_locks(self)
+        first = self._first_look()
+        base = load_base(home)
+        taken(base.config)
+        self._projects: Projects[R] = Projects(base, make)
+        self._reloads = first is not None and base.config.reload
+        self._spoilt: set[str] = set()
+        self._gap_is_theirs = False
+        self._old_packages: set[str] = set()
+        if first is not None and self._reloads:
+            self._taken = self._seen = self._after(first)
+            self._decided: Look | None = self._seen
+            state.watch_quiet(self)
+
+    def renew_locks(self) -> None:
+        """After a fork; no thread of the child is loading or choosing."""
+        self._loading = threading.Lock()
+        self._lock = threading.RLock()
+        self._choosing = 0
+
+    # -- what is in force ---------------------------------------------------------------------
+
+    @property
+    def config(self) -> ExtensionsConfig:
+        """The configuration that is in force."""
+        return self._projects.base.config
+
+    @property
+    def without(self) -> R:
+        """The runtime outside of all projects."""
+        return self._projects.without
+
+    def at(self, directory: Path | None) -> R:
+        """As `Projects.at`, of what is in force now."""
+        return self._projects.at(directory)
+
+    def made(self) -> list[R]:
+        """All runtimes that are in force somewhere."""
+        return self._projects.made()
+
+    @contextmanager
+    def choosing(self) -> Iterator[None]:
+        """While open, no module of what is chosen inside goes away, though no turn is open yet."""
+        with self._lock:
+            self._choosing += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._choosing -= 1
+
+    def close(self) -> None:
+        """Take nothing that changes from now on."""
+        self._reloads = False
+        state.stop_watching(self)
+
+    # -- turns ----------------------------------------------------------------------------------
+
+    def turn_begins(self) -> None:
+        """Take what a person has changed since the last turn. To be called inside `choosing`.
+
+        One turn does this; another that begins meanwhile goes on with what is in force.
+        """
+        if not self._reloads or state.any_open() or not self._loading.acquire(blocking=False):
+            return
+        try:
+            self._take_what_changed()
+        except Exception:
+            # A fault of ours takes nothing out of force, and ends no turn.
+            logger.exception("the extensions could not be looked at")
+        finally:
+            self._loading.release()
+
+    def _take_what_changed(self) -> None:
+        loads = 0
+        for _ in range(_LOOKS):
+            now = self._to_be_loaded()
+            if now is None:
+                return
+            if self._is_young(now):
+                time.sleep(SETTLED_SECONDS)
+                continue
+            if self._is_taken(now):
+                return
+            loads += 1
+            if loads == _LOADS:
+                break
+        self._decided = self._seen
+        self._say(_keeps_changing(self._seen.changed(self._taken)))
+
+    def last_turn_ends(self) -> None:
+        """Note what has changed while turns were open."""
+        try:
+            with self._lock:
+                if not self._seen.is_now():
+                    self._spoil(look(self._home, self._seen))
+                self._gap_is_theirs = self._agent_at_work()
+                self._unload_old(choosing=0)
+        except Exception:  # noqa: BLE001 - told, and no turn ends by it
+            # What this turn may have changed is unknown, so nothing is taken any more.
+            self._give_up("the extensions' files could not be looked at")
+
+    def _to_be_loaded(self) -> Look | None:
+        """How things look, if that is to be loaded; None: all stays as it is."""
+        with self._lock:
+            begun = state.turns_begun()
+            if self._seen.is_now():
+                now = self._seen
+                if now is self._decided:
+                    return None
+            else:
+                try:
+                    now = look(self._home, self._seen)
+                except TooMuchError as error:
+                    self._give_up(f"{error} has more files than are looked at in every turn")
+                    return None
+            if state.any_open() or state.turns_begun() != begun:
+                return None  # another turn has begun meanwhile: it may have changed what was seen
+            if self._gap_is_theirs or (now is not self._seen and self._agent_at_work()):
+                self._spoil(now)
+            changed = now.changed(self._taken)
+            self._spoilt &= changed
+            self._seen = now
+            # What is young is looked at again before it is loaded.
+            self._decided = None if self._is_young(now) else now
+            if not changed:
+                self._say(None)
+            elif self._spoilt:
+                self._say(_changed_by_the_agent(self._spoilt))
+            else:
+                return now
+            return None
+
+    def _is_young(self, now: Look) -> bool:
+        """Whether it may change again without looking different."""
+        # By a clock that was set back everything is young.
+        return -1 < now.age(now.changed(self._taken)) < SETTLED_SECONDS
+
+    # -- loading --------------------------------------------------------------------------------
+
+    def _is_taken(self, now: Look) -> bool:
+        """Load it; False where it has changed meanwhile, and is to be looked at again."""
+        old = self._projects
+        new, lost = self._loaded(now, old)
+        with self._lock:
+            after = look(self._home, now)
+            written = after.changed(now)
+            if any(map(is_code, written)) or (written and state.any_open()):
+                self._drop(new)
+                self._decided = None
+                return state.any_open()  # whose change it is shows when that turn ends
+            if lost:
+                self._drop(new)
+                self._say(_not_taken(lost))
+            elif new is None or old.loads().keys() != new.loads().keys():
+                # A project came into force meanwhile, and is not in the new.
+                self._drop(new)
+                self._decided = None
+                return new is None
+            else:
+                self._exchange(new, after)
+        return True
+
+    def _loaded(self, now: Look, old: Projects[R]) -> tuple[Projects[R] | None, list[str]]:
+        """What is on the disk, loaded beside the old, and what would be lost by it."""
+        place = now.irregular()
+        if place is not None:
+            return None, [f"{printable(place)} is no regular file"]
+        lost = config_losses(old.base.config, read_config(self._home))
+        if lost:
+            return None, lost
+        new: Projects[R] | None = None
+        packages = old.packages()
+        base: Base | None = None
+        try:
+            base = load_base(
+                self._home,
+                before=old.base,
+                same=lambda found: found.path is not None and now.same_code(found, self._taken),
+            )
+            new = old.on(base)
+            loads = new.loads()
+            for root, before in old.loads().items():
+                if root is None or root in loads:
+                    lost += losses(before, loads[root])
+        except Exception as error:
+            logger.exception("the extensions could not be loaded anew")
+            lost = [f"{type(error).__name__}: {printable(str(error))}"]
+            made = set() if base is None else base.own_packages()
+            for package in made - packages:
+                forget(package)
+        return new, list(dict.fromkeys(lost))
+
+    def _exchange(self, new: Projects[R], now: Look) -> None:
+        old = self._projects
+        self._took(new.base.config)
+        self._projects = new
+        if not new.base.config.reload:
+            self.close()
+        self._taken = self._seen = self._decided = now
+        self._spoilt.clear()
+        self._old_packages |= old.packages()
+        self._say(None)
+        if not state.any_open():
+            self._unload_old(choosing=1)
+        logger.info("the extensions were loaded anew: their files or the configuration changed")
+
+    def _drop(self, new: Projects[R] | None) -> None:
+        if new is not None:
+            for package in new.packages() - self._projects.packages() - self._old_packages:
+                forget(package)
+
+    def _unload_old(self, choosing: int) -> None:
+        """Let go of modules that no turn uses any more; choosing: how many may be choosing."""
+        if self._old_packages and self._choosing <= choosing:
+            for package in self._old_packages - self._projects.packages():
+                forget(package)
+            self._old_packages.clear()
+
+    def _agent_at_work(self) -> bool:
+        try:
+            return self._ask_for_processes()
+        except Exception:  # the host's own; what is not known may be
+            logger.warning("cannot tell whether the agent's processes are running", exc_info=True)
+            return True
+
+    # -- what is told ---------------------------------------------------------------------------
+
+    def _first_look(self) -> Look | None:
+        if switched_off():
+            return None
+        try:
+            return look(self._home)
+        except TooMuchError as error:
+            logger.warning(
+                "extensions are not reloaded: %s has more files than are looked at in every turn",
+                error,
+            )
+            return None
+
+    def _after(self, first: Look) -> Look:
+        """The look that is in force at first: what loading has written itself is no change."""
+        try:
+            after = look(self._home, first)
+        except TooMuchError:
+            return first
+        return first if any(map(is_code, after.changed(first))) else after
+
+    def _spoil(self, now: Look) -> None:
+        self._spoilt |= now.changed(self._seen)
+        self._seen = now
+        self._decided = None
+
+    def _give_up(self, why: str) -> None:
+        self.close()
+        logger.warning("extensions are not reloaded any more: %s", why, exc_info=True)
+        self._say(f"{why}. What is loaded stays in force until Hermes is started anew")
+
+    def _say(self, text: str | None) -> None:
+        if text == self.not_taken:
+            return
+        self.not_taken = text
+        if text is not None:
+            logger.warning("%s", text)
+            self._tell(text)
+
+
+def _not_taken(lost: list[str]) -> str:
+    return (
+        f"what changed in the extensions is not in force, the old stays: {'; '.join(lost)}. "
+        "It is tried again when something changes"
+    )
+
+
+def _changed_by_the_agent(paths: set[str]) -> str:
+    return (
+        f"changed while the agent was at work, and not taken: {_listed(paths)}. What is loaded "
+        "stays in force; look at it, and start Hermes anew to take it"
+    )
+
+
+def _keeps_changing(paths: set[str]) -> str:
+    return f"what changed in the extensions is not in force: {_listed(paths)} keeps changing"
+
+
+def _listed(paths: set[str]) -> str:
+    shown = [printable(path) for path in sorted(paths)[:_SHOWN]]
+    more = len(paths) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")

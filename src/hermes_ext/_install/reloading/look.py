@@ -1,0 +1,240 @@
+"""How the places of extensions look: told by the system's own notes on each file, nothing is read.
+
+A file's times of change and of its status, size, number and device are taken together: the time of
+the status cannot be set by a program, so that neither an edit of equal size nor `os.utime` nor
+another file of the same name passes for what was there. Only the section of `config.yaml` is
+compared by what it means, because Hermes writes the file itself, in the middle of turns.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import attrs
+from attrs import define, field, frozen
+
+from hermes_ext._hooks.text import printable
+from hermes_ext._install.config import ExtensionsConfig, read_config
+from hermes_ext._install.found import Found, counts
+from hermes_ext._install.manifest import MANIFEST_FILE
+
+Signature: TypeAlias = tuple[int, ...]
+
+MAX_ENTRIES: Final = 5_000  # of one extension; each costs a microsecond at every turn
+
+_CTIME: Final = 5
+_NO_CODE: Final = frozenset(
+    {
+        "__pycache__",
+        ".git",
+        ".hg",
+        ".svn",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".venv",
+        "node_modules",
+    }
+)
+_NO_FILES: Final = (".pyc", ".pyo", "~", ".swp", ".swx")
+
+
+class TooMuchError(Exception):
+    """An extension of more files than are looked at in each turn. `str()` is its folder."""
+
+
+@frozen(eq=False)
+class Look:
+    """What was seen.
+
+    config: what the section means, and `config_file` how the file looked. files: of extensions, by
+    path. folders: whose listings were seen.
+    """
+
+    config_file: Signature
+    config: str
+    global_dir: Path
+    files: Mapping[str, Signature]
+    folders: Mapping[str, Signature]
+    _file: str
+
+    def is_now(self) -> bool:
+        """Whether all looks as it did. Cheap: the files are neither opened nor listed."""
+        if signature(self._file) != self.config_file:
+            return False
+        for seen in (self.folders, self.files):
+            for path, before in seen.items():
+                if signature(path) != before:
+                    return False
+        return True
+
+    def changed(self, other: Look) -> set[str]:
+        """The files that differ from another look, `config.yaml` only where its section does."""
+        paths = self.files.keys() | other.files.keys()
+        found = {path for path in paths if self.files.get(path) != other.files.get(path)}
+        if self.config != other.config:
+            found.add(self._file)
+        return found
+
+    def age(self, paths: set[str]) -> float:
+        """Seconds since the newest of these changed; of those that are gone nothing is known."""
+        seen = [self.files.get(path, ()) for path in paths]
+        if self._file in paths:
+            seen.append(self.config_file)
+        times = [each[_CTIME] for each in seen if len(each) > _CTIME]
+        return (time.time_ns() - max(times)) / 1e9 if times else float("inf")
+
+    def irregular(self) -> str | None:
+        """A place of what is no file, on which reading might wait for ever; None: there is none."""
+        for path, seen in ((self._file, self.config_file), *self.files.items()):
+            if len(seen) > _CTIME and not stat.S_ISREG(seen[0]):
+                return path
+        return None
+
+    def same_code(self, found: Found, other: Look) -> bool:
+        """Whether an extension's files look as they do in another look."""
+        if found.path is None:
+            return False
+        one, two = (list(each.of(found.path)) for each in (self, other))
+        return sorted(one) == sorted(two)
+
+    def of(self, path: Path) -> Iterator[tuple[str, Signature]]:
+        """The files of the extension at this path."""
+        alone, inside = str(path), f"{path}{os.sep}"
+        for file, seen in self.files.items():
+            if file == alone or file.startswith(inside):
+                yield file, seen
+
+
+def look(home: Path, before: Look | None = None) -> Look:
+    """Look at the configuration and at all that lies in the folder of global extensions.
+
+    before: an earlier look, whose reading of the configuration holds as long as the file does.
+
+    Raises:
+        TooMuchError: an extension has more files than can be looked at.
+    """
+    file = os.path.join(home, "config.yaml")
+    seen = signature(file)
+    if before is not None and before.config_file == seen:
+        meaning, global_dir = before.config, before.global_dir
+    else:
+        meaning, global_dir = _meaning(home, seen)
+        # Read after it was looked at: what changed in between shows in the next look.
+    scan = _Scan()
+    scan.all(str(global_dir))
+    return Look(seen, meaning, global_dir, scan.files, scan.folders, file)
+
+
+def signature(path: str) -> Signature:
+    """What the system notes of a file, links followed; one number where it tells why it cannot."""
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        return (error.errno or -1,)
+    except ValueError:
+        return (-1,)
+    return (
+        found.st_mode,
+        found.st_ino,
+        found.st_dev,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+    )
+
+
+def is_code(path: str) -> bool:
+    """Whether loading an extension reads this file, and nobody writes it in passing."""
+    return path.endswith((".py", ".so", ".pyd")) or os.path.basename(path) in {
+        MANIFEST_FILE,
+        "config.yaml",
+    }
+
+
+def _meaning(home: Path, seen: Signature) -> tuple[str, Path]:
+    if len(seen) > _CTIME and not stat.S_ISREG(seen[0]):
+        return "no regular file", home / "extensions"
+    config = read_config(home)
+    if not config.readable:
+        return "; ".join(map(str, config.problems)), config.global_dir
+    there = len(seen) > _CTIME
+    section = config.has_section
+    told = [(each.key, each.message) for each in config.problems]
+    return repr((there, section, told, _plain(_values(config)))), config.global_dir
+
+
+def _values(config: ExtensionsConfig) -> dict[str, Any]:
+    left = {"problems", "file", "_section", "_spelled"}
+    names = [each.name for each in attrs.fields(ExtensionsConfig) if each.name not in left]
+    return {name: getattr(config, name) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """A value whose `repr` is the same for what means the same."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, frozenset | set):
+        return sorted(map(repr, value))
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+@define
+class _Scan:
+    """One walk over the folder of extensions; links are followed, each folder once."""
+
+    files: dict[str, Signature] = field(factory=dict)
+    folders: dict[str, Signature] = field(factory=dict)
+    _left: int = 0
+    _top: str = ""
+
+    def all(self, root: str) -> None:
+        for name in self._listed(root):
+            path = os.path.join(root, name)
+            if not counts(name):
+                continue
+            seen = signature(path)
+            if seen and stat.S_ISDIR(seen[0]):
+                self._left, self._top = MAX_ENTRIES, path
+                self._extension(path)
+            elif name.endswith(".py") or len(seen) == 1:
+                self.files[path] = seen
+
+    def _extension(self, folder: str) -> None:
+        names = self._listed(folder)
+        if "__init__.py" in names or MANIFEST_FILE in names:
+            self._tree(folder, names, frozenset())
+
+    def _tree(self, folder: str, names: list[str], above: frozenset[tuple[int, ...]]) -> None:
+        here = self.folders[folder][1:3]
+        if here in above:  # a link to a folder that it lies in
+            return
+        for name in names:
+            if name in _NO_CODE or name.endswith(_NO_FILES):
+                continue
+            path = os.path.join(folder, name)
+            self._left -= 1
+            if self._left < 0:
+                raise TooMuchError(printable(self._top))
+            seen = signature(path)
+            if stat.S_ISDIR(seen[0]):
+                self._tree(path, self._listed(path), above | {here})
+            else:
+                self.files[path] = seen
+
+    def _listed(self, folder: str) -> list[str]:
+        # Looked at before it is listed: what changes in between shows in the next look.
+        self.folders[folder] = signature(folder)
+        try:
+            return os.listdir(folder)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                self.files[folder] = (error.errno or -1,)
+            return []

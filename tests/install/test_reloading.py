@@ -1,0 +1,705 @@
+"""Reloading: what a person changes between turns is in force at the next one, or none of it is."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.projects import Place
+
+from hermes_ext import Runtime
+from hermes_ext._install import discovery
+from hermes_ext._install.importing import PREFIX
+from hermes_ext._install.reloading import in_force, look
+
+SAYS = """\
+from hermes_ext import HookResult, register_hook
+
+@register_hook("intercept_tool_call", guard=True)
+def check(tool_args):
+    return HookResult.block({says!r})
+"""
+
+NOTE = """\
+from hermes_ext import HookResult, register_hook
+
+@register_hook("before_llm_call")
+def note():
+    return HookResult.inject_system({says!r})
+"""
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing bundled, and `sys.modules` as before."""
+    (tmp_path / "bundled").mkdir()
+    monkeypatch.setattr(discovery, "bundled_dir", lambda: tmp_path / "bundled")
+    monkeypatch.delenv("HERMES_EXT_TRUST", raising=False)
+    monkeypatch.setattr(look, "MAX_ENTRIES", 200)
+    before = dict(sys.modules)
+    yield
+    for name in set(sys.modules) - set(before):
+        if name.startswith((PREFIX, "agent")):
+            del sys.modules[name]
+
+
+class Kept(Place):
+    """A home whose runtime lives on; what it says of a call is its guard's text."""
+
+    def __init__(self, base: Path) -> None:
+        super().__init__(base)
+        self.folder = self.home / "extensions"
+        self.file = self.folder / "rule" / "__init__.py"
+        self.told: list[str] = []
+
+    def guard(self, says: str, name: str = "rule") -> Path:
+        return self.add(name, SAYS.format(says=says), to_home=True)
+
+    def start(self, cwd: Path | None = None) -> Runtime:
+        self.runtime = Runtime.from_config(home=self.home, cwd=cwd or self.root)
+        self.runtime.on_not_taken = self.told.append
+        return self.runtime
+
+    def turn(self, work: Callable[[], object] = lambda: None) -> str | None:
+        """What a turn says of a call, after the agent did its work in it."""
+        with self.runtime.turn(session_id="s") as turn:
+            work()
+            return turn.intercept_tool_call("jot", {}).message
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    place = Kept(tmp_path)
+    yield place
+    place.runtime.close()
+
+
+def in_time(work: Callable[[], object]) -> object:
+    """What it gives; an error where it never ends, as where it waits for a pipe."""
+    given: list[object] = []
+    thread = threading.Thread(target=lambda: given.append(work()), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert given, "it failed, or waits for ever"
+    return given[0]
+
+
+def modules() -> set[str]:
+    return {name for name in sys.modules if name.startswith(f"{PREFIX}.")}
+
+
+# -- what is taken --------------------------------------------------------------------------------
+
+
+def test_an_edit_between_turns_is_in_force_at_the_next(kept: Kept) -> None:
+    kept.guard("one")
+    kept.start()
+    assert kept.turn() == "one"
+    kept.guard("two")
+    assert kept.turn() == "two"
+    assert kept.told == []
+    assert kept.runtime.not_taken is None
+
+
+def test_a_running_turn_keeps_what_it_began_with(kept: Kept) -> None:
+    """Also when another session's turn begins; its own next turn has it no more than that one."""
+    kept.guard("one")
+    kept.start()
+    with kept.runtime.turn(session_id="a") as turn:
+        kept.guard("two")
+        with kept.runtime.turn(session_id="b") as other:
+            assert other.intercept_tool_call("jot", {}).message == "one"
+        assert turn.intercept_tool_call("jot", {}).message == "one"
+
+
+def test_new_removed_and_renamed_extensions_are_seen(kept: Kept) -> None:
+    kept.guard("one")
+    kept.start()
+    kept.add("note", NOTE.format(says="n"), to_home=True)
+    (kept.folder / "single.py").write_text(NOTE.format(says="s"))
+    kept.turn()
+    here = kept.runtime.for_directory(None)
+    assert {each.name for each in here.records if each.loaded} == {"rule", "note", "single"}
+    shutil.rmtree(kept.folder / "note")
+    (kept.folder / "single.py").rename(kept.folder / "other.py")
+    kept.turn()
+    here = kept.runtime.for_directory(None)
+    assert {each.name for each in here.records if each.loaded} == {"rule", "other"}
+
+
+def test_a_submodule_and_a_data_file_count(kept: Kept) -> None:
+    source = {
+        "__init__.py": "import pathlib\nfrom .inner.part import SAYS\n"
+        + SAYS.format(says="x").replace("'x'", "SAYS + TEXT")
+        + "TEXT = pathlib.Path(__file__).with_name('rules.txt').read_text()\n",
+        "inner/part.py": "SAYS = 'one'\n",
+        "rules.txt": ":a",
+    }
+    folder = kept.add("rule", source, to_home=True)
+    kept.start()
+    assert kept.turn() == "one:a"
+    (folder / "inner" / "part.py").write_text("SAYS = 'two'\n")
+    assert kept.turn() == "two:a"
+    (folder / "rules.txt").write_text(":b")
+    assert kept.turn() == "two:b"
+
+
+def test_settings_switches_and_modes_come_along(kept: Kept) -> None:
+    kept.add(
+        "rule",
+        SAYS.format(says="x").replace("tool_args", "config").replace("'x'", "config['says']"),
+        to_home=True,
+    )
+    kept.config("  rule: {says: one}\n")
+    kept.start()
+    assert kept.turn() == "one"
+    kept.config("  rule: {says: two}\n  ask_without_human: approve\n  log: 'off'\n")
+    assert kept.turn() == "two"
+    assert kept.runtime.approve_without_human
+    assert kept.runtime.log is not None
+    assert not kept.runtime.log.on
+    kept.config("  disabled: [rule]\n")
+    assert kept.turn() is None
+    assert not kept.runtime.approve_without_human
+    kept.config("  rule: {says: three}\n")
+    assert kept.turn() == "three"
+
+
+def test_code_that_is_the_same_is_not_run_again(kept: Kept) -> None:
+    """One that starts a thread at import does not get two because another file changed."""
+    kept.guard("one")
+    (kept.folder / "rule" / "__init__.py").write_text(
+        f"with open({str(kept.home / 'runs')!r}, 'a') as f: f.write('x')\n"
+        + SAYS.format(says="one")
+    )
+    kept.start()
+    kept.guard("other", "zother")
+    kept.config("  state_days: 3\n")
+    assert kept.turn() == "one"
+    assert len(kept.runtime.for_directory(None).records) == 2
+    assert (kept.home / "runs").read_text() == "x"
+
+
+def test_reload_false_turns_it_off(kept: Kept) -> None:
+    kept.guard("one")
+    kept.config("  reload: false\n")
+    kept.start()
+    kept.guard("two")
+    assert kept.turn() == "one"
+
+
+def test_slash_commands_and_session_state_come_along(kept: Kept) -> None:
+    command = """\
+from hermes_ext import register_command
+
+@register_command("plan", help="x")
+def plan(session_state):
+    return {says!r} + str(session_state.count("n"))
+"""
+    kept.add("rule", command.format(says="one"), to_home=True)
+    kept.start()
+    assert kept.runtime.command("plan", session_id="s") == "one1"
+    kept.add("rule", command.format(says="two"), to_home=True)
+    kept.turn()
+    assert kept.runtime.command("plan", session_id="s") == "two2"
+
+
+def test_failure_counts_begin_anew(kept: Kept) -> None:
+    """A handler that was suspended for its failures is called again when its code has changed."""
+    fails = NOTE.format(says="x").replace("return", "raise ValueError; return")
+    kept.add("note", fails, to_home=True)
+    kept.start()
+
+    def request() -> tuple[str, ...]:
+        with kept.runtime.turn(session_id="s") as turn:
+            return tuple(turn.before_llm_call([]).system_injections)
+
+    for _ in range(6):
+        assert request() == ()
+    kept.add("note", NOTE.format(says="mended"), to_home=True)
+    assert request() == ("mended",)
+    assert kept.runtime.for_directory(None).manager.failures == ()
+
+
+def test_a_config_that_was_broken_at_the_start_is_taken_when_mended(kept: Kept) -> None:
+    kept.guard("one")
+    (kept.home / "config.yaml").write_text("extensions: [\n")
+    assert kept.start().refusal is not None
+    kept.config("  enabled: true\n")
+    assert kept.turn() == "one"
+    assert kept.runtime.for_directory(None).refusal is None
+
+
+# -- what is not taken ----------------------------------------------------------------------------
+
+
+def broken_code(kept: Kept) -> None:
+    kept.file.write_text("def (:\n")
+
+
+def raising_code(kept: Kept) -> None:
+    kept.file.write_text("import sys\nsys.exit('no')\n")
+
+
+def skipping(kept: Kept) -> None:
+    kept.file.write_text("from hermes_ext import SkipExtension\nraise SkipExtension('away')\n")
+
+
+def emptied(kept: Kept) -> None:
+    kept.file.write_text("")
+
+
+def no_guard(kept: Kept) -> None:
+    kept.file.write_text(SAYS.format(says="x").replace("guard=True", "guard=False"))
+
+
+def removed(kept: Kept) -> None:
+    shutil.rmtree(kept.folder / "rule")
+
+
+def renamed(kept: Kept) -> None:
+    (kept.folder / "rule").rename(kept.folder / "_rule")
+
+
+def all_removed(kept: Kept) -> None:
+    shutil.rmtree(kept.folder)
+
+
+def swapped_for_a_link(kept: Kept) -> None:
+    other = kept.home / "elsewhere"
+    other.mkdir()
+    (other / "__init__.py").write_text(NOTE.format(says="x"))
+    shutil.rmtree(kept.folder / "rule")
+    (kept.folder / "rule").symlink_to(other)
+
+
+def link_to_nothing(kept: Kept) -> None:
+    shutil.rmtree(kept.folder / "rule")
+    (kept.folder / "rule").symlink_to(kept.home / "nowhere")
+
+
+def link_to_itself(kept: Kept) -> None:
+    kept.file.unlink()
+    kept.file.symlink_to(kept.file)
+
+
+def named_pipe(kept: Kept) -> None:
+    kept.file.unlink()
+    os.mkfifo(kept.file)
+
+
+def device(kept: Kept) -> None:
+    kept.file.unlink()
+    kept.file.symlink_to("/dev/zero")
+
+
+def folder_for_file(kept: Kept) -> None:
+    kept.file.unlink()
+    kept.file.mkdir()
+
+
+def file_for_folder(kept: Kept) -> None:
+    shutil.rmtree(kept.folder / "rule")
+    (kept.folder / "rule").write_text("x")
+
+
+def not_readable(kept: Kept) -> None:
+    kept.file.write_text("x")  # root reads what it likes
+    kept.file.chmod(0)
+
+
+def huge(kept: Kept) -> None:
+    with kept.file.open("ab") as file:
+        file.truncate(50_000_000)
+
+
+def null_bytes(kept: Kept) -> None:
+    kept.file.write_bytes(b"\0" * 10)
+
+
+def too_many_files(kept: Kept) -> None:
+    for number in range(210):
+        (kept.folder / "rule" / f"f{number}").touch()
+    kept.file.write_text("")
+
+
+def config_half_written(kept: Kept) -> None:
+    (kept.home / "config.yaml").write_text("extensions:\n  disabled: [rule")
+
+
+def config_truncated(kept: Kept) -> None:
+    (kept.home / "config.yaml").write_text("")
+
+
+def config_gone(kept: Kept) -> None:
+    (kept.home / "config.yaml").unlink()
+
+
+def config_of_a_wrong_type(kept: Kept) -> None:
+    (kept.home / "config.yaml").write_text("extensions: disabled\n")
+
+
+def config_pipe(kept: Kept) -> None:
+    (kept.home / "config.yaml").unlink()
+    os.mkfifo(kept.home / "config.yaml")
+
+
+def other_global_dir(kept: Kept) -> None:
+    (kept.home / "empty").mkdir()
+    kept.config(f"  global_dir: {kept.home / 'empty'}\n")
+
+
+def broken_settings(kept: Kept) -> None:
+    schema = '{"type": "object", "properties": {"a": {"type": "integer"}}}'
+    (kept.folder / "rule" / "extension.yaml").write_text(f"config: {schema}\n")
+    kept.config("  rule: {a: text}\n")
+
+
+def broken_manifest(kept: Kept) -> None:
+    (kept.folder / "rule" / "extension.yaml").write_text("requires_hermes_ext: '>=99'\n")
+
+
+def shadowed(kept: Kept) -> None:
+    removed(kept)
+    (kept.folder / "rule.py").write_text(NOTE.format(says="x"))
+
+
+ATTACKS = [
+    broken_code,
+    raising_code,
+    skipping,
+    emptied,
+    no_guard,
+    removed,
+    renamed,
+    all_removed,
+    swapped_for_a_link,
+    link_to_nothing,
+    link_to_itself,
+    named_pipe,
+    device,
+    folder_for_file,
+    file_for_folder,
+    not_readable,
+    huge,
+    null_bytes,
+    too_many_files,
+    config_half_written,
+    config_truncated,
+    config_gone,
+    config_of_a_wrong_type,
+    config_pipe,
+    other_global_dir,
+    broken_settings,
+    broken_manifest,
+    shadowed,
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+def test_no_edit_gets_a_guard_off(kept: Kept, attack: Callable[[Kept], None]) -> None:
+    """It stays as it was, one line says why, once, and nothing of what was tried stays loaded."""
+    kept.guard("one")
+    kept.guard("other", "zother")
+    kept.config("  state_days: 7\n")
+    kept.start()
+    assert kept.turn() == "one"
+    before = modules()
+    attack(kept)
+    (kept.folder.parent / "extensions").mkdir(exist_ok=True)
+    assert in_time(lambda: [kept.turn() for _ in range(3)]) == ["one"] * 3
+    assert len(kept.told) == 1
+    assert kept.told == [kept.runtime.not_taken]
+    assert "rule" in kept.told[0] or "config.yaml" in kept.told[0]
+    assert modules() == before
+
+
+def test_the_line_names_extension_file_and_line_and_comes_again(kept: Kept) -> None:
+    kept.guard("one")
+    kept.start()
+    for _ in range(2):
+        kept.file.write_text("\n\nx = nothing\n")
+        kept.turn()
+        assert kept.told[-1].count("rule") >= 1
+        assert f"{kept.file}:3" in kept.told[-1]
+        kept.guard("one")
+        assert kept.turn() == "one"
+        assert kept.runtime.not_taken is None
+    assert len(kept.told) == 2
+
+
+def test_one_that_is_broken_keeps_all_the_others_as_they_were(kept: Kept) -> None:
+    """All or nothing: two files that belong together are never in force one without the other."""
+    kept.guard("one", "a")
+    kept.guard("one")
+    kept.start()
+    kept.guard("two", "a")
+    broken_code(kept)
+    assert kept.turn() == "one"
+    kept.guard("two")
+    assert kept.turn() == "two"
+
+
+def test_a_new_one_that_is_broken_keeps_nothing_back(kept: Kept) -> None:
+    kept.guard("one")
+    kept.start()
+    kept.guard("two")
+    kept.add("new", "def (:\n", to_home=True)
+    assert kept.turn() == "two"
+    kept.guard("three")
+    assert kept.turn() == "three"
+
+
+def test_what_the_person_turns_off_is_off(kept: Kept) -> None:
+    for section in ("  disabled: [rule]\n", "  enabled: false\n"):
+        kept.config("  state_days: 7\n")
+        kept.guard("one")
+        kept.start()
+        assert kept.turn() == "one"
+        kept.config(section)
+        assert kept.turn() is None
+        kept.runtime.close()
+
+
+def test_a_guard_whose_files_are_gone_can_be_turned_off(kept: Kept) -> None:
+    kept.guard("one")
+    kept.start()
+    removed(kept)
+    assert kept.turn() == "one"
+    kept.config("  disabled: [rule]\n")
+    assert kept.turn() is None
+
+
+@pytest.mark.parametrize("same_size", [True, False])
+def test_an_edit_cannot_be_hidden(kept: Kept, same_size: bool) -> None:
+    """The time of change set back, of one size, in the same file: it is seen all the same."""
+    kept.guard("one")
+    kept.start()
+    before = kept.file.stat()
+    assert kept.turn() == "one"
+    text = kept.file.read_text().replace("one", "two" if same_size else "three")
+    kept.file.write_text(text)
+    os.utime(kept.file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert kept.turn() == ("two" if same_size else "three")
+
+
+# -- the agent's hands ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_what_changes_in_a_turn_is_never_taken(kept: Kept, hidden: bool) -> None:
+    """Not then, not when a person edits another file, not when the time of change is set back."""
+    kept.guard("one")
+    kept.guard("one", "zother")
+    kept.start()
+    before = kept.file.stat()
+
+    def edit() -> None:
+        kept.file.write_text(kept.file.read_text().replace("one", "bad"))
+        if hidden:
+            os.utime(kept.file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert kept.turn(edit) == "one"
+    assert kept.turn() == "one"
+    kept.guard("two", "zother")
+    assert kept.turn() == "one"
+    assert len(kept.told) == 1
+    assert str(kept.file) in kept.told[0]
+    assert "start Hermes anew" in kept.told[0]
+    kept.runtime.close()
+    kept.start()
+    assert kept.turn() == "bad"
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+def test_no_edit_in_a_turn_gets_a_guard_off(kept: Kept, attack: Callable[[Kept], None]) -> None:
+    kept.guard("one")
+    kept.config("  state_days: 7\n")
+    kept.start()
+    assert in_time(lambda: kept.turn(lambda: attack(kept))) == "one"
+    assert in_time(lambda: [kept.turn() for _ in range(2)]) == ["one"] * 2
+    assert kept.runtime.not_taken
+
+
+def test_turning_a_guard_off_in_a_turn_does_nothing(kept: Kept) -> None:
+    kept.guard("one")
+    kept.config("  state_days: 7\n")
+    kept.start()
+    kept.turn(lambda: kept.config("  disabled: [rule]\n"))
+    assert kept.turn() == "one"
+    assert "config.yaml" in kept.told[0]
+    kept.config("  state_days: 7\n")  # as it was: nothing of the agent's is left
+    assert kept.turn() == "one"
+    assert kept.runtime.not_taken is None
+    kept.guard("two")
+    assert kept.turn() == "two"
+
+
+def test_hermes_writes_other_sections_in_a_turn(kept: Kept) -> None:
+    """As it does for a model or an "always": ours is the same, and a person's edit counts."""
+    kept.guard("one")
+    kept.config("  state_days: 7\n")
+    kept.start()
+    file = kept.home / "config.yaml"
+    kept.turn(lambda: file.write_text("model: {name: x}\n" + file.read_text()))
+    kept.guard("two")
+    assert kept.turn() == "two"
+    assert kept.told == []
+
+
+def test_what_comes_and_goes_in_a_turn_does_no_harm(kept: Kept) -> None:
+    kept.guard("one")
+    kept.start()
+    extra = kept.folder / "rule" / "extra.py"
+
+    def come_and_go() -> None:
+        extra.write_text("x")
+        extra.unlink()
+
+    kept.turn(come_and_go)
+    kept.guard("two")
+    assert kept.turn() == "two"
+
+
+def test_what_changes_while_the_agents_process_runs_is_not_taken(kept: Kept) -> None:
+    """Between turns too, also when it has ended before the next one begins."""
+    running = [True]
+    kept.guard("one")
+    kept.start().agent_at_work = lambda: running[0]
+    kept.turn()
+    kept.guard("bad")
+    running[0] = False
+    assert kept.turn() == "one"
+    assert str(kept.file) in kept.told[0]
+
+
+def test_a_turn_of_another_home_counts(kept: Kept, tmp_path: Path) -> None:
+    """An agent is an agent, whatever home it works for."""
+    kept.guard("one")
+    kept.start()
+    other = Runtime([])
+    with other.turn(session_id="x"):
+        kept.guard("bad")
+        assert kept.turn() == "one"
+    assert kept.turn() == "one"
+    assert kept.told
+
+
+# -- projects -------------------------------------------------------------------------------------
+
+
+def test_a_project_keeps_what_was_trusted_over_a_reload(kept: Kept) -> None:
+    """Its changed code does not run, and its guard does not go, because a global file changed."""
+    kept.add("theirs", SAYS.format(says="project"))
+    kept.trust()
+    last = SAYS.replace("guard=True", "guard=True, priority=200")
+    kept.add("other", last.format(says="one"), to_home=True)
+    kept.start()
+    assert kept.turn() == "project"
+    kept.add("theirs", NOTE.format(says="changed"))
+    kept.add("other", last.format(says="two"), to_home=True)
+    assert kept.turn() == "project"
+    here = kept.runtime.for_directory(kept.root)
+    assert any("no longer as it was" in text for text in here.notices)
+    with kept.runtime.turn(session_id="s", cwd=kept.home) as turn:
+        assert turn.intercept_tool_call("jot", {}).message == "two"
+
+
+def test_a_project_trusted_again_is_in_force_at_the_next_turn(kept: Kept) -> None:
+    kept.add("theirs", SAYS.format(says="one"))
+    kept.trust()
+    kept.start()
+    assert kept.turn() == "one"
+    kept.add("theirs", SAYS.format(says="two"))
+    assert kept.turn() == "one"
+    kept.trust()
+    assert kept.turn() == "two"
+
+
+# -- threads and memory ---------------------------------------------------------------------------
+
+
+def test_one_turn_loads_and_others_go_on_with_the_old(kept: Kept) -> None:
+    kept.guard("one")
+    kept.start()
+    gate = threading.Event()
+    begun = threading.Event()
+    sys.modules["agent_reload_gate"] = gate_module = type(sys)("agent_reload_gate")
+    gate_module.wait = lambda: (begun.set(), gate.wait(30))  # type: ignore[attr-defined]
+    kept.file.write_text("import agent_reload_gate as g\ng.wait()\n" + SAYS.format(says="two"))
+    said: list[str | None] = []
+    loading = threading.Thread(target=lambda: said.append(kept.turn()))
+    loading.start()
+    assert begun.wait(30)
+    assert kept.turn() == "one"
+    gate.set()
+    loading.join(30)
+    assert said == ["two"]
+
+
+def test_an_agent_that_edits_while_another_turn_loads_changes_nothing(kept: Kept) -> None:
+    kept.guard("one")
+    kept.start()
+    gate = threading.Event()
+    begun = threading.Event()
+    sys.modules["agent_reload_gate"] = gate_module = type(sys)("agent_reload_gate")
+    gate_module.wait = lambda: (begun.set(), gate.wait(30))  # type: ignore[attr-defined]
+    kept.file.write_text(
+        "import agent_reload_gate as g\ng.wait()\nfrom .part import SAYS\n"
+        + SAYS.format(says="x").replace("'x'", "SAYS")
+    )
+    part = kept.file.with_name("part.py")
+    part.write_text("SAYS = 'two'\n")
+    said: list[str | None] = []
+    loading = threading.Thread(target=lambda: said.append(kept.turn()))
+    loading.start()
+    assert begun.wait(30)
+    assert kept.turn(lambda: part.write_text("SAYS = 'bad'\n")) == "one"
+    gate.set()
+    loading.join(30)
+    assert said == ["one"]
+    assert kept.turn() == "one"
+
+
+def test_old_modules_go_when_the_last_turn_that_uses_them_ends(kept: Kept) -> None:
+    """Till then what they import late is found."""
+    late = SAYS.format(says="x").replace("return", "from .part import S; return")
+    kept.add("rule", {"__init__.py": late.replace("'x'", "S"), "part.py": "S = 'a'"}, to_home=True)
+    kept.start()
+    gate = threading.Event()
+    begun = threading.Event()
+    sys.modules["agent_reload_gate"] = gate_module = type(sys)("agent_reload_gate")
+    gate_module.wait = lambda: (begun.set(), gate.wait(30))  # type: ignore[attr-defined]
+    (kept.folder / "zgate.py").write_text("import agent_reload_gate as g\ng.wait()\n")
+    kept.file.write_text(kept.file.read_text() + "# changed\n")
+    loading = threading.Thread(target=kept.turn)
+    loading.start()
+    assert begun.wait(30)
+    with kept.runtime.turn(session_id="other") as turn:
+        gate.set()
+        loading.join(30)
+        assert turn.intercept_tool_call("jot", {}).message == "a"
+        assert len([name for name in modules() if ".rule_" in name and "part" not in name]) == 2
+    assert len([name for name in modules() if ".rule_" in name and "part" not in name]) == 1
+
+
+def test_fifty_reloads_leave_nothing_behind(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_force, "SETTLED_SECONDS", 0.0)
+    kept.guard("0")
+    kept.start()
+    kept.turn()
+    seen: list[weakref.ref[object]] = []
+    for number in range(1, 51):
+        kept.guard(str(number) * (1 + number % 2))
+        assert kept.turn() == str(number) * (1 + number % 2)
+        seen.append(weakref.ref(kept.runtime.for_directory(kept.home)))
+    gc.collect()
+    assert sum(each() is not None for each in seen) <= 2
+    assert len([name for name in modules() if ".rule_" in name]) == 1
