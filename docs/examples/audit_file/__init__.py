@@ -1,0 +1,66 @@
+"""Every tool call and every result as a line of JSON in a file.
+
+`asked` is what the model wanted, `runs` what is left of it after all other extensions: an `asked`
+without `runs` was refused. A line is one write, well below a millisecond; a full disk stops nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes_ext import ToolCall, ToolResult, register_hook
+
+
+@register_hook("intercept_tool_call", priority=-1_000_000, on_error="pass")
+def asked(event: ToolCall, config: Mapping[str, Any], session_id: str, turn_id: str) -> None:
+    """First of the transformers: nobody has changed or refused it yet."""
+    write("asked", event, config, session_id, turn_id, args=event.tool_args)
+
+
+@register_hook("intercept_tool_call", guard=True, priority=1_000_000, on_error="pass")
+def runs(event: ToolCall, config: Mapping[str, Any], session_id: str, turn_id: str) -> None:
+    """Last of the guards: it runs, unless a person who is asked says no."""
+    write("runs", event, config, session_id, turn_id, args=event.tool_args)
+
+
+@register_hook("transform_tool_result", guard=True, priority=1_000_000, on_error="pass")
+def result(event: ToolResult, config: Mapping[str, Any], session_id: str, turn_id: str) -> None:
+    """Last of the guards: what the model gets."""
+    told = {"status": event.status, "ms": event.duration_ms, "result": event.result}
+    write("result", event, config, session_id, turn_id, **told)
+
+
+def write(
+    what: str,
+    event: ToolCall | ToolResult,
+    config: Mapping[str, Any],
+    session_id: str,
+    turn_id: str,
+    **more: Any,
+) -> None:
+    told = {"at": time.time(), "what": what, "session": session_id, "turn": turn_id}
+    told |= {"call": event.tool_call_id, "tool": event.tool_name} | shortened(
+        more, config["longest"]
+    )
+    line = json.dumps(told, default=repr).encode("ascii") + b"\n"
+    home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
+    file = home / "logs" / config["file"]  # the agent's own tools may not write there
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(handle, line)  # at the end, in one piece, whatever other threads write
+    finally:
+        os.close(handle)
+
+
+def shortened(value: Any, longest: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= longest else f"{value[:longest]}… ({len(value)} characters)"
+    if isinstance(value, dict):
+        return {key: shortened(each, longest) for key, each in value.items()}
+    return [shortened(each, longest) for each in value] if isinstance(value, list) else value
