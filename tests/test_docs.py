@@ -1,7 +1,8 @@
 """README and docs are true: every code block in them is run, and every link leads somewhere.
 
 Python is run as a script where it makes a `Runtime`, else loaded as an extension; YAML is read as
-configuration or manifest; shell lines are run in a scratch home.
+configuration or manifest; shell lines are run in a scratch home. Pages that are one
+walk from top to bottom are in test_walks.py.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import Any
 
 import pytest
 import yaml
-from attrs import frozen
 from markdown.extensions.toc import slugify
 from tests.harness.home import HermesHome
+from tests.pages import ROOT, WALKS, Block, blocks_of
 
 from hermes_ext import Runtime
 from hermes_ext._hooks.specs import HookName
@@ -30,42 +31,10 @@ from hermes_ext._install.manifest import read_manifest
 from hermes_ext._install.project_settings import read_project_settings
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-@frozen
-class Block:
-    """A fenced block. section: number and heading of the section that it stands in."""
-
-    page: Path
-    line: int
-    language: str
-    text: str
-    section: str
-
-    def __str__(self) -> str:
-        return f"{self.page.name}:{self.line}"
-
-
-def blocks_of(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page."""
-    section, language, begun = "", None, 0
-    lines: list[str] = []
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        if language is None and line.startswith("#"):
-            section = f"{number} {line}"
-        elif language is None and line.startswith("```"):
-            language, begun, lines = line[3:].strip(), number, []
-        elif language is not None and line == "```":
-            yield Block(page, begun, language, "\n".join(lines) + "\n", section)
-            language = None
-        elif language is not None:
-            lines.append(line)
-    assert language is None, f"{page.name}:{begun}: the block is not closed"
-
-
-BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+# What test_walks.py does not walk through.
+ALONE = [page for page in PAGES if page not in WALKS]
+BLOCKS = [block for page in ALONE for block in blocks_of(page)]
 
 
 def blocks(wanted: Callable[[Block], bool]) -> Any:
@@ -224,7 +193,7 @@ def test_manifests(block: Block, tmp_path: Path) -> None:
 
 
 @pytest.mark.hermes
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", ALONE, ids=lambda page: page.name)
 def test_shell_lines(page: Path, tmp_path: Path) -> None:
     """The shell lines of a page work, in their order, in a home with the README's extension, which
     has blocked something.
@@ -353,6 +322,26 @@ def test_links(page: Path) -> None:
         file = page.parent / target if target else page
         assert file.is_file(), target
         assert not heading or heading in anchors_of(file), target
+
+
+def test_every_page_is_in_the_site_and_can_be_found() -> None:
+    """Each page of the docs is in the navigation, once, and README or the first page lead to it."""
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    there = sorted(str(page.relative_to(ROOT / "docs")) for page in PAGES[1:])
+    assert sorted(pages_in(site["nav"])) == there
+    led_to = {"index.md"}
+    for page, above in ((PAGES[0], "docs/"), (ROOT / "docs/index.md", "")):
+        targets = re.findall(r"\]\(([^)#]+\.md)", page.read_text(encoding="utf-8"))
+        led_to |= {target.removeprefix(above) for target in targets if target.startswith(above)}
+    assert set(there) - led_to == set()
+
+
+def pages_in(nav: Any) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for each in nav.values() if isinstance(nav, dict) else nav:
+            yield from pages_in(each)
 
 
 def anchors_of(page: Path) -> set[str]:

@@ -100,7 +100,7 @@ def _in_two_lines(told: Mapping[str, Any], page: Page) -> None:
 def _by(told: Mapping[str, Any]) -> Iterator[str]:
     settings = [*map(_setting, told["settings"])]
     if settings:
-        yield f"Setting {', '.join(settings)}"
+        yield f"Setting{'s' if len(settings) > 1 else ''} {', '.join(settings)}"
     else:
         yield "No setting is named"
     if told["handler"]:
