@@ -1,20 +1,23 @@
-"""Writes docs/hooks.md from the hook specs: `python docs/generate_reference.py`.
+"""Writes docs/hooks.md and docs/command-reference.md: `python docs/generate_reference.py`.
 
-With `--check` nothing is written, and the exit code is 1 where the file is stale.
+The first is made from the hook specs, the second from what the command line takes. With `--check`
+nothing is written, and the exit code is 1 where one of them is stale.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
 
 from hermes_ext._hooks.payloads import EVENT_OF
 from hermes_ext._hooks.specs import ALLOWED, ARGUMENTS, VERDICTS, Action, HookName, HookSpecs
+from hermes_ext.cli import add_commands
 
-FILE = Path(__file__).with_name("hooks.md")
+DOCS = Path(__file__).parent
 
 _NOTE = "<!-- Made from hermes_ext/_hooks/specs.py by docs/generate_reference.py: edit there. -->"
 _HEAD = """\
@@ -22,11 +25,20 @@ _HEAD = """\
 
 How handlers are written and in which order they run: [authoring](authoring.md).
 """
+_COMMANDS = """\
+<!-- Made from hermes_ext/cli/_arguments.py by docs/generate_reference.py: edit there. -->
+
+# Command reference
+
+Every command with every argument, as `hermes-ext COMMAND --help` tells them. What they do, what
+they print and how they end: [commands](commands.md). `hermes extensions COMMAND` is the same inside
+Hermes.
+"""
 _SECTIONS = {"Args:": "arguments", "Returns:": "returns", "Attributes:": "attributes"}
 
 
-def reference() -> str:
-    """The whole page."""
+def hooks() -> str:
+    """The page of the hooks."""
     return "\n".join([_NOTE, "", _HEAD, *_overview(), *_common(), *map(_hook, HookName)])
 
 
@@ -100,16 +112,75 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def commands() -> str:
+    """The page of the commands."""
+    parser = argparse.ArgumentParser(prog="hermes-ext", add_help=False)
+    add_commands(parser)
+    (named,) = (each for each in parser._actions if isinstance(each.choices, dict))
+    told = {each.dest: each.help for each in named._choices_actions}
+    common = _common_options(named.choices)
+    lines = ["## Of every command\n", *_table(common), ""]
+    for name, command in named.choices.items():
+        lines += [f"## {name}\n", _sentence(told[name]), "", *_usage(command)]
+        shared = {each.dest for each in common}
+        lines += _table([each for each in _arguments(command) if each.dest not in shared])
+        lines.append("")
+    return "\n".join([_COMMANDS, *lines]).rstrip() + "\n"
+
+
+def _arguments(command: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [each for each in command._actions if each.dest != "help"]
+
+
+def _common_options(parsers: Mapping[str, argparse.ArgumentParser]) -> list[argparse.Action]:
+    first, *others = map(_arguments, parsers.values())
+    return [each for each in first if all(each in other for other in others)]
+
+
+def _usage(command: argparse.ArgumentParser) -> list[str]:
+    command.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=10_000)
+    return ["```text", command.format_usage().removeprefix("usage: ").strip(), "```", ""]
+
+
+def _table(actions: list[argparse.Action]) -> list[str]:
+    if not actions:
+        return []
+    return [
+        "| argument | |",
+        "|---|---|",
+        *(f"| {_name(each)} | {_told(each)} |" for each in actions),
+    ]
+
+
+def _name(action: argparse.Action) -> str:
+    takes = "" if action.nargs == 0 or not action.option_strings else f" {action.metavar}"
+    words = [f"{word}{takes}" for word in action.option_strings] or [str(action.metavar)]
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _told(action: argparse.Action) -> str:
+    text = (action.help or "") % vars(action)
+    return _sentence(text.replace("|", "\\|"))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"hooks.md": hooks, "command-reference.md": commands}
+
+
 def main() -> int:
-    """Write or check the page; returns the exit code."""
-    made = reference()
-    if "--check" not in sys.argv[1:]:
-        FILE.write_text(made, encoding="utf-8")
-        return 0
-    if FILE.is_file() and FILE.read_text(encoding="utf-8") == made:
-        return 0
-    sys.stderr.write(f"{FILE} is stale: run python docs/generate_reference.py\n")
-    return 1
+    """Write or check the pages; returns the exit code."""
+    stale = 0
+    for name, make in PAGES.items():
+        file, made = DOCS / name, make()
+        if "--check" not in sys.argv[1:]:
+            file.write_text(made, encoding="utf-8")
+        elif not file.is_file() or file.read_text(encoding="utf-8") != made:
+            sys.stderr.write(f"{file} is stale: run python docs/generate_reference.py\n")
+            stale = 1
+    return stale
 
 
 if __name__ == "__main__":

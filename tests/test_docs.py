@@ -305,8 +305,8 @@ def test_the_first_extension_knows_the_ways_to_force(
 # -- the pages ----------------------------------------------------------------------------------
 
 
-def test_the_hook_reference_is_fresh() -> None:
-    """docs/hooks.md is what the hook specs say now."""
+def test_the_references_are_fresh() -> None:
+    """docs/hooks.md is what the hook specs say, docs/command-reference.md what commands take."""
     command = [sys.executable, str(ROOT / "docs/generate_reference.py"), "--check"]
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr
@@ -364,6 +364,19 @@ def test_configuration_keys_are_all_told() -> None:
 
     text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
     assert [key for key in RESERVED_KEYS if f"`{key}`" not in text] == []
+
+
+def test_configuration_defaults_are_true(tmp_path: Path) -> None:
+    """What configuration.md says of a key's default is what a home without configuration has."""
+    text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, flags=re.M)
+    config = read_config(tmp_path)
+    values = {key: yaml.safe_load(default) for key, default in told if key != "effects"}
+    assert len(values) > 10
+    for key, value in values.items():
+        real = getattr(config, key)
+        assert (list(real) if isinstance(real, tuple) else real) == value, key
+    assert (dict(config.commands), config.read_only_tools) == ({}, ())
 
 
 def test_commands_are_all_told() -> None:

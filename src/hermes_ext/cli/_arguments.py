@@ -40,7 +40,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         command = commands.add_parser(
             name, parents=[common], help=f"turn an extension {verb} in config.yaml"
         )
-        command.add_argument("ext_name", metavar="NAME")
+        command.add_argument("ext_name", metavar="NAME", help="its name, as list has it")
         command.add_argument(
             "--hook", metavar="HOOK", type=hook, dest="ext_hook", help="only this hook of it"
         )
@@ -48,7 +48,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "info", parents=[common], help="one extension: what it needs, registers and is set to"
     )
-    command.add_argument("ext_name", metavar="NAME")
+    command.add_argument("ext_name", metavar="NAME", help="its name, as list has it")
 
     _add_doctor(commands, common)
     _add_trust(commands, common)
@@ -67,7 +67,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "completion", parents=[common],
         help='print what turns completion on: eval "$(hermes-ext completion bash)"',
     )  # fmt: skip
-    command.add_argument("ext_name", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
+    command.add_argument(
+        "ext_name", metavar="SHELL", choices=SHELLS, help=f"one of {', '.join(SHELLS)}"
+    )
 
 
 def _add_doctor(commands: Any, common: Parser) -> None:
@@ -98,7 +100,9 @@ def _add_new(commands: Any, common: Parser) -> None:
     command = commands.add_parser(
         "new", parents=[common], help="write an extension to begin with, and its test"
     )
-    command.add_argument("ext_name", metavar="NAME")
+    command.add_argument(
+        "ext_name", metavar="NAME", help="what it is to be called: a-z, 0-9, - and _"
+    )
     command.add_argument(
         "--hook", metavar="HOOK", type=hook, dest="ext_hooks", action="append",
         help="a hook that it has a handler for; may be given more than once"
