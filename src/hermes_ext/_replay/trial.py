@@ -24,6 +24,7 @@ from hermes_ext._replay.touching import Watch as DiskWatch
 from hermes_ext._turns import state
 from hermes_ext._turns.store import MemoryStore
 from hermes_ext._turns.turn import Turn
+from hermes_ext.effects import Machine
 from hermes_ext.runtime import Runtime, _machine_of, _Shared
 
 
@@ -164,7 +165,7 @@ def _shared(config: ExtensionsConfig, prog: str) -> _Shared:
         store=WatchedStore(),
         schemas=None,
         command=prog,
-        machine=_machine_of(config),
+        machine=_machine_of(config, Machine()),
     )
 
 
