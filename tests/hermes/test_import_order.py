@@ -60,7 +60,7 @@ def test_first_import(model_factory: ModelFactory, hermes: HomeFactory, first: s
         + in_process.PRELUDE
         + "assert new_agent().run_conversation('hello')['final_response'] == 'Done.'\n"
         + "from hermes_ext.hosts.hermes.seams import seam_report\n"
-        + "import agent.title_generator, gateway.platforms.api_server\n"
+        + "import agent.title_generator, cli, gateway.platforms.api_server, gateway.run\n"
         + "wrong = {k: v for k, v in seam_report().items() if v != 'attached'}\n"
         + "assert not wrong, wrong\n"
     ).check()

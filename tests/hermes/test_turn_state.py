@@ -263,6 +263,7 @@ def test_many_turns(hermes: HomeFactory) -> None:
         from concurrent.futures import ThreadPoolExecutor
         from hermes_ext._turns import state as _turn
         from hermes_ext.hosts.hermes import tools
+        from hermes_ext.hosts.hermes.host import the_host
         from hermes_ext._turns.turn import Turn
 
         def script(request):
@@ -291,6 +292,8 @@ def test_many_turns(hermes: HomeFactory) -> None:
         agents = [stage.agent(session_id=f's{n}', enabled_toolsets=['stage']) for n in range(8)]
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(turns, agents))
+        # What is still to be written of a turn knows the turn.
+        assert the_host.runtime().log.flush(60)
         gc.collect()
         kinds = (Turn, _turn.TurnState, tools.Verdict)
         report(open=_turn.open_turn_count(), wrong=wrong, jots=len(stage.jots),

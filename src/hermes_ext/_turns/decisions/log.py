@@ -129,6 +129,7 @@ class DecisionLog:
         try:
             while (event := self._next()) is not None:
                 self._deliver(event)
+                del event  # or its turn would be kept until the next one comes
         finally:
             with self._changed:
                 if self._writer is threading.current_thread():
