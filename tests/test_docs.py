@@ -29,6 +29,7 @@ from hermes_ext._install.config import read_config
 from hermes_ext._install.loader import load, unload
 from hermes_ext._install.manifest import read_manifest
 from hermes_ext._install.project_settings import read_project_settings
+from hermes_ext._replay.events import of_file
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -71,8 +72,13 @@ def is_of_a_project(block: Block) -> bool:
     return block.language == "yaml" and block.text.startswith("# .hermes/extensions.yaml")
 
 
+def is_events(block: Block) -> bool:
+    return block.language == "yaml" and block.text.startswith("- hook:")
+
+
 def is_manifest(block: Block) -> bool:
-    return block.language == "yaml" and not (is_config(block) or is_of_a_project(block))
+    others = (is_config, is_of_a_project, is_events)
+    return block.language == "yaml" and not any(each(block) for each in others)
 
 
 def neighbour(block: Block, wanted: Callable[[Block], bool]) -> Block | None:
@@ -111,6 +117,15 @@ def run_script(block: Block, tmp_path: Path, settings: dict[str, str] | None = N
     calls = "".join(f"{name}()\n" for name in re.findall(r"^def (test_\w+)\(", block.text, re.M))
     script.write_text(f"{block.text}\n{calls}", encoding="utf-8")
     run_child([sys.executable, "-W", "error", str(script)], tmp_path, settings)
+
+
+@blocks(is_events)
+def test_events(block: Block, tmp_path: Path) -> None:
+    """A file of events is one, and has an event of each hook."""
+    file = tmp_path / "events.yaml"
+    file.write_text(block.text, encoding="utf-8")
+
+    assert {each.event.hook for each in of_file(file)} == {*HookName}
 
 
 @blocks(is_extension)

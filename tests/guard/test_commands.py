@@ -141,6 +141,10 @@ hermes extensions disable workflow-guard
 hermes extensions enable x
 hermes extensions trust --yes
 hermes extensions untrust
+hermes extensions replay
+hermes-ext test ./rule
+uvx hermes-ext replay --json
+python -m hermes_ext.cli test x
 hermes-ext trust .
 hermes-ext disable x
 hermes-ext uninstall

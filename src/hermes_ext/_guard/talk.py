@@ -41,6 +41,8 @@ _CHANGE: Final = frozenset(
     {"trust", "untrust", "enable", "disable", "install", "uninstall", "new", "set", "unset",
      "edit", "migrate", "remove", "update"}
 )  # fmt: skip
+# They run extensions, of any folder: code without a judge.
+_RUN: Final = frozenset({"test", "replay"})
 _CHANGE_OF_PROFILES: Final = frozenset(
     {"alias", "create", "delete", "import", "install", "rename", "update", "use"}
 )
@@ -49,7 +51,7 @@ _OPTIONS: Final = rf"(?:-[^\s'\",]*{_TO}(?:[^-\s'\",][^\s'\",]*{_TO})?){{0,4}}"
 _COMMAND: Final = re.compile(
     rf"\bhermes(?:[-_](?:ext|cli)(?:\.\w+)*{_TO}"
     rf"|{_TO}{_OPTIONS}(?:extensions|config|plugins){_TO}){_OPTIONS}"
-    rf"(?:{'|'.join(sorted(_CHANGE))})\b",
+    rf"(?:{'|'.join(sorted(_CHANGE | _RUN))})\b",
     re.IGNORECASE,
 )
 # What code of the host, and of this package, settings and rules are changed with.
@@ -65,7 +67,7 @@ _JOINTS: Final = re.compile(r"([\"'])\s*(?:\+|\.|\.\.|,)?\s*([\"'])")
 _OWN: Final = frozenset({"hermes-ext", "hermes_ext", "hermes_ext.cli", "hermes_ext.cli.__main__"})
 _HOSTS: Final = frozenset({"hermes", "hermes_cli", "hermes_cli.main"})
 _SECTIONS: Final = {
-    "extensions": _CHANGE,
+    "extensions": _CHANGE | _RUN,
     "config": _CHANGE,
     "plugins": _CHANGE,
     "profile": _CHANGE_OF_PROFILES,
@@ -104,7 +106,7 @@ def _named(name: str, args: list[str | None]) -> str | None:
     if script in ("hermes", "hermes-ext") and _INTERPRETERS.match(name):
         name, args = script, args[1:]
     if name in _OWN:
-        word = next((each for each in args if each is None or each in _CHANGE), "")
+        word = next((each for each in args if each is None or each in _CHANGE | _RUN), "")
         return None if word == "" else f"hermes-ext {word or '…'}"
     if name in _HOSTS:
         return _of_the_host(args)

@@ -18,7 +18,7 @@ import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from attrs import Factory, define
 
@@ -84,8 +84,8 @@ class Watch:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Watch while the block runs. The audit hook stays for good, and does nothing then."""
-        sys.addaudithook(self._audit)
+        """Watch while the block runs; one watch at a time."""
+        _audited(self._audit)
         before = {name: getattr(os, name) for name in _LOOKS if hasattr(os, name)}
         for name, function in before.items():
             setattr(os, name, self._telling(function))
@@ -94,6 +94,7 @@ class Watch:
         finally:
             for name, function in before.items():
                 setattr(os, name, function)
+            _audited(None)
 
     def _telling(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -125,6 +126,25 @@ class Watch:
             return
         if not any(_is_in(name, each) for each in self._not_counted):
             found.files[name] = None
+
+
+_Listener: TypeAlias = Callable[[str, tuple[Any, ...]], None]
+_listener: _Listener | None = None
+_hooked = False
+
+
+def _audited(listener: _Listener | None) -> None:
+    """Who is told of audit events. Python takes no hook away again, so there is one for all."""
+    global _listener, _hooked  # noqa: PLW0603
+    _listener = listener
+    if not _hooked:
+        _hooked = True
+        sys.addaudithook(_on_audit)
+
+
+def _on_audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if _listener is not None:
+        _listener(event, arguments)
 
 
 def _follows_links(frame: FrameType | None) -> bool:
