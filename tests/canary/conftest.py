@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 
@@ -27,13 +27,21 @@ class UsersHome:
         """Put a plugin into it; returns its folder."""
         folder = self.path / "plugins" / name
         folder.mkdir(parents=True)
-        (folder / "plugin.yaml").write_text(f"name: {name}\nversion: '1'\ndescription: x\n")
+        manifest = {"name": folder.name, "version": "1", "description": "x"}
+        (folder / "plugin.yaml").write_text(json.dumps(manifest))
         (folder / "__init__.py").write_text(dedent(source))
         return folder
 
-    def config(self, enabled: Sequence[str], **sections: object) -> None:
+    def config(
+        self,
+        enabled: Sequence[str],
+        *,
+        plugin_settings: Mapping[str, object] | None = None,
+        **sections: object,
+    ) -> None:
         """Its `config.yaml`, with these plugins on."""
-        text = json.dumps({"plugins": {"enabled": list(enabled)}, **sections})
+        plugins = {"enabled": list(enabled), **(plugin_settings or {})}
+        text = json.dumps({"plugins": plugins, **sections})
         (self.path / "config.yaml").write_text(text)
 
     def canary(self, *surfaces: Surface) -> Canary:

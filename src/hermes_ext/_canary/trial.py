@@ -123,7 +123,7 @@ def _culprits(
         for suspect in proof.suspects
         if suspect.plugin is not None
     )
-    if named or not failed or not plugins.enabled:
+    if named or not failed or not plugins.enabled or time.monotonic() > deadline:
         return tuple(named)
     surface = failed[0].surface
     tell(f"the canary: {surface} without plugins, to see whose fault it is")
