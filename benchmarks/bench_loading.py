@@ -29,6 +29,7 @@ LOADING = (
     "hermes_ext.runtime",
     "hermes_ext._install.loader",
     "hermes_ext._install.directories",
+    "hermes_ext._install.reloading.in_force",
     "hermes_ext._turns.decisions",
     "hermes_ext._turns.sqlite_store",
     "hermes_ext._guard.guard",

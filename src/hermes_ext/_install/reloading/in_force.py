@@ -28,7 +28,6 @@ from hermes_ext._install.directories import Projects, _Runtime
 from hermes_ext._install.importing import forget
 from hermes_ext._install.loader import Base, Loaded, load_base
 from hermes_ext._install.reloading.look import Look, TooMuchError, is_code, look
-from hermes_ext._install.reloading.losses import config_losses, losses
 from hermes_ext._turns import state
 
 logger = logging.getLogger("hermes_ext")
@@ -81,8 +80,9 @@ class InForce(Generic[R]):
         self._gap_is_theirs = False
         self._old_packages: set[str] = set()
         if first is not None and self._reloads:
-            self._taken = self._seen = self._after(first)
-            self._decided: Look | None = self._seen
+            self._taken = self._seen = first
+            self._decided: Look | None = first
+            self._is_first = True
             state.watch_quiet(self)
 
     def renew_locks(self) -> None:
@@ -167,6 +167,7 @@ class InForce(Generic[R]):
             with self._lock:
                 if not self._seen.is_now():
                     self._spoil(look(self._home, self._seen))
+                self._is_first = False
                 self._gap_is_theirs = self._agent_at_work()
                 self._unload_old(choosing=0)
         except Exception:  # noqa: BLE001 - told, and no turn ends by it
@@ -192,6 +193,10 @@ class InForce(Generic[R]):
             if self._gap_is_theirs or (now is not self._seen and self._agent_at_work()):
                 self._spoil(now)
             changed = now.changed(self._taken)
+            if self._is_first and not any(map(is_code, changed)):
+                # What the extensions have written themselves, while they were loaded.
+                self._taken, changed = now, set()
+            self._is_first = False
             self._spoilt &= changed
             self._seen = now
             # What is young is looked at again before it is loaded.
@@ -236,6 +241,8 @@ class InForce(Generic[R]):
 
     def _loaded(self, now: Look, old: Projects[R]) -> tuple[Projects[R] | None, list[str]]:
         """What is on the disk, loaded beside the old, and what would be lost by it."""
+        from hermes_ext._install.reloading.losses import config_losses, losses
+
         place = now.irregular()
         if place is not None:
             return None, [f"{printable(place)} is no regular file"]
@@ -310,14 +317,6 @@ class InForce(Generic[R]):
                 error,
             )
             return None
-
-    def _after(self, first: Look) -> Look:
-        """The look that is in force at first: what loading has written itself is no change."""
-        try:
-            after = look(self._home, first)
-        except TooMuchError:
-            return first
-        return first if any(map(is_code, after.changed(first))) else after
 
     def _spoil(self, now: Look) -> None:
         self._spoilt |= now.changed(self._seen)

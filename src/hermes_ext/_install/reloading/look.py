@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import attrs
-from attrs import define, field, frozen
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import ExtensionsConfig, read_config
@@ -48,24 +47,38 @@ class TooMuchError(Exception):
     """An extension of more files than are looked at in each turn. `str()` is its folder."""
 
 
-@frozen(eq=False)
 class Look:
     """What was seen.
 
-    config: what the section means, and `config_file` how the file looked. files: of extensions, by
-    path. folders: whose listings were seen.
+    Attributes:
+        file: `config.yaml`; `config_file` is how it looked, `config` what its section means.
+        global_dir: the folder of extensions.
+        files: how those of extensions looked, by path.
+        folders: the same of folders whose listings were seen.
     """
 
-    config_file: Signature
-    config: str
-    global_dir: Path
-    files: Mapping[str, Signature]
-    folders: Mapping[str, Signature]
-    _file: str
+    __slots__ = ("config", "config_file", "file", "files", "folders", "global_dir")
+
+    # Not attrs: to make such a class takes longer than a look.
+    def __init__(
+        self,
+        file: str,
+        config_file: Signature,
+        config: str,
+        global_dir: Path,
+        files: Mapping[str, Signature],
+        folders: Mapping[str, Signature],
+    ) -> None:
+        self.file = file
+        self.config_file = config_file
+        self.config = config
+        self.global_dir = global_dir
+        self.files = files
+        self.folders = folders
 
     def is_now(self) -> bool:
         """Whether all looks as it did. Cheap: the files are neither opened nor listed."""
-        if signature(self._file) != self.config_file:
+        if signature(self.file) != self.config_file:
             return False
         for seen in (self.folders, self.files):
             for path, before in seen.items():
@@ -78,20 +91,20 @@ class Look:
         paths = self.files.keys() | other.files.keys()
         found = {path for path in paths if self.files.get(path) != other.files.get(path)}
         if self.config != other.config:
-            found.add(self._file)
+            found.add(self.file)
         return found
 
     def age(self, paths: set[str]) -> float:
         """Seconds since the newest of these changed; of those that are gone nothing is known."""
         seen = [self.files.get(path, ()) for path in paths]
-        if self._file in paths:
+        if self.file in paths:
             seen.append(self.config_file)
         times = [each[_CTIME] for each in seen if len(each) > _CTIME]
         return (time.time_ns() - max(times)) / 1e9 if times else float("inf")
 
     def irregular(self) -> str | None:
         """A place of what is no file, on which reading might wait for ever; None: there is none."""
-        for path, seen in ((self._file, self.config_file), *self.files.items()):
+        for path, seen in ((self.file, self.config_file), *self.files.items()):
             if len(seen) > _CTIME and not stat.S_ISREG(seen[0]):
                 return path
         return None
@@ -128,7 +141,7 @@ def look(home: Path, before: Look | None = None) -> Look:
         # Read after it was looked at: what changed in between shows in the next look.
     scan = _Scan()
     scan.all(str(global_dir))
-    return Look(seen, meaning, global_dir, scan.files, scan.folders, file)
+    return Look(file, seen, meaning, global_dir, scan.files, scan.folders)
 
 
 def signature(path: str) -> Signature:
@@ -186,52 +199,49 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@define
 class _Scan:
     """One walk over the folder of extensions; links are followed, each folder once."""
 
-    files: dict[str, Signature] = field(factory=dict)
-    folders: dict[str, Signature] = field(factory=dict)
-    _left: int = 0
-    _top: str = ""
+    def __init__(self) -> None:
+        self.files: dict[str, Signature] = {}
+        self.folders: dict[str, Signature] = {}
+        self._left = 0
+        self._top = ""
 
     def all(self, root: str) -> None:
-        for name in self._listed(root):
-            path = os.path.join(root, name)
+        for name in self._listed(root, signature(root)):
             if not counts(name):
                 continue
+            path = f"{root}{os.sep}{name}"
             seen = signature(path)
-            if seen and stat.S_ISDIR(seen[0]):
+            if stat.S_ISDIR(seen[0]):
                 self._left, self._top = MAX_ENTRIES, path
-                self._extension(path)
+                names = self._listed(path, seen)
+                if "__init__.py" in names or MANIFEST_FILE in names:
+                    self._tree(path, names, frozenset())
             elif name.endswith(".py") or len(seen) == 1:
                 self.files[path] = seen
-
-    def _extension(self, folder: str) -> None:
-        names = self._listed(folder)
-        if "__init__.py" in names or MANIFEST_FILE in names:
-            self._tree(folder, names, frozenset())
 
     def _tree(self, folder: str, names: list[str], above: frozenset[tuple[int, ...]]) -> None:
         here = self.folders[folder][1:3]
         if here in above:  # a link to a folder that it lies in
             return
+        self._left -= len(names)
+        if self._left < 0:
+            raise TooMuchError(printable(self._top))
         for name in names:
             if name in _NO_CODE or name.endswith(_NO_FILES):
                 continue
-            path = os.path.join(folder, name)
-            self._left -= 1
-            if self._left < 0:
-                raise TooMuchError(printable(self._top))
+            path = f"{folder}{os.sep}{name}"
             seen = signature(path)
             if stat.S_ISDIR(seen[0]):
-                self._tree(path, self._listed(path), above | {here})
+                self._tree(path, self._listed(path, seen), above | {here})
             else:
                 self.files[path] = seen
 
-    def _listed(self, folder: str) -> list[str]:
-        # Looked at before it is listed: what changes in between shows in the next look.
-        self.folders[folder] = signature(folder)
+    def _listed(self, folder: str, seen: Signature) -> list[str]:
+        """What is in a folder that was looked at before: what changes since shows the next time."""
+        self.folders[folder] = seen
         try:
             return os.listdir(folder)
         except OSError as error:
