@@ -113,6 +113,25 @@ def test_the_package_of_an_extension_is_not_imported_by_pytest(
     assert done.returncode == 0
 
 
+def test_an_extension_that_skips_itself_can_be_tested(pytester: pytest.Pytester) -> None:
+    """pytest imports no extension on its own, also in the mode that imports what is above tests."""
+    folder = pytester.path / "rules" / "skipped_one"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "extension.yaml").write_text("name: skipped_one\n")
+    (folder / "__init__.py").write_text(
+        "from hermes_ext import SkipExtension\nraise SkipExtension('no rtk')\n"
+    )
+    (folder / "tests" / "test_skipped_one.py").write_text(
+        "import pytest\n"
+        "from pathlib import Path\n"
+        "def test_it(load_extension):\n"
+        "    with pytest.raises(AssertionError, match='no rtk'):\n"
+        "        load_extension(Path(__file__).parents[1])\n"
+    )
+    result = pytester.runpytest_subprocess(*PLUGIN, "--import-mode=importlib")
+    result.assert_outcomes(passed=1)
+
+
 def test_what_is_documented_is_what_there_is() -> None:
     """The fixtures' protocols have the arguments, with the defaults, of the functions behind."""
     for documented, real, first in ((LoadExtension, load, 2), (StartSession, open_session, 2)):

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes_ext import ToolCall, ToolResult, register_hook
+from hermes_ext import CallVerdict, HookResult, ToolCall, ToolResult, register_hook
+from hermes_ext.effects import effects_of
 
 
 @register_hook("intercept_tool_call", priority=-1_000_000, on_error="pass")
@@ -26,6 +27,15 @@ def asked(event: ToolCall, config: Mapping[str, Any], session_id: str, turn_id: 
 def runs(event: ToolCall, config: Mapping[str, Any], session_id: str, turn_id: str) -> None:
     """Last of the guards: it runs, unless a person who is asked says no."""
     write("runs", event, config, session_id, turn_id, args=event.tool_args)
+
+
+@register_hook("intercept_tool_call", guard=True)
+def keep_off(event: ToolCall, config: Mapping[str, Any]) -> CallVerdict:
+    """The agent does not edit what is noted of it."""
+    effects, file = effects_of(event), file_of(config)
+    if effects.change_of(file) or (effects.may_write and file in effects.mentions):
+        return HookResult.block("The audit is not the agent's to change.")
+    return None
 
 
 @register_hook("transform_tool_result", guard=True, priority=1_000_000, on_error="pass")
@@ -48,14 +58,18 @@ def write(
         more, config["longest"]
     )
     line = json.dumps(told, default=repr).encode("ascii") + b"\n"
-    home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
-    file = home / "logs" / config["file"]  # the agent's own tools may not write there
+    file = file_of(config)
     file.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(handle, line)  # at the end, in one piece, whatever other threads write
     finally:
         os.close(handle)
+
+
+def file_of(config: Mapping[str, Any]) -> Path:
+    home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
+    return (home / "logs" / config["file"]).resolve()
 
 
 def shortened(value: Any, longest: int) -> Any:

@@ -7,6 +7,7 @@ the rewritten ones too, say in config.yaml: `extensions: {effects: {commands: {r
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Mapping
 from typing import Any
@@ -28,9 +29,9 @@ def shorten(event: ToolCall, config: Mapping[str, Any]) -> CallResult:
     if effects.may_write or len(effects.commands) != 1:
         return None
     (command,) = effects.commands
-    # Pipes, redirections, `&` and a program's path are not in `text`, or it is shortened.
-    whole = str(event.tool_args["command"]).strip()
-    if command.text != whole or command.variables or not whole.startswith(command.name):
+    whole = event.tool_args["command"].strip()
+    # With a pipe, a redirection, `&`, variables or a program's path the words would be others.
+    if shlex.split(whole) != [command.name, *command.args]:
         return None
     if command.name not in config["commands"]:
         return None

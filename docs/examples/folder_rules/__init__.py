@@ -40,19 +40,20 @@ def judge(
     named = effects.mentions | {each.cwd for each in effects.commands if each.cwd}
     found: dict[str, str] = {}
     for rule in config["rules"]:
+        do = rule.get("do", "allow")
         folder = event.machine.resolve(rule["folder"], root)
         near = not effects.exact and any(each.is_relative_to(folder) for each in named)
         changed = effects.change_in(folder) is not None or near
         if not changed and not any(each.is_relative_to(folder) for each in effects.reads):
             continue
-        if rule["say"]:
+        if rule.get("say"):
             with state.lock:
                 state.setdefault(WANTED, {})[rule["folder"]] = rule["say"]
             if changed and rule["folder"] not in state.get(TOLD, ()):
                 found["block"] = f"{rule['folder']} has rules, which follow. Read them, then go on."
-        if changed and rule["do"] != "allow":
-            found[rule["do"]] = f"The rule for {rule['folder']} is: {rule['do']}."
-    if not effects.exact and any(rule["do"] != "allow" for rule in config["rules"]):
+        if changed and do != "allow":
+            found[do] = f"The rule for {rule['folder']} is: {do}."
+    if not effects.exact and any(rule.get("do", "allow") != "allow" for rule in config["rules"]):
         told = f"What this changes is not known: {effects.unknown[0]}."
         found.setdefault(config["unknown"], told)
     setting = {"setting": "extensions.folder_rules.rules"}

@@ -56,7 +56,9 @@ def notice(event: ToolResult, status: str | None, session_state: SessionState) -
 
 
 def files_of(change: Change) -> Iterator[Path]:
-    if not change.path.is_dir() or change.path.is_symlink():
+    if change.path.is_symlink():
+        return  # what it leads to has a change of its own
+    if not change.path.is_dir():
         yield change.path
     elif change.tree:
         yield from (each for each in change.path.rglob("*") if not each.is_dir())

@@ -42,7 +42,8 @@ def sends(event: ToolCall, config: Mapping[str, Any]) -> bool:
         return event.tool_args.get("action") != "list"  # what channels there are
     if any(each.name in config["programs"] for each in effects.commands):
         return True
-    words = {word for text in effects.texts for word in re.findall(r"\w+", text)}
+    told = (*effects.texts, *effects.unknown)  # what a program is given, and what is imported
+    words = {word for text in told for word in re.findall(r"\w+", text)}
     return not words.isdisjoint(config["programs"])
 
 

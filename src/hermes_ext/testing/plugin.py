@@ -6,9 +6,11 @@ run without these fixtures does not need.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -153,8 +155,20 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     """An extension's folder is a plain folder for pytest.
 
     It would import `__init__.py` as a package otherwise, under a name that may have a hyphen in it
-    and outside of everything that loading an extension does.
+    and outside of everything that loading an extension does. One that skips itself could not even
+    be tested for that.
     """
     if (path / "extension.yaml").is_file() and (path / "__init__.py").is_file():
+        if parent.config.getoption("importmode") == "importlib":
+            _stand_in(path, parent.config.rootpath)
         return pytest.Dir.from_parent(parent, path=path)
     return None
+
+
+def _stand_in(folder: Path, root: Path) -> None:
+    """In the import mode `importlib` pytest imports what is above a test, if it is not there yet."""
+    parts = folder.relative_to(root).parts if folder.is_relative_to(root) else folder.parts[1:]
+    name = ".".join(part.replace(".", "_") for part in parts)
+    if name and name not in sys.modules:
+        sys.modules[name] = package = ModuleType(name)
+        package.__path__ = [str(folder)]
