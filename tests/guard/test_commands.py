@@ -163,6 +163,16 @@ hermes uninstall
 pip uninstall -y hermes-ext
 pip3 install hermes-ext==0.0.1
 uv pip uninstall hermes_ext
+`command -v hermes-ext` new my-rules
+(sleep 9; echo '/plan off') | hermes --resume 20260101_1
+hermes -c "my work" <<< '/plan off'
+hermes -m gpt chat
+hermes
+hermes --tui
+script -qc 'hermes chat --resume 20260101_1' /dev/null
+echo '{"id": 1, "command": "/plan off"}' | python -m tui_gateway.slash_worker --session-key s
+python -c "import tui_gateway.server as s; s.dispatch({})"
+python -c "from hermes_ext import Runtime; Runtime.from_config().command('plan', 'off')"
 HERMES_EXT_OFF=1 hermes -z x
 export HERMES_EXT_OFF=1
 env HERMES_EXT_OFF=1 hermes -z x
@@ -313,6 +323,14 @@ if [ -f README.md ]; then cat README.md; fi
 python - <<'EOF'
 cat <<'EOF' > src/new.py
 hermes --version
+hermes -h
+hermes chat --help
+hermes -z "summarise README.md"
+hermes --resume 20260101_1 -z "/plan off"
+hermes -m gpt chat -Q -q "say what is new" --resume 20260101_1
+hermes sessions list
+hermes gateway status
+python -c "from hermes_ext import Runtime; print(Runtime([]).handlers)"
 hermes extensions list
 hermes extensions info x
 hermes-ext list --json

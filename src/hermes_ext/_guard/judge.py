@@ -18,6 +18,7 @@ from hermes_ext._guard.talk import (
     SWITCHES,
     code_in,
     command_in,
+    command_somewhere_in,
     names_the_home,
     rule_command,
     run_by_lookup,
@@ -79,11 +80,11 @@ def _findings(
             if place is not None:
                 yield Finding("place", place, change.by)
     for command in effects.commands:
+        for name in SWITCHES & set(command.variables):
+            yield Finding("switch", name, command.name)
         told = rule_command(command)
         if told:
             yield Finding("command", told)
-        for name in SWITCHES & set(command.variables):
-            yield Finding("switch", name, command.name)
     if any(_STARTS.search(str(path)) for path in effects.writes):
         for switch in filter(None, map(switch_in, _texts(args))):
             yield Finding("switch", switch)
@@ -91,6 +92,7 @@ def _findings(
         yield Finding("switch", name)
     if effects.unknown:
         yield from _said(effects, protected, identities)
+        yield from _put_together(effects, args)
         yield from _looked_for(effects, protected)
     yield from _spelt(args, protected)
 
@@ -133,6 +135,13 @@ def _said(effects: Effects, protected: Protected, identities: Identities) -> Ite
     command = command_in(told) or code_in(told) or run_by_lookup(effects.commands)
     if command:
         yield Finding("command", command)
+
+
+def _put_together(effects: Effects, args: Mapping[str, Any]) -> Iterator[Finding]:
+    """A command made of words that stand in a text, of which it is not known how."""
+    if any(not command.name for command in effects.commands):
+        for told in filter(None, map(command_somewhere_in, _texts(args))):
+            yield Finding("command", told)
 
 
 def _looked_for(effects: Effects, protected: Protected) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ __all__ = [
     "SWITCHES",
     "code_in",
     "command_in",
+    "command_somewhere_in",
     "names_the_home",
     "rule_command",
     "run_by_lookup",
@@ -54,15 +55,19 @@ _COMMAND: Final = re.compile(
     rf"(?:{'|'.join(sorted(_CHANGE | _RUN))})\b",
     re.IGNORECASE,
 )
-# What code of the host, and of this package, settings and rules are changed with.
+# What code of the host, and of this package, settings and rules are changed with; and what a
+# person's slash commands are handed over with, one of which may take a rule off.
 _OF_THE_CODE: Final = re.compile(
     r"\bhermes_ext\.(?:cli|_\w+)"
+    r"|\btui_gateway\b"
     r"|\bhermes_(?:cli|constants)\b.*?\b(?:atomic_config_write|get_config_path|get_env_path"
     r"|save_config|save_env_value\w*|(?:un)?set_config_value|write_platform_config_field)\b",
     re.DOTALL,
 )
 # Escapes undone and neighbouring texts joined, as code puts them together.
 _JOINTS: Final = re.compile(r"([\"'])\s*(?:\+|\.|\.\.|,)?\s*([\"'])")
+
+_AROUND_WORDS: Final = re.compile(r"[`()*]")
 
 _OWN: Final = frozenset({"hermes-ext", "hermes_ext", "hermes_ext.cli", "hermes_ext.cli.__main__"})
 _HOSTS: Final = frozenset({"hermes", "hermes_cli", "hermes_cli.main"})
@@ -72,6 +77,13 @@ _SECTIONS: Final = {
     "plugins": _CHANGE,
     "profile": _CHANGE_OF_PROFILES,
 }
+# What answers a prompt, or tells something, and ends; else a person types to it, slash commands
+# too, and a pipe would do so in their place.
+_ENDS: Final = re.compile(r"-(?:[qzhV]|-(?:q|on|u|h|ver))")
+_TAKES_A_WORD: Final = re.compile(r"-(?:[mtscr]|-(?:m|prov|t|r|c|sk|so|max|im))[^=]*\Z")
+_CONVERSATION: Final = re.compile(
+    rf"\bhermes{_TO}(?:chat{_TO})?(?:--re|--cont|-r\b|-c\b)(?![^\n]{{0,400}}?(?:-[qz]\b|--query|--onesh))"
+)
 # Each may be shortened, as long as no other begins like it.
 _WITHOUT_RULES: Final = {"--safe-mode": "--sa", "--ignore-user-config": "--ignore-u"}
 _PACKAGES: Final = re.compile(r"hermes[-_.](?:ext|agent)(?:\W|\Z)", re.IGNORECASE)
@@ -110,6 +122,8 @@ def _named(name: str, args: list[str | None]) -> str | None:
         return None if word == "" else f"hermes-ext {word or '…'}"
     if name in _HOSTS:
         return _of_the_host(args)
+    if name.partition(".")[0] == "tui_gateway":
+        return name
     installs = _INSTALLERS.match(name) and not _INSTALLS.isdisjoint(args)
     if installs and any(each is not None and _PACKAGES.match(each) for each in args):
         return f"{name} of hermes-ext"
@@ -118,8 +132,10 @@ def _named(name: str, args: list[str | None]) -> str | None:
 
 def code_in(text: str) -> str | None:
     """A module or a function in it, named in a text, with which code could change the rules."""
-    if "hermes_" not in text:
+    if "hermes_" not in text and "tui_gateway" not in text:
         return None
+    if "hermes_ext" in text and "from_config" in text:
+        return "Runtime.from_config"
     found = _OF_THE_CODE.search(text)
     return found[0].split()[-1] if found else None
 
@@ -140,15 +156,36 @@ def _of_the_host(args: list[str | None]) -> str | None:
         for option, shortest in _WITHOUT_RULES.items():
             if each is not None and each.startswith(shortest) and option.startswith(each):
                 return f"hermes {option}"
-    return "hermes uninstall" if "uninstall" in args else None
+    if "uninstall" in args:
+        return "hermes uninstall"
+    return "hermes, for a person to type to," if _is_typed_to(args) else None
+
+
+def _is_typed_to(args: Sequence[str | None]) -> bool:
+    """Whether `hermes` would wait for what somebody types."""
+    if any(each is None or _ENDS.match(each) for each in args):
+        return False
+    words = iter(args)
+    for word in words:
+        if not str(word).startswith("-"):
+            return word == "chat"
+        if _TAKES_A_WORD.match(str(word)):
+            next(words, None)
+    return True
 
 
 def command_in(text: str) -> str | None:
     """A command in a text that could change the rules."""
     if len(text) < 6:
         return None
-    found = _COMMAND.search(text) or _COMMAND.search(_JOINTS.sub("", text))
+    joined = _JOINTS.sub("", text)
+    found = _COMMAND.search(text) or _COMMAND.search(joined) or _CONVERSATION.search(joined)
     return " ".join(found[0].split()) if found else None
+
+
+def command_somewhere_in(text: str) -> str | None:
+    """The same in a text of which it is not known how a command is made of it."""
+    return command_in(_AROUND_WORDS.sub(" ", text))
 
 
 def names_the_home(text: str) -> bool:
