@@ -141,7 +141,8 @@ def test_state_is_made_again(recording: Recording) -> None:
         "call 1 of the turn, 6 of the session",
     ]
     assert not any(each["needs_past"] for each in told["changed"])
-    assert len(recording.again(chosen=[9, 10])["changed"]) == 1
+    few = recording.again(chosen=[9, 10])["changed"]  # the last call of t2, and that of t3
+    assert [each["now"]["message"] for each in few] == ["call 1 of the turn, 6 of the session"]
     assert recording.again(extension="Limit")["compared"] == 5
     assert recording.again(extension="other")["compared"] == 0
 
@@ -380,6 +381,9 @@ def test_nothing_is_written(recording: Recording) -> None:
     recording.config("limit: {in_turn: 3, in_session: 100}\n")
     with recording.runtime() as runtime, runtime.turn(session_id="s1") as turn:
         call(turn)
+    # What a load would now remember is not what the last one did.
+    recording.add("limit", LIMITED.replace("def limit", "def other"), LIMITS)
+    recording.add("new", '@register_hook("intercept_tool_call")\ndef f(): return None\n')
     before = files_below(recording.home)
 
     assert recording.again()["compared"] == 1
