@@ -69,6 +69,9 @@ def test_what_is_completed(home: Path) -> None:
     assert completed(home, "hermes-ext why ") == {"last", "t-1"}
     assert completed(home, "hermes-ext log --session ") == {"s-1"}
     assert completed(home, "hermes-ext completion b") == {"bash"}
+    assert completed(home, "hermes-ext test qu") == {"quiet-hours"}
+    assert completed(home, "hermes-ext test ./ext") == {"./extensions/"}
+    assert completed(home, "hermes-ext replay --turn ") == {"t-1"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "tcsh", "powershell"])

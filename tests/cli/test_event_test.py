@@ -247,6 +247,21 @@ def test_an_untrusted_project_is_not_run(home: Home, repo: Place) -> None:
         assert {each["verdict"]["action"] for each in events_of(home, name)} == {"block"}
 
 
+def test_an_untrusted_project_inside_a_trusted_one(home: Home, repo: Place) -> None:
+    """Trust further up says nothing about it."""
+    code = GUARD.replace('tool_args.get("stop")', "True")
+    repo.add("rules", code)
+    repo.trust()
+    inner = repo.root / "vendored" / ".hermes" / "extensions" / "theirs"
+    inner.mkdir(parents=True)
+    (inner / "__init__.py").write_text("raise SystemExit('it runs')")
+
+    output = home.run("test", str(inner))
+
+    assert output.code == 1
+    assert "not trusted" in output.err
+
+
 def test_names_and_paths_that_are_none(home: Home, rules: Path, tmp_path: Path) -> None:
     """With what was probably meant."""
     for name, told in (

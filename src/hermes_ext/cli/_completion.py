@@ -71,6 +71,16 @@ def _names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     return []
 
 
+def _names_or_paths(parsed_args: argparse.Namespace, prefix: str, **rest: Any) -> list[str]:
+    """Of extensions; for `test` also where one may be that is installed nowhere."""
+    names = _names(parsed_args, **rest)
+    if parsed_args.ext_command != "test":
+        return names
+    from argcomplete.completers import FilesCompleter
+
+    return [*names, *FilesCompleter(allowednames=("py",))(prefix)]
+
+
 def _cwd() -> Path | None:
     with suppress(OSError):
         return Path.cwd()
@@ -104,7 +114,7 @@ def _actions(**_: Any) -> Iterable[str]:
 
 
 _COMPLETERS: Final[dict[str, Completer]] = {
-    "ext_name": _names,
+    "ext_name": _names_or_paths,
     "ext_extension": _names,
     "ext_hook": _hooks,
     "ext_hooks": _hooks,

@@ -14,11 +14,11 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.discovery import found_at
 from hermes_ext._install.found import Found
 from hermes_ext._install.inventory import Inventory, inventory
-from hermes_ext._install.projects import verdict_at
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name, did_you_mean
 from hermes_ext._install.switches import UnknownExtensionError, by_use, unknown_extension
 from hermes_ext._redaction import redacted
-from hermes_ext._trust.store import Standing
+from hermes_ext._trust.place import EXTENSIONS, HERMES, find_project
+from hermes_ext._trust.store import Standing, Verdict, judge
 from hermes_ext.cli._decisions import (
     NothingFoundError,
     installed_names,
@@ -103,13 +103,28 @@ def _which(request: Request, seen: Inventory) -> tuple[str, Path | None, Path | 
     path = Path(os.path.normpath(path.parent if path.name == "__init__.py" else path))
     if not path.exists():
         raise UnknownExtensionError(f"there is nothing at {printable(path)}")
-    verdict = verdict_at(seen.config, request.home, path.parent)
-    if verdict is not None and path.is_relative_to(verdict.project.folder):
+    verdict = _project_of(path, request, seen)
+    if verdict is not None:
         if verdict.standing is not Standing.TRUSTED:
             raise _untrusted(path.stem, verdict.reason, request)
         return path.stem, None, verdict.project.root
     found = _found(path, request.home)
     return found.name, path, request.cwd
+
+
+def _project_of(path: Path, request: Request, seen: Inventory) -> Verdict | None:
+    """What is thought of the project whose `.hermes` a path lies in; None where it lies in none.
+
+    Of that project and no other: one further up may be trusted, and says nothing about this code.
+    """
+    places = (path, Path(os.path.realpath(path)))
+    for place, folder in ((place, folder) for place in places for folder in place.parents):
+        if folder.name == HERMES and place.is_relative_to(folder / EXTENSIONS):
+            project = find_project(
+                folder.parent, home=request.home, global_dir=seen.config.global_dir
+            )
+            return None if project is None else judge(project, request.home)
+    return None
 
 
 def _found(path: Path, home: Path) -> Found:
