@@ -118,7 +118,7 @@ def _project_of(path: Path, request: Request, seen: Inventory) -> Verdict | None
     Of that project and no other: one further up may be trusted, and says nothing about this code.
     """
     places = (path, Path(os.path.realpath(path)))
-    for place, folder in ((place, folder) for place in places for folder in place.parents):
+    for place, folder in ((each, above) for each in places for above in each.parents):
         if folder.name == HERMES and place.is_relative_to(folder / EXTENSIONS):
             project = find_project(
                 folder.parent, home=request.home, global_dir=seen.config.global_dir
