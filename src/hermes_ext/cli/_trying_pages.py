@@ -264,6 +264,9 @@ def _json(value: Any) -> str:
 
 
 def _in_one_line(value: Any) -> str:
+    if isinstance(value, Mapping):  # each key is seen, however long a file's content is
+        told = ", ".join(f"{_json(key)}: {_short(_json(each), 80)}" for key, each in value.items())
+        return f"{{{told}}}"
     return " ⏎ ".join(value.splitlines()) if isinstance(value, str) else _json(value)
 
 
