@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
@@ -22,6 +23,19 @@ class UsersHome:
     """A user's Hermes home, which the canary must leave as it is."""
 
     path: Path
+    monkeypatch: pytest.MonkeyPatch
+
+    def pip_plugin(self, name: str, source: str) -> None:
+        """Install one as a package, where the Python of the test looks."""
+        site, module = self.path.parent / "site", name.replace("-", "_")
+        info = site / f"{module}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(
+            f"[hermes_agent.plugins]\n{name} = {module}_plugin\n"
+        )
+        (site / f"{module}_plugin.py").write_text(source)
+        self.monkeypatch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
 
     def plugin(self, name: str, source: str) -> Path:
         """Put a plugin into it; returns its folder."""
@@ -46,7 +60,7 @@ class UsersHome:
 
     def canary(self, *surfaces: Surface) -> Canary:
         """The trial with this home's plugins; on one-shot alone unless others are named."""
-        return try_canary(self.path, surfaces=surfaces or ONE_SHOT, start=warm_start)
+        return try_canary(self.path, seconds=300, surfaces=surfaces or ONE_SHOT, start=warm_start)
 
     def files(self) -> dict[str, bytes]:
         """All that is in it."""
@@ -55,8 +69,8 @@ class UsersHome:
 
 
 @pytest.fixture
-def users(tmp_path: Path) -> UsersHome:
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UsersHome:
     """A home without plugins."""
     path = tmp_path / "users-home"
     path.mkdir()
-    return UsersHome(path)
+    return UsersHome(path, monkeypatch)

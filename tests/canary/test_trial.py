@@ -30,6 +30,7 @@ import json, os, pathlib
 def look(**_):
     from hermes_cli.config import load_config
     from hermes_cli.plugins import discover_plugins
+    discover_plugins(force=True)
     home = pathlib.Path(os.environ['HERMES_HOME'])
     told = {
         'home': str(home),
@@ -40,10 +41,10 @@ def look(**_):
     }
     with open(%r, 'a') as file:
         file.write(json.dumps(told) + '\\n')
-    discover_plugins(force=True)
 
 def register(ctx):
     ctx.register_hook('post_tool_call', look)
+    ctx.register_hook('transform_llm_output', lambda **_: 'Something else.')
 """
 
 
@@ -59,10 +60,11 @@ def test_a_healthy_hermes(users: UsersHome, tmp_path: Path) -> None:
     told = tmp_path / "told"
     users.plugin("curious", CURIOUS % str(told))
     users.plugin("kind/grouped", NICE)
+    users.pip_plugin("from-pip", NICE)
     users.plugin("is-off", "raise SystemExit('not to be run')\n")
     (users.path / ".env").write_text("USERS_KEY=hunter2\n")
     users.config(
-        ["curious", "kind/grouped", "nowhere", "hermes-ext"],
+        ["curious", "kind/grouped", "from-pip", "nowhere", "hermes-ext"],
         model={"default": "users-own", "provider": "custom", "base_url": "http://127.0.0.1:9/v1"},
         plugin_settings={"entries": {"curious": {"depth": 3, "api_key": "hunter2"}}},
     )
@@ -79,7 +81,8 @@ def test_a_healthy_hermes(users: UsersHome, tmp_path: Path) -> None:
         (HookName.INTERCEPT_TOOL_CALL, 3, 3),
         (HookName.TRANSFORM_TOOL_RESULT, 2, 2),
     }
-    assert (canary.plugins, canary.absent) == (("curious", "kind/grouped"), ("nowhere",))
+    assert canary.plugins == ("curious", "kind/grouped", "from-pip")
+    assert canary.absent == ("nowhere",)
     assert canary.culprits == ()
     assert users.files() == before
     seen = [json.loads(line) for line in told.read_text().splitlines()]

@@ -16,7 +16,7 @@ from typing import IO
 from hermes_ext._canary import marks, rules
 from hermes_ext._canary.proofs import Surface
 from hermes_ext._canary.scratch import UsersPlugins
-from hermes_ext._canary.turn import LAST_WORDS, Player, Seen, furnish, records_in, standing_in
+from hermes_ext._canary.turn import Player, Seen, furnish, records_in, standing_in
 from hermes_ext._hooks.text import printable
 from hermes_ext._real_hermes.home import PLUGIN, HermesHome
 from hermes_ext._real_hermes.processes import Run, Start, Started
@@ -93,7 +93,7 @@ def one_turn(
             hermes = _home(base, model, plugins, seconds, children)
             furnish(project)
             said = _say(hermes, surface, deadline)
-            failure = None if LAST_WORDS in said else f"Hermes answered: {_last_line(said)}"
+            failure = f"Hermes answered: {_last_line(said)}"
         except TimeoutError:
             failure, late = f"it was still running after {seconds:.0f} s", True
         except (AssertionError, ImportError, OSError, ValueError, HTTPException) as error:
@@ -110,7 +110,8 @@ def one_turn(
         (project / marks.BLOCKED_FILE).exists(),
         tuple(told["seams"]),
         tuple(name for name in told["plugins"] if name not in (PLUGIN, marks.PLUGIN)),
-        failure,
+        # What Hermes and its plugins make of the last words is not what is tried.
+        None if player.finished else failure,
         late,
     )
 

@@ -126,14 +126,14 @@ def _culprits(
     if named or not failed or not plugins.enabled or time.monotonic() > deadline:
         return tuple(named)
     surface = failed[0].surface
-    tell(f"the canary: {surface} without plugins, to see whose fault it is")
+    tell(f"Trying {surface} without your plugins, to see whose fault it is")
     alone = workshop.turns({"none": (surface, plugins.only())}, deadline, lambda _: None)
     if any(proof.failed for proof in judge(surface, alone["none"])):
         return ()
     if len(plugins.enabled) == 1:
         return plugins.enabled
     each = {name: (surface, plugins.only(name)) for name in plugins.enabled}
-    tell(f"the canary: {surface} with one plugin at a time, to see whose fault it is")
+    tell(f"Trying {surface} with one plugin at a time, to see whose fault it is")
     tries = workshop.turns(each, deadline, lambda _: None)
     return tuple(
         name
@@ -167,7 +167,8 @@ class _Workshop:
             running[future] = name
         waiting = set(running)
         while waiting:
-            tell(f"the canary: {', '.join(sorted(running[each] for each in waiting))}")
+            left = [name for future, name in running.items() if future in waiting]
+            tell(f"Trying the hooks in Hermes: {', '.join(left)}")
             _, waiting = wait(waiting, return_when="FIRST_COMPLETED")
         return {name: future.result() for future, name in running.items()}
 

@@ -39,6 +39,7 @@ class Player:
     def __init__(self, project: Path) -> None:
         self._calls = calls_in(project)
         self.made: list[ToolUse] = []
+        self.finished = False
 
     def __call__(self, request: ModelRequest) -> Reply:
         answered = {call_id for call_id, _ in request.tool_results}
@@ -47,6 +48,7 @@ class Player:
                 if call not in self.made:
                     self.made.append(call)
                 return Reply(tool_calls=(call,))
+        self.finished = True
         return Reply(LAST_WORDS)
 
 
@@ -56,8 +58,8 @@ class Seen:
 
     fired: how often each hook fired, by hook and event. requests: what the model was asked. made:
     its calls. written: whether the refused call ran. seams: how the wraps stood at the turn's end.
-    plugins: the loaded ones. failure: why the turn did not end as it should; None if it did. late:
-    whether that is because it took too long.
+    plugins: the loaded ones. failure: why the model did not come to its last words, None if it did.
+    late: whether that is because it took too long.
     """
 
     fired: Mapping[tuple[str, str], int]

@@ -274,7 +274,7 @@ def _is_wrap(function: Any) -> bool:
 
 def _is_reached(found: Any, seam: Seam) -> bool:
     # Another plugin may have wrapped what we wrapped: follow its `__wrapped__`.
-    while found is not None and not (getattr(found, _MARK, None) == seam.name and _is_wrap(found)):
+    while found is not None and getattr(found, _MARK, None) != seam.name:
         found = getattr(found, "__wrapped__", None)
     return found is not None
 
