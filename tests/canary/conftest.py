@@ -13,7 +13,7 @@ from attrs import frozen
 from tests.harness.warm import warm_start
 
 from hermes_ext._canary.proofs import Surface
-from hermes_ext._canary.trial import Canary, try_canary
+from hermes_ext._canary.trial import Canary, Tell, try_canary
 
 ONE_SHOT: tuple[Surface, ...] = ("one-shot",)
 
@@ -58,9 +58,11 @@ class UsersHome:
         text = json.dumps({"plugins": plugins, **sections})
         (self.path / "config.yaml").write_text(text)
 
-    def canary(self, *surfaces: Surface) -> Canary:
+    def canary(self, *surfaces: Surface, tell: Tell = lambda doing: None) -> Canary:
         """The trial with this home's plugins; on one-shot alone unless others are named."""
-        return try_canary(self.path, seconds=300, surfaces=surfaces or ONE_SHOT, start=warm_start)
+        return try_canary(
+            self.path, seconds=300, surfaces=surfaces or ONE_SHOT, start=warm_start, tell=tell
+        )
 
     def files(self) -> dict[str, bytes]:
         """All that is in it."""

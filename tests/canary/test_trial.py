@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -53,6 +54,17 @@ def failed(canary: Canary) -> dict[HookName, Proof]:
     return {proof.hook: proof for proof in canary.proofs if proof.failed}
 
 
+def first_of(pipe: Path) -> bytes:
+    """What is written to a named pipe first; an error if nothing comes."""
+    # Open for writing too: else it could be opened only when there is a writer.
+    file = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        assert select.select([file], [], [], 240)[0], "nothing was written"
+        return os.read(file, 100)
+    finally:
+        os.close(file)
+
+
 def test_a_healthy_hermes(users: UsersHome, tmp_path: Path) -> None:
     """Each hook is proven on each surface, with the user's plugins there, which rediscover plugins
     in mid-turn; without keys, model and what is off; and the user's home stays as it is.
@@ -70,7 +82,8 @@ def test_a_healthy_hermes(users: UsersHome, tmp_path: Path) -> None:
     )
     before = users.files()
 
-    canary = users.canary(*SURFACES)
+    said: list[str] = []
+    canary = users.canary(*SURFACES, tell=said.append)
 
     assert [(p.surface, p.hook, p.status) for p in canary.proofs] == [
         (surface, hook, Status.OK) for surface in SURFACES for hook in HookName
@@ -84,6 +97,8 @@ def test_a_healthy_hermes(users: UsersHome, tmp_path: Path) -> None:
     assert canary.plugins == ("curious", "kind/grouped", "from-pip")
     assert canary.absent == ("nowhere",)
     assert canary.culprits == ()
+    assert said[0] == "Trying the hooks in Hermes: one-shot, chat, api-server"
+    assert said[-1] in {f"Trying the hooks in Hermes: {surface}" for surface in SURFACES}
     assert users.files() == before
     seen = [json.loads(line) for line in told.read_text().splitlines()]
     assert len({each["home"] for each in seen}) == len(SURFACES)
@@ -284,7 +299,7 @@ def test_broken_off(users: UsersHome, tmp_path: Path, surface: str, number: sign
         stderr=subprocess.DEVNULL,
     )
     try:
-        hermes = int(pipe.read_text())
+        hermes = int(first_of(pipe))
         command.send_signal(number)
         code = command.wait(60)
     finally:
