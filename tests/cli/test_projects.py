@@ -211,7 +211,7 @@ def test_info_names_the_others_of_a_name(home, repo):
 
 
 def section(home):
-    read = yaml.safe_load(home.config.read_text())["extensions"]
+    read = (yaml.safe_load(home.config.read_text()) or {}).get("extensions", {})
     return {"on" if key is True else key: value for key, value in read.items()}
 
 
@@ -223,7 +223,7 @@ def test_a_project_one_is_turned_off_and_on_by_the_disabled_list(home, repo):
     assert section(home) == {"disabled": ["rules"]}
     output = home.run("enable", "rules")
 
-    assert section(home) == {"disabled": []}
+    assert section(home) == {}
     assert "Note: it is untrusted: you have not trusted them" in output.out
     assert f"hermes-ext trust {repo.root}" in output.out
     repo.trust()
@@ -272,4 +272,4 @@ def test_a_name_of_another_trusted_project_is_known(home, repo, monkeypatch, tmp
     assert home.run("disable", "rules").code == 0
     assert section(home) == {"disabled": ["rules"]}
     assert home.run("enable", "rules").code == 0
-    assert section(home) == {"disabled": []}
+    assert section(home) == {}

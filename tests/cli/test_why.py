@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -231,8 +232,7 @@ def test_a_setting_of_the_project(home: Home, repo: Place) -> None:
 def test_an_extension_that_is_gone(played: Played, home: Home) -> None:
     """What was logged of it can still be read."""
     played.turn("rm")
-    played.rules.unlink()
-    (played.rules.parent / "extension.yaml").unlink()
+    shutil.rmtree(played.rules.parent)
     (told,) = played.why()
 
     assert told["says"] == "rules blocked terminal"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
@@ -248,8 +249,58 @@ def _problems(error: Any, tell: Tell) -> Iterator[tuple[Place, Problem]]:
                 yield place, tell(place, "is not a setting", near(extra, known))
     elif error.validator == "type":
         yield path, tell(path, _in_words(error), quotes_hint(error.instance))
+    elif error.validator == "required" and (name := _missing(error)) is not None:
+        told = tell(path, _in_words(error), None)
+        said = example(name, error.schema.get("properties", {}).get(name, {}))
+        yield path, evolve(told, hint=f"Write, say, `{said}` below `{told.key}`")
     else:
         yield path, tell(path, _in_words(error), None)
+
+
+def _missing(error: Any) -> str | None:
+    """The setting that an error says is missing."""
+    names = (str(name) for name in error.validator_value)
+    return next((name for name in names if error.message.startswith(repr(name))), None)
+
+
+def example(name: str, schema: Any) -> str:
+    """A line of YAML that sets a setting to something that its schema probably allows."""
+    return f"{name}: {json.dumps(_any_value(schema), ensure_ascii=False, default=str)}"
+
+
+def _any_value(schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return "..."
+    for key in ("examples", "enum"):
+        listed = schema.get(key)
+        if isinstance(listed, list) and listed:
+            return listed[0]
+    for key in ("default", "const"):
+        if key in schema:
+            return schema[key]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if kind in ("integer", "number"):
+        return schema.get("minimum", schema.get("maximum", 1))
+    if kind == "array":
+        return [_any_value(schema["items"])] if "items" in schema else []
+    known: Mapping[Any, Any] = {"boolean": True, "object": {}, "null": None}
+    return known.get(kind, "...")
+
+
+def missing_settings(schema: Any, value: Any, path: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """What a schema requires and the value has not: its place, and what the schema says of it."""
+    if not isinstance(schema, Mapping) or not isinstance(value, Mapping):
+        return
+    properties = schema.get("properties")
+    properties = properties if isinstance(properties, Mapping) else {}
+    required = schema.get("required")
+    for name in required if isinstance(required, list) else ():
+        if isinstance(name, str) and name not in value:
+            yield (*path, name), properties.get(name, {})
+    for name, below in properties.items():
+        if name in value:
+            yield from missing_settings(below, value[name], (*path, name))
 
 
 def _in_words(error: Any) -> str:
@@ -262,10 +313,8 @@ def _in_words(error: Any) -> str:
     if error.validator == "format":
         told = shown(error.instance, error.absolute_path)
         return f"found {told}, which is no regular expression: {error.cause}"
-    if error.validator == "required":
-        for name in error.validator_value:
-            if error.message.startswith(repr(name)):
-                return f"the setting {name!r} is missing"
+    if error.validator == "required" and (name := _missing(error)) is not None:
+        return f"the setting {name!r} is missing"
     # Of `anyOf` and `oneOf` the first alternative says more than that none of them fits.
     told = error.context[0] if error.context else error
     if is_secret(told.absolute_path) or holds_secret(told.instance):

@@ -31,13 +31,15 @@ _ATTEMPTS = 5
 class ListEdit:
     """Names to put into and to take out of the list at `section.key`.
 
-    Names that are there already, or that are not there to be taken out, are no change.
+    Names that are there already, or that are not there to be taken out, are no change. keep_empty:
+    a list that has lost its last name stays; else it goes, where it has its lines for itself.
     """
 
     section: str
     key: str
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
+    keep_empty: bool = True
 
     @property
     def dotted(self) -> str:
@@ -167,6 +169,10 @@ def _plan(
                 text, change = _applied(text, edit, same)
                 if change.added or change.removed:
                     changes.append(change)
+            removed = {change.key for change in changes if change.removed}
+            for edit in edits:
+                if edit.dotted in removed and not edit.keep_empty:
+                    text = YamlText.parse(text.without_empty(edit.section, edit.key).text)
     if not changes:
         return _Plan(data, data or b"", ())
     with _told_unwritten(), _located(real):
@@ -316,7 +322,7 @@ def _means(written: Any, key: str) -> bool:
 
 def _texts(model: Any, section: str, key: str) -> Iterator[str]:
     """The entries that Hermes takes for text, not for a number or a yes."""
-    for name, value in model[1]:
+    for name, value in () if model is None else model[1]:
         if name[1] == section and value[0] == "map":
             for inner, items in value[1]:
                 if _means(inner, key) and items[0] == "list":

@@ -65,15 +65,16 @@ def counts(name: str) -> bool:
 
 
 def no_extension(folder: Path, source: Source, files: Iterable[str]) -> Found | None:
-    """A folder without `__init__.py` that was probably meant as one; None for any other folder.
+    """A folder without `__init__.py` that was probably meant as one, or will be; None for others.
 
     files: the names of what is in it.
     """
     names = set(files)
     telling = {"extension.yaml", "pyproject.toml", "setup.py"} & names
-    if not telling and not any(name.endswith(".py") for name in names):
+    if names and not telling and not any(name.endswith(".py") for name in names):
         return None
-    told = f"no extension: {printable(folder)} has no __init__.py"
+    lacks = "has no __init__.py" if names else "is empty: it has no __init__.py"
+    told = f"no extension: {printable(folder)} {lacks}"
     hint = "install it with pip, or link to its package" if "pyproject.toml" in names else "add one"
     reason = f"{told}; {hint}"
     return Found(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -850,6 +850,23 @@ def _without(ended: _Ended, error: OrderCycleError) -> _Ended:
 
 
 def _refusal(config: ExtensionsConfig, records: Iterable[ExtensionRecord]) -> str | None:
+    loaded = {canonical_name(each.name) for each in records if each.loaded}
+    return _refusal_with(config, records, loaded)
+
+
+def expected_refusal(config: ExtensionsConfig, records: Iterable[ExtensionRecord]) -> str | None:
+    """Why every tool call will be refused, as far as that is known before anything is loaded.
+
+    records: of an inventory.
+    """
+    fine = {canonical_name(each.name) for each in records if each.status is Status.ENABLED}
+    return _refusal_with(config, records, fine)
+
+
+def _refusal_with(
+    config: ExtensionsConfig, records: Iterable[ExtensionRecord], loaded: Container[str]
+) -> str | None:
+    """Why every tool call is refused where these are loaded, by canonical name; None if none is."""
     if switched_off():
         return None
     if not config.readable:
@@ -858,7 +875,6 @@ def _refusal(config: ExtensionsConfig, records: Iterable[ExtensionRecord]) -> st
         return f"Tool calls are refused because the configuration cannot be read: {faults}"
     if not config.enabled:
         return None
-    loaded = {canonical_name(each.name) for each in records if each.loaded}
     told = [
         f"{name} ({_reason(name, records)})"
         for name in config.required

@@ -37,6 +37,12 @@ from hermes_ext._trust.store import Standing
 from hermes_ext.exceptions import ConfigError
 
 _NAMED_TO_BE_ON = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
+_WORDS = {
+    Status.CONFIG_ERROR: "is not loaded, because its settings are wrong",
+    Status.LOAD_ERROR: "cannot be loaded",
+    Status.INCOMPATIBLE: "cannot be loaded here",
+    Status.MISSING: "is not there",
+}
 _UNUSED = {Status.UNTRUSTED: 1, Status.SHADOWED: 2}
 
 
@@ -86,9 +92,9 @@ def enable(
         raise unknown_extension(found, name)
     spelled = records[0].name if records else name
     if hook:
-        edits = [ListEdit("extensions", "disabled", remove=(f"{spelled}:{hook}",))]
+        edits = [_taken_out("disabled", f"{spelled}:{hook}")]
     else:
-        edits = [ListEdit("extensions", "disabled", remove=(spelled,))]
+        edits = [_taken_out("disabled", spelled)]
         everywhere = _sources(records) - {Source.PROJECT}
         if everywhere and everywhere <= _NAMED_TO_BE_ON:
             edits.append(ListEdit("extensions", "on", add=(spelled,)))
@@ -108,10 +114,14 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
     if hook:
         edits = [ListEdit("extensions", "disabled", add=(f"{spelled}:{hook}",))]
     else:
-        edits = [ListEdit("extensions", "on", remove=(spelled,))]
+        edits = [_taken_out("on", spelled)]
         if sources - _NAMED_TO_BE_ON or elsewhere:
             edits.append(ListEdit("extensions", "disabled", add=(spelled,)))
     return _switched(home, cwd, spelled, hook, edits=edits, notes=_notes_on_disabling)
+
+
+def _taken_out(key: str, name: str) -> ListEdit:
+    return ListEdit("extensions", key, remove=(name,), keep_empty=False)
 
 
 def _named(found: Inventory, name: str) -> list[ExtensionRecord]:
@@ -179,8 +189,8 @@ def _notes_on_enabling(after: Inventory, name: str, hook: str | None, prog: Prog
         # Which of several is used is no news, unless it is another one in this project.
         if record.status is not Status.ENABLED and (in_project or record.status not in _UNUSED):
             who = "it" if alone else _which(record)
-            yield f"{who} is {_stands(after, record, prog)}"
-    if hook and after.config.is_disabled(name):
+            yield f"{who} {_stands(after, record, prog)}"
+    if hook and any(record.status is Status.DISABLED for record in records):
         yield f"the whole extension is off as well; turn it on with: {prog(f'enable {name}')}"
     if not hook and after.config.hooks_off(name):
         still = ", ".join(sorted(after.config.hooks_off(name)))
@@ -197,12 +207,12 @@ def _stands(after: Inventory, record: ExtensionRecord, prog: Prog) -> str:
     """How it ended, and what to do about that."""
     verdict = after.project
     if record.status is not Status.UNTRUSTED or verdict is None:
-        return f"{record.status}: {record.reason}"
+        return f"{_WORDS.get(record.status, f'is {record.status}')}: {record.reason}"
     reason = record.reason
     if verdict.standing is Standing.CHANGED:  # `trust` says in which files
         reason = reason.partition(":")[0]
     root = shlex.quote(printable(verdict.project.root))
-    return f"untrusted: {reason}. To look at it and decide: {prog('trust')} {root}"
+    return f"is untrusted: {reason}. To look at it and decide: {prog('trust')} {root}"
 
 
 def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> Iterator[str]:

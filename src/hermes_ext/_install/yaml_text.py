@@ -291,6 +291,29 @@ class YamlText:
         self._dash_column(node.items[index], f"{section}.{key}")
         return self._without_block_item(pair, index, f"{section}.{key}")
 
+    def without_empty(self, section: str, key: str) -> YamlText:
+        """The text without a list that has come to be empty, where that takes away whole lines.
+
+        A section that had nothing else goes too. What has a comment, or stands among other things
+        in its line, stays.
+        """
+        found, pair = self._section(section), self._own_pair(section, key)
+        if found is None or pair is None or found[1].flow or pair[1].kind != "list":
+            return self
+        head, body = found
+        line = self._line(pair[0].start)
+        if pair[1].items or not re.fullmatch(r" *[\"']?[a-z]+[\"']?: *\[ *\] *", line):
+            return self
+        start, end = self._line_start(pair[0].start), self._next_line(pair[1].end)
+        if len(body.pairs) == 1:
+            if (
+                self._line(head.start).rstrip() != f"{section}:"
+                or self._next_line(head.end) != start
+            ):
+                return self
+            start = self._line_start(head.start)
+        return self._replaced(start, end, "")._without_new_end(self)
+
     def _own_pair(self, section: str, key: str) -> tuple[_Node, _Node] | None:
         """The pair as it stands in the section itself; a section that is an alias is refused."""
         found = self._section(section)

@@ -10,6 +10,7 @@ from hermes_ext._install import hermes_home, switches
 from hermes_ext._install.config import OFF_SWITCH, switched_off
 from hermes_ext._install.found import Found
 from hermes_ext._install.inventory import Inventory, inventory
+from hermes_ext._install.loader import expected_refusal
 from hermes_ext._install.projects import notice
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name
 from hermes_ext._install.switches import by_use, unknown_extension
@@ -30,13 +31,15 @@ def list_all(request: Request) -> Result:
     """Everything installed; with `load` or `order` as a child process loads it now."""
     seen = inventory(request.home, request.cwd)
     payload = _seen(request, seen)
-    code = 0 if seen.config.readable else 1
+    readable = seen.config.readable
+    code = 0 if readable and payload["refusal"] is None else 1
     if request.live is not None:
         payload |= {
             "extensions": in_force(request.live, seen),
             "problems": [problem.to_json() for problem in request.live.problems],
             "refusal": request.live.refusal,
             "loaded": True,
+            "broken": [],
             **_from_next_start(payload),
         }
     if request.load or request.order:
@@ -50,9 +53,13 @@ def list_all(request: Request) -> Result:
                 _stopped(record.to_json(), loading.culprit, loading.failure)
                 for record in seen.records
             ]
-        payload |= {"loaded": True, "failure": loading.failure}
+        payload |= {
+            "loaded": True,
+            "failure": loading.failure,
+            "broken": loading.data.get("broken", []),
+        }
         broken = loading.failure or loading.data["broken"] or loading.data["refusal"]
-        code = 1 if broken else code
+        code = 0 if readable and not broken else 1
         if request.order:
             payload["order"] = {
                 "hook": request.order,
@@ -123,7 +130,8 @@ def _seen(request: Request, seen: Inventory) -> dict[str, Any]:
         **_place(request, seen),
         "loaded": False,
         "failure": None,
-        "refusal": None,
+        "refusal": expected_refusal(seen.config, seen.records) if seen.config.readable else None,
+        "broken": [],
         "extensions": [record.to_json() for record in seen.records],
         "problems": [problem.to_json() for problem in seen.problems],
     }
@@ -135,6 +143,7 @@ def _place(request: Request, seen: Inventory) -> dict[str, Any]:
         "home": printable(request.home),
         "file": printable(seen.config.file),
         "global_dir": printable(seen.config.global_dir),
+        "readable": seen.config.readable,
         "off": OFF_SWITCH if switched_off() else None,
         "not_in_force": not_in_force(request),
         "project": project_of(seen.project),

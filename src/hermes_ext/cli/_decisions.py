@@ -16,6 +16,7 @@ from hermes_ext._install.inventory import inventory
 from hermes_ext._install.records import canonical_name, did_you_mean
 from hermes_ext._redaction import redacted
 from hermes_ext._turns.decisions import read_decisions
+from hermes_ext.cli._patience import patience
 from hermes_ext.exceptions import HermesExtError
 
 Line = Mapping[str, Any]
@@ -162,7 +163,8 @@ def lines_of(
     Raises:
         NothingFoundError: there is none; says why, as far as that is known.
     """
-    everything: list[Line] = [*read_decisions(log_file(home))]
+    with patience("Reading the decision log"):
+        everything: list[Line] = [*read_decisions(log_file(home))]
     if query.chat == "":
         raise NothingFoundError(
             "the session of this chat is not known here, and others' decisions are not shown",

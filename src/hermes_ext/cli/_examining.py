@@ -62,7 +62,8 @@ def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
         loading.failure,
         _advice_on(request, loading.culprit)
         if loading.culprit
-        else "Turn extensions off one by one to find the one that does it",
+        else "Turn extensions off one by one to find the one that does it, or give them longer"
+        " with --deadline",
     )
     rest = examine(
         request.home,

@@ -26,6 +26,7 @@ REPLAY_SECONDS = 600.0
 HOST_SECONDS = 60.0
 # Three starts of Hermes at once, cold and on a busy machine.
 CANARY_SECONDS = 120.0
+_START_SECONDS = 2.0  # that the child and what is behind the import may take
 
 
 @frozen
@@ -72,7 +73,7 @@ def load_in_child(
             "result": str(result),
             "trail": str(trail),
             # What never ends is given up by the loader, which can go on with the others.
-            "import_seconds": min(IMPORT_SECONDS, seconds / 2),
+            "import_seconds": min(IMPORT_SECONDS, max(seconds / 2, seconds - _START_SECONDS)),
             "prog": [prog.name, prog.home],
             "host": None if host is None else host.to_json(),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -28,10 +29,13 @@ _STYLES = {
     "note": "cyan",
 }
 _NOT_LOADED = "not loaded yet"
+_REFUSED = "Tool calls are refused because "
+_STALE = "changed since it was last loaded"
 _CHANGED = "changed since: counts from the next start"
 _LONGEST = 160  # characters of a setting
 _WIDEST = 28  # characters of a column
 _BANNER = ("project", "notices", "off", "not_in_force", "next_start")
+_NEXT_FAULT = re.compile(r"; (?=(?:/|~|[A-Za-z]:\\)[^;]*\.yaml(?::\d+)?: )")
 _COLUMNS = ("name", "version", "source")
 
 
@@ -48,9 +52,11 @@ def _list(payload: Mapping[str, Any], page: Page) -> None:
     _banner(payload, page)
     if "order" in payload:
         _order(payload["order"], page)
-        _broken(payload, page)
     else:
+        if not payload["readable"]:
+            extensions = [*map(_unknown, extensions)]
         _table(extensions, page, told=(payload["project"] or {}).get("reason"))
+    _broken(payload, page)
     reasons = "\n".join(extension["reason"] for extension in extensions)
     problems = [each for each in payload["problems"] if _place_and_message(each) not in reasons]
     if problems:
@@ -60,10 +66,16 @@ def _list(payload: Mapping[str, Any], page: Page) -> None:
             _problem(problem, page)
     if payload["refusal"]:
         page.blank()
-        page.lines(f"Every tool call is refused: {payload['refusal']}", style="red")
+        why = payload["refusal"].removeprefix(_REFUSED)
+        page.lines(f"Every tool call is refused: {why}", style="red")
+        for each in extensions:
+            if each["required"] and each["status"] == "disabled":
+                page.line(f"To turn it on: {page.prog('enable ' + each['name'])}")
     if payload["failure"]:
         page.blank()
         page.lines(payload["failure"], style="red")
+    if payload["failure"] or any(map(_was_stopped, extensions)):
+        page.line("If it only takes its time: --deadline SECONDS gives it longer.")
     if "order" not in payload:
         _what_next(payload, page)
 
@@ -117,7 +129,7 @@ def _row(extension: Mapping[str, Any], widths: Sequence[int], page: Page) -> Non
     if extension.get("changed_since"):
         page.line((_CHANGED, "yellow"), indent=4)
     if extension["reason"]:
-        page.lines(extension["reason"], indent=4)
+        page.lines(_by_lines(extension), indent=4)
     if extension["hooks"]:
         page.line(_hooks(extension["hooks"]), indent=4)
     if extension["commands"]:
@@ -127,8 +139,18 @@ def _row(extension: Mapping[str, Any], widths: Sequence[int], page: Page) -> Non
     for hook in extension["hooks"]:
         if hook["fault"]:
             page.lines(f"error: {hook['handler']}: {hook['fault']}", indent=4, style="red")
-    for warning in extension["warnings"]:
+    for warning in _warnings(extension):
         page.lines(f"warning: {warning}", indent=4, style="yellow")
+
+
+def _warnings(extension: Mapping[str, Any]) -> list[str]:
+    """Those that do not say the same as its status."""
+    return [each for each in extension["warnings"] if each != extension["reason"]]
+
+
+def _by_lines(extension: Mapping[str, Any]) -> str:
+    """Why it has its status: each fault of a file in a line of its own."""
+    return _NEXT_FAULT.sub("\n", extension["reason"])
 
 
 def _status(extension: Mapping[str, Any]) -> str:
@@ -166,12 +188,27 @@ def _order(order: Mapping[str, Any], page: Page) -> None:
         page.lines(why, indent=7)
 
 
+def _unknown(extension: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is known of an extension while nobody can read what the user says of it."""
+    if extension["status"] not in {"enabled", "disabled"}:
+        return extension
+    return {**extension, "status": "unknown", "reason": "", "hooks": [], "commands": []}
+
+
+def _was_stopped(extension: Mapping[str, Any]) -> bool:
+    return str(extension["reason"]).startswith("the import did not finish within")
+
+
 def _broken(payload: Mapping[str, Any], page: Page) -> None:
-    """What is wrong, and so the exit code 1, though the order does not show it."""
-    records = [each for each in payload["extensions"] if each["name"] in payload["order"]["broken"]]
+    """What is wrong, and so the exit code 1; in full where the page does not show it already."""
+    records = [each for each in payload["extensions"] if each["name"] in payload["broken"]]
     if not records:
         return
     page.blank()
+    if "order" not in payload:
+        names = ", ".join(printable(each["name"]) for each in records)
+        page.lines(f"Something is wrong (exit code 1): {names}", style="red")
+        return
     page.line(("Something is wrong (exit code 1):", "red"))
     for each in records:
         faults = [hook["fault"] for hook in each["hooks"] if hook["fault"]]
@@ -244,15 +281,11 @@ def _disable(payload: Mapping[str, Any], page: Page) -> None:
 
 def _info(payload: Mapping[str, Any], page: Page) -> None:
     extension, needs = payload["extension"], payload["needs"]
-    status = extension["status"]
     _banner(payload, page)
     page.line((printable(extension["name"]), "bold"), f"  {printable(extension['version'] or '')}")
     if extension["description"]:
         page.lines(extension["description"], indent=4)
-    reason = f": {extension['reason']}" if extension["reason"] else ""
-    _fact(page, "status", f"{status}{reason}", _STYLES.get(status, ""))
-    if extension.get("changed_since"):
-        page.line((_CHANGED, "yellow"), indent=4)
+    _info_status(payload, page)
     _fact(page, "source", extension["source"] or "none: the configuration names it")
     if extension["path"]:
         _fact(page, "path", extension["path"])
@@ -271,7 +304,7 @@ def _info(payload: Mapping[str, Any], page: Page) -> None:
     ]
     if wanted or needs["packages"]:
         _fact(page, "needs", ", ".join([*wanted, *needs["packages"]]))
-    for warning in extension["warnings"]:
+    for warning in _warnings(extension):
         _fact(page, "warning", warning, "yellow")
     _info_hooks(payload, page)
     _info_commands(extension["commands"], page)
@@ -281,6 +314,20 @@ def _info(payload: Mapping[str, Any], page: Page) -> None:
             page.line((title, "bold"), indent=4)
         for problem in payload[key]:
             _problem(problem, page, indent=8)
+
+
+def _info_status(payload: Mapping[str, Any], page: Page) -> None:
+    extension = payload["extension"]
+    if not payload["readable"]:
+        extension = _unknown(extension)
+    status, reason = extension["status"], extension["reason"]
+    problems = payload["problems"]
+    if problems and _place_and_message(problems[0]) in reason:
+        reason = f"{_counted(len(problems), 'problem')}, see below"
+    told = f"{status}: {reason}" if reason else status
+    _fact(page, "status", told, _STYLES.get(status, ""))
+    if extension.get("changed_since"):
+        page.line((_CHANGED, "yellow"), indent=4)
 
 
 def _info_commands(commands: Sequence[Mapping[str, Any]], page: Page) -> None:
@@ -313,6 +360,10 @@ def _info_hooks(payload: Mapping[str, Any], page: Page) -> None:
         page.line(f"{_NOT_LOADED}; {page.prog('list --load')} loads it", indent=8)
     elif not hooks:
         page.line("nothing that is on", indent=8)
+    if hooks and payload["extension"]["reason"].startswith(_STALE):
+        page.line("as it was last loaded, before it changed:", indent=8)
+    elif hooks and payload["extension"]["status"] == "untrusted":
+        page.line("when it was last trusted and loaded:", indent=8)
     if payload["hooks_off"]:
         page.line(f"off: {', '.join(payload['hooks_off'])}", indent=8)
     for hook in hooks:
@@ -331,6 +382,9 @@ def _info_settings(payload: Mapping[str, Any], page: Page) -> None:
     if not payload["settings"]:
         page.line("none", indent=8)
     for setting in payload["settings"]:
+        if setting["from"].startswith("missing"):
+            page.lines(f"{setting['key']}: {setting['from']}", indent=8, style="red")
+            continue
         value = json.dumps(setting["value"], ensure_ascii=False, default=str)
         shown = value if len(value) <= _LONGEST else f"{value[:_LONGEST]} ... (all of it: --json)"
         page.lines(f"{setting['key']}: {shown}", indent=8)

@@ -7,11 +7,12 @@ from typing import Any
 
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
+from hermes_ext._install.by_schema import example, missing_settings
 from hermes_ext._install.found import Found
 from hermes_ext._install.inventory import Inventory
-from hermes_ext._install.records import ExtensionRecord
+from hermes_ext._install.records import ExtensionRecord, Status
 from hermes_ext._install.setting_words import is_secret
-from hermes_ext._install.settings import merged_settings
+from hermes_ext._install.settings import Merged, merged_settings
 
 _HIDDEN = "(hidden)"
 
@@ -30,10 +31,22 @@ def settings_of(record: ExtensionRecord, found: Found | None, seen: Inventory) -
         guard=not hooks or any(hook.guard for hook in hooks),
     )
     return {
-        "settings": [*_leaves(merged.values, merged.origins)],
+        "settings": [*_leaves(merged.values, merged.origins), *_missing(record, found, merged)],
         "problems": [problem.to_json() for problem in merged.problems],
         "ignored": [problem.to_json() for problem in merged.warnings],
     }
+
+
+def _missing(
+    record: ExtensionRecord, found: Found | None, merged: Merged
+) -> Iterator[dict[str, Any]]:
+    """What has to be set, and is not."""
+    if record.status is Status.UNTRUSTED or found is None or found.manifest is None:
+        return
+    for path, schema in missing_settings(found.manifest.config, merged.values):
+        said = example(str(path[-1]), schema)
+        key = printable(".".join(map(str, path)))
+        yield {"key": key, "value": None, "from": printable(f"missing; write, say, {said}")}
 
 
 def _leaves(
