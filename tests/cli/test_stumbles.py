@@ -147,6 +147,36 @@ def test_hooks_of_before_a_change_are_called_so(home):
     assert "intercept_tool_call: check" in told
 
 
+def test_a_home_that_is_a_file(home):
+    """What was meant is told, and no folder of that name is made."""
+    home.write_config("")
+    for told, path in (("is a file", home.config), ("has no name", "")):
+        output = home.run("install", "--home", str(path))
+        assert output.code == 2
+        assert told in output.err
+    missing = home.path / "elsewhere" / "config.yaml"
+    assert home.run("install", "--home", str(missing)).code == 2
+    assert not missing.parent.exists()
+
+
+def test_a_slash_command_that_hermes_has(home):
+    """It is told as soon as the extension has been loaded."""
+    source = "from hermes_ext import register_command\n"
+    source += "".join(
+        f"@register_command('{name}')\ndef {name}_it(args): return ''\n"
+        for name in ("help", "planning")
+    )
+    home.add("talk", source)
+
+    (talk,) = [
+        each
+        for each in home.run("list", "--load", "--json").json["extensions"]
+        if each["name"] == "talk"
+    ]
+
+    assert talk["warnings"] == ["/help is a command of Hermes itself, so this one is never called"]
+
+
 def test_what_takes_long_says_so_in_a_terminal(home):
     """A person sees what is being waited for, and then the answer without it."""
     home.add("slow", "import time\ntime.sleep(3)\n" + GOOD)

@@ -552,6 +552,11 @@ def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator
         yield Finding(severity, "plugin-off", None, _place(off.file, off.line), told, off.hint)
 
 
+def taken_command(name: str) -> str:
+    """That a slash command has the name of one of Hermes."""
+    return f"/{name} is a command of Hermes itself, so this one is never called"
+
+
 def _command_findings(
     records: Iterable[ExtensionRecord], taken: frozenset[str]
 ) -> Iterator[Finding]:
@@ -563,7 +568,7 @@ def _command_findings(
                     "command-taken",
                     record.name,
                     _place(Path(command.file), command.line),
-                    f"/{command.name} is a command of Hermes itself, so this one is never called",
+                    taken_command(command.name),
                     "Rename it",
                 )
 

@@ -38,7 +38,8 @@ class PluginOff:
         if self.hint is None and self.key:
             return f"{self.key} in {printable(self.file)} {self.told}"
         place = printable(self.file) + ("" if self.line is None else f":{self.line}")
-        return ": ".join(part for part in (place, self.key, self.told, self.hint) if part)
+        told = ": ".join(part for part in (place, self.key, self.told) if part)
+        return told if self.hint is None else f"{told}. {self.hint}"
 
 
 @frozen

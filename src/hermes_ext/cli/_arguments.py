@@ -9,7 +9,7 @@ from typing import Any
 from hermes_ext.cli._completion import SHELLS
 from hermes_ext.cli._decisions import SHOWN
 from hermes_ext.cli._loading import CANARY_SECONDS, LOAD_SECONDS, REPLAY_SECONDS
-from hermes_ext.cli._parser import Parser, action, count, digest, hook, seconds, since
+from hermes_ext.cli._parser import Parser, action, count, digest, home, hook, seconds, since
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -264,7 +264,7 @@ def _common() -> Parser:
         "--json", action="store_true", dest="ext_json", help="print one JSON value, nothing else"
     )
     common.add_argument(
-        "--home", metavar="PATH", type=Path, dest="ext_home",
+        "--home", metavar="PATH", type=home, dest="ext_home",
         help="the Hermes home (default: $HERMES_HOME, else ~/.hermes)",
     )  # fmt: skip
     return common

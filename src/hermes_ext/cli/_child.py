@@ -11,20 +11,20 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict
+from attrs import asdict, evolve
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import ExtensionsConfig, read_config
 from hermes_ext._install.discovery import discover, found_at
-from hermes_ext._install.doctor import examine, is_broken
+from hermes_ext._install.doctor import examine, is_broken, taken_command
 from hermes_ext._install.found import Found
 from hermes_ext._install.loader import load
-from hermes_ext._install.records import HOOKS, Prog, Status, canonical_name
+from hermes_ext._install.records import HOOKS, ExtensionRecord, Prog, Status, canonical_name
 from hermes_ext.cli._decisions import Query, log_file
 from hermes_ext.cli._loading import Host
 from hermes_ext.exceptions import HermesExtError
@@ -64,7 +64,7 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
         prog=Prog(*request["prog"]),
     )
     return {
-        "extensions": [record.to_json() for record in loaded.records],
+        "extensions": [record.to_json() for record in _with_taken(loaded.records)],
         "problems": [problem.to_json() for problem in loaded.problems],
         "refusal": loaded.refusal,
         "broken": [record.name for record in loaded.records if is_broken(record, loaded.config)],
@@ -72,6 +72,16 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
         "orders": _orders((*loaded.handlers, *own_guards(loaded))),
         "findings": [finding.to_json() for finding in findings],
     }
+
+
+def _with_taken(records: Iterable[ExtensionRecord]) -> Iterator[ExtensionRecord]:
+    """The records, with a warning for each slash command that Hermes itself has."""
+    taken: frozenset[str] | None = None
+    for record in records:
+        if record.commands and taken is None:
+            taken = frozenset(_host_commands())
+        told = (taken_command(each.name) for each in record.commands if each.name in (taken or ()))
+        yield evolve(record, warnings=(*record.warnings, *told))
 
 
 def _orders(handlers: Any) -> dict[str, Any]:

@@ -49,9 +49,11 @@ def doctor(request: Request) -> Result:
 
 
 def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
-    host = look_at_host(request.home)
     seconds = request.deadline or LOAD_SECONDS
-    loading = load_in_child(request.home, request.cwd, seconds, request.prog, host=host)
+    with patience("Looking at Hermes", quiet=request.ci) as tell:
+        host = look_at_host(request.home)
+        tell("Loading the extensions")
+        loading = load_in_child(request.home, request.cwd, seconds, request.prog, host=host)
     if loading.failure is None:
         return loading, loading.data["findings"]
     stopped = Finding(

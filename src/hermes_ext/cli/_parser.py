@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NoReturn
 
 from hermes_ext._hooks.results import Action
@@ -63,6 +64,17 @@ def seconds(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f'"{printable(text)}" is no number of seconds above 0')
     return number
+
+
+def home(text: str) -> Path:
+    """A Hermes home, there or not."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the Hermes home has no name")
+    path = Path(text)
+    if path.name == "config.yaml" or path.expanduser().is_file():
+        told = f"{printable(text)} is a file. Name the folder that config.yaml is in"
+        raise argparse.ArgumentTypeError(told)
+    return path
 
 
 def digest(text: str) -> str:
