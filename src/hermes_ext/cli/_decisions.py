@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +23,12 @@ from hermes_ext.exceptions import HermesExtError
 Line = Mapping[str, Any]
 
 SHOWN: Final = 20  # lines, where nobody says how many
+_TEXTS: Final = frozenset(
+    {"time", "turn", "session", "conversation", "cwd", "hook", "tool", "tool_call_id", "action",
+     "blocked_by", "message", "decided_by", "extension", "handler", "file", "failure", "reason",
+     "kind"}
+)  # fmt: skip
+_ENTRIES: Final = frozenset({"by", "steps", "asks"})
 _OFF: Final = "off"
 _PAYLOADS: Final = frozenset({"payloads", "event", "context", "metadata", "injections"})
 
@@ -102,12 +109,44 @@ class Query:
         return f" with {', '.join(told)}" if told else ""
 
 
+def sound_lines(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines as they are shown; one that does not say when it was written is none."""
+    return (sound(line) for line in lines if isinstance(line.get("time"), str))
+
+
+def sound(line: Line) -> Line:
+    """A line in which each value is of the kind that is written, whoever wrote it.
+
+    Others can append to the file: what they may have put in place of a name is shown as text, and
+    what cannot be shown is left out.
+    """
+    return {key: each for key, value in line.items() if (each := _sound(key, value)) is not None}
+
+
+def _sound(key: str, value: Any) -> Any:
+    if key in _TEXTS:
+        return value if value is None or isinstance(value, str) else json.dumps(value)
+    if key in _ENTRIES:
+        entries = value if isinstance(value, list) else []
+        return [sound(each) for each in entries if isinstance(each, Mapping)]
+    if key == "error":
+        return sound(value) if isinstance(value, Mapping) else value and str(value)
+    if key == "setting":
+        names = value if isinstance(value, list) else [value]
+        return [each for each in names if isinstance(each, str)]
+    if key == "line":
+        return value if isinstance(value, int) else None
+    return value
+
+
 def when(line: Line) -> float:
     """Seconds since the epoch; 0 where a line says nothing of it."""
     try:
-        return datetime.fromisoformat(str(line.get("time"))).timestamp()
-    except ValueError:
+        seconds = datetime.fromisoformat(str(line.get("time"))).timestamp()
+        datetime.fromtimestamp(seconds)  # a year that is none in this time zone
+    except (ValueError, OverflowError, OSError):
         return 0.0
+    return seconds
 
 
 def names_in(line: Line) -> set[str]:
@@ -163,8 +202,11 @@ def lines_of(
     Raises:
         NothingFoundError: there is none; says why, as far as that is known.
     """
-    with patience("Reading the decision log"):
-        everything: list[Line] = [*read_decisions(log_file(home))]
+    try:
+        with patience("Reading the decision log"):
+            everything: list[Line] = [*sound_lines(read_decisions(log_file(home)))]
+    except OSError as error:
+        raise unreadable(home, error) from error
     if query.chat == "":
         raise NothingFoundError(
             "the session of this chat is not known here, and others' decisions are not shown",
@@ -180,6 +222,12 @@ def lines_of(
             hint=_meant(query, everything, known),
         )
     return everything, found
+
+
+def unreadable(home: Path, error: OSError) -> HermesExtError:
+    """That the log is there and cannot be read."""
+    told = error.strerror or type(error).__name__
+    return HermesExtError(f"the decision log cannot be read: {told}", path=log_file(home))
 
 
 def _why_empty(home: Path) -> str:

@@ -134,9 +134,9 @@ class Explaining:
 
 def says(line: Mapping[str, Any]) -> str:
     """Who did what, on what: `workflow-guard blocked terminal`."""
-    it = _OBJECTS.get(str(line.get("hook")), str(line.get("hook"))).format(
-        tool=line.get("tool") or "a tool"
-    )
+    hook = str(line.get("hook"))
+    # No text of a line is a format itself.
+    it = _OBJECTS.get(hook, "{hook}").format(tool=line.get("tool") or "a tool", hook=hook)
     who = line.get("extension") or line.get("blocked_by") or "every extension"
     if line.get("asks"):
         said = _ANSWERS.get((str(line.get("decided_by")), bool(line.get("approved"))))
@@ -155,7 +155,7 @@ def says(line: Mapping[str, Any]) -> str:
 
 def done(action: str, it: str) -> str:
     """What was done: `blocked terminal`."""
-    return _VERBS.get(action, action + " {it}").format(it=it)
+    return _VERBS.get(action, "{action} {it}").format(action=action, it=it)
 
 
 def observed_in(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

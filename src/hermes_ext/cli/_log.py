@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from attrs import evolve
@@ -20,6 +21,8 @@ from hermes_ext.cli._decisions import (
     lines_of,
     log_file,
     note_on,
+    sound_lines,
+    unreadable,
 )
 from hermes_ext.cli._explaining import Explaining
 from hermes_ext.cli._request import Request, Result
@@ -65,11 +68,18 @@ def _follow(request: Request, query: Query, emit: Callable[[Line], None]) -> Non
         while begun:
             emit(query.shown(begun.popleft()))
 
-    for line in query.chosen(follow_decisions(log_file(request.home), wait=pause)):
+    for line in query.chosen(_written(request.home, pause)):
         if caught_up:
             emit(query.shown(line))
         else:
             begun.append(line)
+
+
+def _written(home: Path, pause: Callable[[], None]) -> Iterator[Line]:
+    try:
+        yield from sound_lines(follow_decisions(log_file(home), wait=pause))
+    except OSError as error:
+        raise unreadable(home, error) from error
 
 
 def why(request: Request) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -92,9 +93,8 @@ def _opened(path: Path, than: os.stat_result | None) -> list[BinaryIO]:
     seen = [] if than is None else [than]
     numbers = _numbers(path)
     for candidate in [path, *(rotated(path, n) for n in [*numbers, (numbers or [0])[-1] + 1])]:
-        try:
-            file = open(candidate, "rb")  # noqa: SIM115 - closed by who reads it
-        except (FileNotFoundError, IsADirectoryError):
+        file = _open(candidate)
+        if file is None:
             continue
         status = os.fstat(file.fileno())
         if than is not None and os.path.samestat(than, status):
@@ -111,7 +111,7 @@ def _opened(path: Path, than: os.stat_result | None) -> list[BinaryIO]:
 def _is_at(file: BinaryIO, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return True  # between two system calls of a rotation, or removed: there is no other
 
 
@@ -121,15 +121,33 @@ def _newest_first(path: Path) -> Iterator[bytes]:
     numbers = _numbers(path)
     # One more than there are: the current file may become number 1 in between.
     for candidate in [path, *(rotated(path, n) for n in [*numbers, (numbers or [0])[-1] + 1])]:
-        try:
-            with open(candidate, "rb") as file:
-                status = os.fstat(file.fileno())
-                if (status.st_dev, status.st_ino) in seen:
-                    continue
+        file = _open(candidate)
+        if file is None:
+            continue
+        with file:
+            status = os.fstat(file.fileno())
+            if (status.st_dev, status.st_ino) not in seen:
                 seen.add((status.st_dev, status.st_ino))
                 yield file.read()
-        except (FileNotFoundError, IsADirectoryError):
-            continue
+
+
+def _open(path: Path) -> BinaryIO | None:
+    """A file of the log; None where there is none.
+
+    What is no file would not come to an end: a pipe that nobody writes to, a device.
+    """
+    try:
+        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 - closed by who reads it
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    return None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _numbers(path: Path) -> list[int]:
@@ -141,7 +159,7 @@ def _numbers(path: Path) -> list[int]:
 def _names_in(directory: Path) -> list[str]:
     try:
         return os.listdir(directory)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
