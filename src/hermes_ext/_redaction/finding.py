@@ -70,6 +70,19 @@ _MORE: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Access Token", ("shp", "dckr_", "hvs.", "nvapi-", "age-secret-"),
      r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|\bdckr_[a-z]{2,5}_[\w-]{20,}|\bhvs\.[\w-]{24,}"
      r"|\bnvapi-[\w-]{40,}|\bAGE-SECRET-KEY-1[A-Z0-9]{58}"),
+    ("Access Token", ("lin_api_", "figd_", "sq0atp-", "pmak-", "dapi", "nrak-", "sntrys_", "glsa_",
+                      "atatt3", "tskey-", "sbp_", "pscale_", "rubygems_", "key-"),
+     r"\blin_api_\w{32,}|\bfigd_[\w-]{30,}|\bsq0atp-[\w-]{20,}|\bPMAK-[a-f0-9]{24}-[a-f0-9]{34}"
+     r"|\bdapi[a-f0-9]{32}|\bNRAK-[A-Z0-9]{27}|\bsntrys_[\w+/=-]{20,}|\bglsa_\w{32,}"
+     r"|\bATATT3[\w=-]{30,}|\btskey-[a-z]{3,10}-[\w-]{20,}|\bsbp_[a-f0-9]{40}"
+     r"|\bpscale_(?:pw|tkn|oauth)_[\w.-]{30,}|\brubygems_[a-f0-9]{48}|\bkey-[a-f0-9]{32}\b"),
+    ("Azure Client Secret", ("q~",), r"(?<![\w.~-])[\w.~-]{3}\dQ~[\w.~-]{31,34}(?![\w.~-])"),
+    ("Vault Token", ("s.",),
+     r"(?<![\w.])s\.(?=[A-Za-z]*\d)(?=[a-z\d]*[A-Z])[A-Za-z\d]{24}(?![\w.(])"),
+    ("Mapbox Token", ("pk.eyj", "sk.eyj"), r"\b[ps]k\.eyJ[\w-]{8,}\.[\w-]{10,}"),
+    ("Webhook", ("/api/webhooks/",), r"/api/webhooks/\d{10,25}/([\w-]{40,})"),
+    ("Password Hash", ("$6$", "$5$", "$y$", "$2b$", "$2y$", "$argon2"),
+     r"\$(?:[65y]|2[aby]|argon2\w{1,2})\$[\w./$,=+-]{10,}"),
     ("Bearer Token", ("authorization",),
      r"(?i:authorization)\W{1,8}(?i:bearer|basic|token) {1,8}([\w.~+/=-]{16,})"),
     # No variable and no format stands for itself; a password may have any character of an address.

@@ -14,7 +14,9 @@ _ENDINGS: Final = (
     ("credential",), ("connection", "string"), ("auth",), ("sid",),
 )  # fmt: skip
 _ONLY_BEHIND_OTHERS: Final = frozenset({"pass", "auth", "sid", "pin"})  # `db_pass`, not `pass`
-_GLUED: Final = re.compile(r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|authtoken)\Z")
+_GLUED: Final = re.compile(
+    r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|authtoken|dbpass|passin|passout)\Z"
+)
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Headers and sentences: what stands behind these alone is as often a remark.
 _WEAK: Final = frozenset(
@@ -29,7 +31,11 @@ def is_secret(name: str) -> bool:
     words = _words_of(name)
     if not words:
         return False
+    if words[-2:] == ("key", "base"):  # `SECRET_KEY_BASE`
+        words = words[:-1]
     last = words[-1]
+    if name == "PASS":  # a variable
+        return True
     if last in _ONLY_BEHIND_OTHERS:
         return len(words) > 1
     if _GLUED.search("".join(words[-2:])):
@@ -59,6 +65,6 @@ def _words_of(name: str) -> tuple[str, ...]:
     while words and words[-1].isdigit():  # `password1`
         words.pop()
     # `passwords`, `api_keys`; but the `tokens` of models are counted.
-    if words and words[-1].endswith("s") and words[-1] not in ("pass", "tokens"):
+    if words and words[-1].endswith("s") and not words[-1].endswith(("ss", "tokens")):
         words[-1] = words[-1][:-1]
     return tuple(words)

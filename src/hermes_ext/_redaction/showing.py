@@ -26,7 +26,10 @@ _NAMED: Final = re.compile(
     r"(?:\\{0,8}[\"'`]?\]?\s{0,4}(?:=>|:=|=(?!=)|:(?!//))\s{0,4}"
     r"|(?<=\w)(?P<blank> {1,4})(?=[^\s|&;<>]))"
 )
-_QUOTED: Final = re.compile(r"(?P<quote>\\{0,8}[\"'`])(?P<value>[^\r\n]{0,2000}?)(?P=quote)")
+_QUOTED: Final = re.compile(
+    r"(?P<quote>\\{1,8}[\"'`])(?P<value>[^\r\n]{0,2000}?)(?P=quote)"
+    r"|(?P<plain>[\"'`])(?P<text>(?:[^\r\n\\]|\\.){0,2000}?)(?P=plain)"
+)
 _BARE: Final = re.compile(r"[^\s\"'`,;&|<>(){}\[\]\\]{1,2000}")
 _REST: Final = re.compile(r"[^\r\n\"'`\\]{1,4000}")
 # Not the secret itself: a variable, a format, a blank to fill in, a word of a program.
@@ -42,9 +45,38 @@ _USER: Final = re.compile(
     r"(?<!\S)(?:-u|--user|--proxy-user|-U)(?:\s{1,4}|=|(?=[^\s=]))\\?[\"']?"
     r"(?P<user>[^\s:\"'/]{1,200}):(?P<value>[^\s\"'\\]{1,500})"
 )
-_MYSQL: Final = re.compile(
-    r"\b(?:mysql\w*|mariadb\w*|sshpass)\s[^\n|;]{0,200}?(?<=\s)-p\s?"
-    r"(?P<value>[^\s\"']{3,200}|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
+# What programs take a password behind: some of them only in the same word, some only in the next.
+_A_WORD: Final = r"(?P<value>[^\s\"']{3,200}|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
+_ARGUMENTS: Final = r"\s[^\n|;]{0,200}?(?<=\s)"
+_MYSQL: Final = re.compile(rf"\b(?:mysql\w*|mariadb\w*|sshpass|7za?){_ARGUMENTS}-p\s?{_A_WORD}")
+_LOGIN: Final = re.compile(
+    r"\b(?:docker|podman|helm|oras|az|cf|skopeo)\s[^\n|;]{0,80}?"
+    rf"\blogin{_ARGUMENTS}-p[ =]?{_A_WORD}"
+)
+_REDIS: Final = re.compile(rf"\b(?:redis-cli|valkey-cli){_ARGUMENTS}-a\s{{0,4}}{_A_WORD}")
+_ZIP: Final = re.compile(rf"\b(?:zip|unzip|sqlcmd|ipmitool){_ARGUMENTS}-P\s{{0,4}}{_A_WORD}")
+_LDAP: Final = re.compile(rf"\bldap[a-z]{{3,10}}{_ARGUMENTS}-w\s{{0,4}}{_A_WORD}")
+_ENC: Final = re.compile(rf"\bopenssl\s+enc{_ARGUMENTS}-k\s+{_A_WORD}")
+_PASS: Final = re.compile(r"\bpass:(?P<value>[^\s\"']{3,200})")
+_HTPASSWD: Final = re.compile(
+    r"\bhtpasswd\s+-[A-Za-z]*b[A-Za-z]*\s+(?:-\S+\s+){0,4}\S{1,200}\s+\S{1,200}\s+(?P<value>\S{1,200})"
+)
+_SMB: Final = re.compile(r"(?<=\s)-U\s{0,4}[\w.\\/@-]{1,80}%(?P<value>[^\s\"']{1,200})")
+_PIPED: Final = re.compile(
+    r"\b(?:echo|printf)\s+(?:-\S+\s+){0,3}(?P<value>\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'|[^\s|\"']{1,200})"
+    r"\s*\|\s*(?:sudo\s+(?:-\w+\s+){0,4}-[a-zA-Z]*S|sudo\s+chpasswd|chpasswd|passwd\s+--stdin"
+    r"|\w[\w-]*\s[^\n|;]{0,80}--password-stdin)"
+)
+_IN_WORDS: Final = re.compile(
+    r"(?i:\b(?:password|passphrase|passcode)\s{1,4}is:?\s{1,4})[\"'`]?(?P<value>[^\s\"'`]{4,200})"
+)
+# A password with a slash in it, which should have been written as %2F; a port is none.
+_SLASHED: Final = re.compile(
+    r"://[^\s:/?#@\"'<>\\]{1,200}:(?!\d+/)(?![{$*]|%[s(])(?P<value>[^\s?#@\"'<>\\]{1,200})@[\w.-]"
+)
+_ATTRIBUTE: Final = re.compile(
+    r"<[^<>]{0,200}?\b(?i:name|key|id)=[\"'](?P<name>[\w.:-]{1,80})[\"'][^<>]{0,200}?"
+    r"\b(?i:value)=[\"'](?P<value>[^\"'\r\n]{1,500})[\"']"
 )
 _NETRC: Final = re.compile(r"\blogin\s{1,8}\S{1,200}\s{1,8}password\s{1,8}(?P<value>\S{1,500})")
 _SIGNED: Final = re.compile(
@@ -156,8 +188,9 @@ def _value_behind(text: str, match: re.Match[str]) -> Iterator[Span]:
         begin = scheme.end()
     quoted = _QUOTED.match(text, begin)
     if quoted is not None:
-        inner = _SCHEME.match(quoted["value"]) if is_header(name) else None
-        begin, end = quoted.span("value")
+        group = "value" if quoted["quote"] else "text"
+        inner = _SCHEME.match(quoted[group]) if is_header(name) else None
+        begin, end = quoted.span(group)
         begin += inner.end() if inner else 0
         if end > begin and not _NONE.match(text[begin:end]):
             yield begin, end
@@ -169,7 +202,7 @@ def _value_behind(text: str, match: re.Match[str]) -> Iterator[Span]:
     if told.isdigit() and not is_password(name):
         return
     # A remark or a name in a program: `token: expired`, `secret = settings.secret`.
-    assigned = "=" in match[0] and not text[match.end() - 1].isspace()
+    assigned = match["option"] or ("=" in match[0] and not text[match.end() - 1].isspace())
     if is_weak(name) and not assigned and not _DIGITS.search(told) and len(told) < 20:
         return
     if re.fullmatch(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+", told):
@@ -192,6 +225,10 @@ def _a_word(match: re.Match[str]) -> bool:
     return len(match["value"]) < 20 and not _DIGITS.search(match["value"])
 
 
+def _no_digit(match: re.Match[str]) -> bool:
+    return not _DIGITS.search(match["value"])
+
+
 def _no_secret(match: re.Match[str]) -> bool:
     return not is_secret(match["name"])
 
@@ -208,5 +245,17 @@ _MORE: Final[tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool]],
     (":", _USER, _numbers),
     ("-p", _MYSQL, _never),
     ("login", _NETRC, _never),
+    ("login", _LOGIN, _never),
+    ("-cli", _REDIS, _never),
+    ("-p", _ZIP, _never),
+    ("ldap", _LDAP, _never),
+    ("openssl", _ENC, _never),
+    ("pass:", _PASS, _never),
+    ("htpasswd", _HTPASSWD, _never),
+    ("%", _SMB, _never),
+    ("|", _PIPED, _never),
+    ("://", _SLASHED, _never),
+    (" is", _IN_WORDS, _no_digit),
+    ("value=", _ATTRIBUTE, _no_secret),
     ("=", _SIGNED, _a_word),
 )
