@@ -161,7 +161,7 @@ class Runtime:
         runtime.records = loaded.records
         runtime.problems = loaded.problems
         root = None if loaded.project is None else loaded.project.project.root
-        runtime._state_keys = {
+        runtime._whole_names = {
             record.name: f"{record.name} of {root}"
             for record in loaded.records
             if record.loaded and record.source is Source.PROJECT
@@ -181,7 +181,7 @@ class Runtime:
         self.notices: tuple[str, ...] = ()
         self.refusal: str | None = None
         self._shared = shared
-        self._state_keys: dict[str, str] = {}
+        self._whole_names: dict[str, str] = {}
         self._projects: InForce[Any] | Still[Any] | None = None
         self._directory: Path | None = None
         self._owners = {handler.function.__module__: handler.extension for handler in handlers}
@@ -443,9 +443,14 @@ class Runtime:
         """What `extension` keeps for a conversation, over turns and restarts."""
         from hermes_ext._turns.session_state import SessionState
 
-        # A project's extension has a state of its own, whoever else has its name elsewhere.
-        key = self._state_keys.get(extension, extension)
-        return SessionState(self._shared.store, conversation_id, key)
+        return SessionState(self._shared.store, conversation_id, self.whole_name(extension))
+
+    def whole_name(self, extension: str) -> str:
+        """An extension's name, for a project's with the project: others elsewhere have the name.
+
+        What is kept for it (session state, what a person has always allowed) is kept under this.
+        """
+        return self._whole_names.get(extension, extension)
 
     def close(self) -> None:
         """Write what is still to be written, and let go of files."""

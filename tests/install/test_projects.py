@@ -668,3 +668,31 @@ def test_projects_are_judged_by_their_own_only(place: Place, tmp_path: Path) -> 
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+ASKS = """
+from hermes_ext import HookResult, register_hook
+
+@register_hook("intercept_tool_call", guard=True)
+def check(tool_args):
+    return HookResult.ask("Deploy?", key="deploy")
+"""
+
+
+def test_a_yes_in_one_project_is_none_in_another(tmp_path: Path) -> None:
+    """What a person allowed an extension of one project covers no other's of the same name."""
+    keys: list[str] = []
+    home = tmp_path / "home"
+    for name in ("one", "two", "a:check:b"):
+        place = Place(tmp_path / "work", name, home=home)
+        place.add("rules", ASKS)
+        place.trust()
+        runtime = Runtime.from_config(home=home, cwd=place.root)
+        runtime.approver = lambda request: not keys.append(request.rule_key)
+        with runtime.turn(session_id="s") as turn:
+            assert not turn.intercept_tool_call("jot", {}).blocked
+        runtime.close()
+
+    assert len(set(keys)) == 3
+    assert all(key.startswith("rules of ") for key in keys)
+    assert all(key.count(":") == 2 for key in keys)

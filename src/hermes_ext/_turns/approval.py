@@ -26,7 +26,8 @@ class ApprovalRequest:
         tool_args: the final arguments.
         reason: why it is asked.
         rule_key: what a yes covers: `extension:handler:key`, with the digest of tool and final
-            arguments where the handler gave no key: arguments that change need a new yes.
+            arguments where the handler gave no key: arguments that change need a new yes. An
+            extension of a project is `name of /path`, for another project may have one of its name.
         session_id: the session of the call.
         turn_id: the turn of the call.
     """

@@ -423,13 +423,15 @@ class Turn(state.TurnCore):
 
         for ask in outcome.asks:
             key = ask.key or canonical_digest([tool_name, tool_args])
+            # A colon of a project's path is not to be taken for one between the parts.
+            asker = self.runtime.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
             yield ApprovalRequest(
                 extension=ask.extension,
                 handler=ask.handler,
                 tool_name=tool_name,
                 tool_args=tool_args,
                 reason=ask.reason,
-                rule_key=f"{ask.extension}:{ask.handler}:{key}",
+                rule_key=f"{asker}:{ask.handler}:{key}",
                 session_id=self.session_id,
                 turn_id=self.uid,
             )
