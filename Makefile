@@ -43,6 +43,7 @@ lint: $(VENV)/installed-dev ## ruff, mypy, the import layers and the docs
 		link=build/typed/$$(printf %s "$$name" | tr - _); \
 		ln -sfn "../../extensions/$$name" "$$link" && \
 		echo "mypy $$each" && $(BIN)/mypy "$$link"/*.py || exit 1; done
+	$(BIN)/mypy docs/examples/*/__init__.py
 	$(BIN)/lint-imports
 	$(MAKE) --no-print-directory docs
 

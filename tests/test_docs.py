@@ -242,6 +242,8 @@ def run_line(line: str, home: Path) -> None:
         run_child([sys.executable, "-m", "hermes_ext.cli", *words[1:]], home, settings)
     elif words[0] == "mkdir":
         run_child(["bash", "-c", line], home)
+    elif words[0] == "cp":
+        run_child(["bash", "-c", f"cd {shlex.quote(str(ROOT))} && {line}"], home)
     else:
         # These are run by test_the_first_extension_works_as_told, and by whoever made this venv.
         assert line.startswith(("hermes -z ", "pip install hermes-agent .")), line

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from tests.conftest import hermes_start
+from tests.conftest import hermes, hermes_start, model_factory
 
 from hermes_ext.testing import LoadExtension
 
-__all__ = ["hermes_start", "load_extension"]
+__all__ = ["hermes", "hermes_start", "load_extension", "model_factory"]
 
 
 @pytest.fixture

@@ -58,9 +58,8 @@ def write(
         more, config["longest"]
     )
     line = json.dumps(told, default=repr).encode("ascii") + b"\n"
-    file = file_of(config)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    file_of(config).parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(file_of(config), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(handle, line)  # at the end, in one piece, whatever other threads write
     finally:
@@ -68,8 +67,8 @@ def write(
 
 
 def file_of(config: Mapping[str, Any]) -> Path:
-    home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
-    return (home / "logs" / config["file"]).resolve()
+    home = os.environ.get("HERMES_HOME") or os.path.expanduser("~/.hermes")
+    return Path(os.path.realpath(home), "logs", config["file"])
 
 
 def shortened(value: Any, longest: int) -> Any:

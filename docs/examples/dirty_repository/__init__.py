@@ -33,7 +33,8 @@ def keep_off(
     if event.machine is not None and not event.machine.local:
         return HookResult.block("The files are on another machine: nobody can ask git there.")
     roots = repositories(effects, project_root)
-    running = [each for key, (each, _) in state.items() if key.startswith("dirty_repository.")]
+    # `state` is shared by all extensions: names of its own keep theirs apart.
+    running = [each[0] for key, each in state.items() if key.startswith("dirty_repository.")]
     for path, digest in changed(roots).items():
         own = session_state.get(str(path)) == digest
         if not own and not any(each.change_of(path) for each in running):

@@ -166,7 +166,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def _stand_in(folder: Path, root: Path) -> None:
-    """In import mode `importlib` pytest imports what is above a test, if it is not there yet."""
+    """What pytest finds instead, where its import mode imports what is above a test."""
     parts = folder.relative_to(root).parts if folder.is_relative_to(root) else folder.parts[1:]
     name = ".".join(part.replace(".", "_") for part in parts)
     if name and name not in sys.modules:
