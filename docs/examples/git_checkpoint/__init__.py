@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,7 +58,7 @@ def checkpoint(root: Path, keep: int) -> str:
     head = git(root, "rev-parse", "--revs-only", "HEAD")  # nothing, before the first commit
     parent = ["-p", head] if head else []
     commit = git(root, "commit-tree", tree, *parent, "-m", "checkpoint")
-    ref = f"refs/checkpoints/{datetime.now():%Y%m%d-%H%M%S}-{commit[:8]}"
+    ref = f"refs/checkpoints/{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     git(root, "update-ref", ref, commit)
     for old in git(root, *LIST).split()[keep:]:
         git(root, "update-ref", "-d", old)

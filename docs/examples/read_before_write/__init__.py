@@ -1,7 +1,8 @@
 """A file is read before it is overwritten, and read again if somebody else has changed it.
 
 `read_file` counts as reading; a page of a file does, too. Creating is free, as is what lies in the
-folders of the setting `free`. What `make` or a script overwrites is not known before it runs.
+folders of the setting `free`. What programs, or code that computes its paths, overwrite is not
+known before it runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """No commit, no push and no `kanban_complete` until the tests have run since the last write.
 
-Nobody can hook "done", but what is done then. The tests count if they run alone, word for word as
-in the setting `tests`, and end with 0. A script or a git alias can still hide a commit.
+The tests count if they run alone, word for word as in the setting `tests`, and end with 0. A
+script or a git alias can still hide a commit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from hermes_ext import (
 )
 from hermes_ext.effects import Effects, effects_of
 
-DONE = {"commit", "push"}
-BOOKKEEPING = DONE | {"add", "fetch", "tag"}
+DONE, BOOKKEEPING = {"commit", "push"}, {"commit", "push", "add", "fetch", "tag"}
 
 
 @register_hook("intercept_tool_call", guard=True)
@@ -36,7 +35,7 @@ def tests_first(
 ) -> CallVerdict:
     """Count writes, and refuse what ends the work while there are untested ones."""
     effects, key = effects_of(event), f"tests_before_done.{tool_call_id}"
-    if is_tests(event, effects, config["tests"], project_root):
+    if is_tests(event, config["tests"], project_root):
         state[key] = session_state.get("writes", 0)  # those that come later are not tested
         return None
     writes = effects.may_write and not is_bookkeeping(effects)
@@ -47,8 +46,8 @@ def tests_first(
         if writes:
             return HookResult.block("This does more than git commit or push: take it apart.")
         if session_state.get("tested", 0) != session_state.get("writes", 0):
-            tests = " or ".join(f"`{each}`" for each in config["tests"])
-            return HookResult.block(f"Files were changed and not tested since: run {tests} first.")
+            tests = "`, or `".join(config["tests"])
+            return HookResult.block(f"Files were changed and not tested since: run `{tests}`.")
     if writes:
         state[key] = None
         session_state.count("writes")
@@ -67,13 +66,15 @@ def notice(
         session_state["tested"] = max(begun, session_state.get("tested", 0))
 
 
-def is_tests(event: ToolCall, effects: Effects, tests: list[str], root: Path | None) -> bool:
-    args, places = event.tool_args, {each.cwd for each in effects.commands}
-    alone = event.tool_name == "terminal" and str(args.get("command")).strip() in tests
-    return alone and not args.get("background") and (root is None or places == {root.resolve()})
+def is_tests(event: ToolCall, tests: list[str], root: Path | None) -> bool:
+    args, machine = event.tool_args, event.machine
+    if event.tool_name != "terminal" or machine is None or root is None:
+        return False
+    there = machine.resolve(args.get("workdir") or args.get("cwd") or ".") == machine.resolve(root)
+    return there and not args.get("background") and str(args.get("command")).strip() in tests
 
 
 def is_bookkeeping(effects: Effects) -> bool:
-    called = [each.args[0] if each.name == "git" and each.args else "" for each in effects.commands]
+    called = {each.args[0] if each.name == "git" and each.args else "" for each in effects.commands}
     inside = all(".git" in change.path.parts for change in effects.changes)
-    return inside and bool(called) and BOOKKEEPING.issuperset(called)
+    return inside and bool(called) and called <= BOOKKEEPING

@@ -14,7 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hermes_ext import CallVerdict, HookResult, ToolCall, register_hook
-from hermes_ext.effects import effects_of
+from hermes_ext.effects import Command, effects_of
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -40,11 +40,19 @@ def sends(event: ToolCall, config: Mapping[str, Any]) -> bool:
     name, effects = event.tool_name.strip().casefold(), effects_of(event)
     if any(fnmatchcase(name, pattern.casefold()) for pattern in config["tools"]):
         return event.tool_args.get("action") != "list"  # what channels there are
-    if any(each.name in config["programs"] for each in effects.commands):
+    if any(
+        runs(each, program.split()) for each in effects.commands for program in config["programs"]
+    ):
         return True
     told = (*effects.texts, *effects.unknown)  # what a program is given, and what is imported
     words = {word for text in told for word in re.findall(r"\w+", text)}
     return not words.isdisjoint(config["programs"])
+
+
+def runs(command: Command, words: list[str]) -> bool:
+    """Whether it is that program with these words; one that is not known may be any."""
+    given = command.args
+    return command.name == words[0] and (None in given or set(words[1:]).issubset(given))
 
 
 def is_open(at: datetime, config: Mapping[str, Any]) -> bool:

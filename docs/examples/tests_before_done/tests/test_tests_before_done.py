@@ -35,7 +35,7 @@ def test_a_commit_comes_after_the_tests(load_extension: LoadExtension) -> None:
     with extension.turn() as turn:
         assert_passed(turn.call(*COMMIT))
         write(turn)
-        assert_blocked(turn.call(*COMMIT), by="tests_before_done", match="`pytest` or `make test`")
+        assert_blocked(turn.call(*COMMIT), by="tests_before_done", match="`pytest`, or `make test`")
     extension.restart()
     with extension.turn() as turn:
         assert_blocked(turn.call("kanban_complete", {"task_id": "t"}), match="not tested")
@@ -73,6 +73,17 @@ def test_what_is_no_run_of_the_tests(
         shell(turn, command, code, **args)
         assert_blocked(turn.call(*COMMIT))
         shell(turn, "make test")
+        assert_passed(turn.call(*COMMIT))
+
+
+def test_tests_of_a_folder(load_extension: LoadExtension) -> None:
+    """The command may say where they are; the call itself begins in the project."""
+    extension = load_extension(EXTENSION, config={"tests": ["cd app && pytest -q"]})
+    with extension.turn() as turn:
+        write(turn)
+        shell(turn, "cd app && pytest -q", workdir=str(extension.project / "app"))
+        assert_blocked(turn.call(*COMMIT))
+        shell(turn, " cd app && pytest -q ", workdir=str(extension.project))
         assert_passed(turn.call(*COMMIT))
 
 

@@ -68,6 +68,8 @@ def test_hours(at: At, time: str, config: dict[str, Any], open_: bool) -> None:
         ("mcp_slack_post_message", {}),
         ("mcp_mail_send", {}),
         ("terminal", {"command": "echo hi | mail -s hi a@example.com"}),
+        ("terminal", {"command": "hermes --profile x send --to telegram hi"}),
+        ("terminal", {"command": "hermes $what hi"}),
         ("terminal", {"command": "bash -c 'cd /tmp; sendmail x < y'"}),
         ("execute_code", {"code": "import subprocess\nsubprocess.run(['mutt', 'a@example.com'])"}),
         ("execute_code", {"code": "import smtplib\nsmtplib.SMTP('localhost')"}),
@@ -88,6 +90,7 @@ def test_every_way_to_send(at: At, tool: str, args: dict[str, Any]) -> None:
         ("terminal", {"command": "pytest tests/test_email.py -k sendmails"}),
         ("write_file", {"path": "draft.md", "content": "mail"}),
         ("read_file", {"path": "mail"}),
+        ("terminal", {"command": "hermes sessions list"}),
     ],
 )
 def test_the_rest_goes_on_at_night(at: At, tool: str, args: dict[str, Any]) -> None:
