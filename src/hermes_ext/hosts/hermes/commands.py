@@ -15,8 +15,9 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -31,6 +32,7 @@ from hermes_ext.hosts.hermes.places import session_directory
 
 logger = logging.getLogger("hermes_ext")
 
+_AT_ONCE: Final = 8  # commands of one gateway that run at the same time; others wait
 _TUI_METHODS: Final = ("command.dispatch", "slash.exec")
 
 
@@ -219,7 +221,15 @@ def _ours() -> Mapping[str, Command]:
 
 
 async def _run_in_loop(command: Command, typed: Typed, raw_args: str) -> str:
-    return await asyncio.to_thread(_run, command, typed, raw_args)
+    # Not the loop's own threads: the gateway needs those for every message, and commands that hang
+    # could have all of them.
+    run = functools.partial(copy_context().run, _run, command, typed, raw_args)
+    return await asyncio.get_running_loop().run_in_executor(_threads(), run)
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hermes-ext-commands")
 
 
 def _run(command: Command, typed: Typed, raw_args: str) -> str:
