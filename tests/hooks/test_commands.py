@@ -166,6 +166,34 @@ def test_failures(made: Any, told: str) -> None:
     assert "test_commands.py:" in str(error.value)
 
 
+def test_what_its_objects_do_when_asked_ends_nobody() -> None:
+    """Text of a class of its own is the text it holds; an error that cannot be told is told."""
+
+    class Loud(str):
+        def split(self, *args: Any, **options: Any) -> Any:
+            raise SystemExit(3)
+
+        def isprintable(self) -> bool:
+            return True
+
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(4)
+
+    @register_command("loud")
+    def loud() -> str:
+        return Loud("\x1b[2Jx")
+
+    @register_command("broken")
+    def broken() -> str:
+        raise Broken
+
+    runtime = Runtime([loud, broken])
+    assert runtime.command("loud", session_id="s") == "\\x1b[2Jx"
+    with pytest.raises(CommandError, match=r"its __str__ raised SystemExit"):
+        runtime.command("broken", session_id="s")
+
+
 def test_unknown_commands() -> None:
     """A name that nobody has is told with the near ones."""
 

@@ -60,7 +60,8 @@ def run_command(
     if not isinstance(returned, str):
         kind = type(returned).__name__
         raise _error(command, f"returned {kind}, not text", "Return a str, or None")
-    return printable_lines(returned)
+    # Of a class of its own, what it really holds: its methods are the author's code.
+    return printable_lines(str.__str__(returned))
 
 
 def _failed(command: Command, error: BaseException) -> CommandError:
@@ -75,8 +76,8 @@ def _failed(command: Command, error: BaseException) -> CommandError:
 
 def _text_of(error: BaseException) -> str:
     try:
-        return printable(str(error))
-    except Exception as broken:  # noqa: BLE001 - an author's own __str__
+        return printable(str.__str__(str(error)))
+    except BaseException as broken:  # noqa: BLE001 - an author's own __str__ ends nobody
         return f"(its __str__ raised {type(broken).__name__})"
 
 

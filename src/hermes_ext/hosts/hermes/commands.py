@@ -247,7 +247,7 @@ def _run(command: Command, typed: Typed, raw_args: str) -> str:
         )
     except CommandError as error:
         return str(error)
-    except Exception as error:
+    except (Exception, SystemExit, GeneratorExit) as error:  # the latter would end a gateway
         logger.exception("/%s of %s could not be run", command.name, command.extension)
         return f"/{command.name} could not be run: {printable(f'{type(error).__name__}: {error}')}"
     return text or f"/{command.name}: done."
