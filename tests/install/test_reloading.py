@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import shutil
 import sys
@@ -10,8 +11,19 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from tests.projects import Place
 
 from hermes_ext import Runtime
@@ -703,3 +715,126 @@ def test_fifty_reloads_leave_nothing_behind(kept: Kept, monkeypatch: pytest.Monk
     gc.collect()
     assert sum(each() is not None for each in seen) <= 2
     assert len([name for name in modules() if ".rule_" in name]) == 1
+
+
+# -- any sequence ---------------------------------------------------------------------------------
+
+NAMES = ("a", "b")
+GONE = ("gone", 0)
+
+
+class AnySequence(RuleBasedStateMachine):
+    """A person and an agent edit two guards and switch them; a small model tells what is in force.
+
+    It knows when something changed, and not who did it: what differs from one look to the next is
+    a person's exactly if no turn was open in between.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.place = Kept(Path(self.folder.name))
+        self.serial = 0
+        self.disk: dict[str, Any] = {"config": set()}
+        for name in NAMES:
+            self._write(name)
+        self.place.start()
+        self.seen = dict(self.disk)
+        self.taken = dict(self.disk)
+        self.spoilt: set[str] = set()
+        self.open: list[tuple[Any, dict[str, str | None]]] = []
+
+    def teardown(self) -> None:
+        for turn, _ in self.open:
+            turn.close()
+        self.place.runtime.close()
+        self.folder.cleanup()
+
+    def _write(self, name: str) -> None:
+        self.serial += 1
+        source = SAYS.format(says=f"{name}{self.serial}")
+        source = source.replace("guard=True", f"guard=True, tools=[{name!r}]")
+        # Each of another size: the clock of the disk may stand still between two edits.
+        self.place.add(name, source + "#" * self.serial, to_home=True)
+        self.disk[name] = ("works", self.serial)
+
+    @rule(name=st.sampled_from(NAMES))
+    def edit(self, name: str) -> None:
+        if self.disk[name][0] != "works":
+            shutil.rmtree(self.place.folder / name, ignore_errors=True)
+        self._write(name)
+
+    @rule(name=st.sampled_from(NAMES), how=st.sampled_from(["syntax", "gone", "empty"]))
+    def spoil(self, name: str, how: str) -> None:
+        self.edit(name)
+        file = self.place.folder / name / "__init__.py"
+        if how == "gone":
+            shutil.rmtree(file.parent)
+            self.disk[name] = GONE
+            return
+        file.write_text(("def (:\n" if how == "syntax" else "#") + "#" * self.serial)
+        self.disk[name] = (how, self.serial)
+
+    @rule(names=st.sets(st.sampled_from(NAMES)))
+    def switch(self, names: set[str]) -> None:
+        self.serial += 1
+        text = f"  disabled: {json.dumps(sorted(names))} {'#' * self.serial}\n"
+        self.place.config(text)
+        self.disk["config"] = names | {"there"}
+
+    def _changed(self, since: dict[str, Any]) -> set[str]:
+        return {what for what, now in self.disk.items() if now != since[what]}
+
+    def _works(self, name: str, state: dict[str, Any]) -> bool:
+        return state[name][0] == "works" and name not in state["config"]
+
+    @rule()
+    def begin(self) -> None:
+        if not self.open:
+            self.seen = dict(self.disk)
+            self.spoilt &= self._changed(self.taken)
+            lost = [
+                name
+                for name in NAMES
+                if self._works(name, self.taken)
+                and name not in self.disk["config"]
+                and self.disk[name][0] != "works"
+            ]
+            if not self.spoilt and not lost:
+                self.taken = dict(self.disk)
+        turn = self.place.runtime.turn(session_id=f"s{len(self.open)}")
+        in_force = {
+            name: f"{name}{self.taken[name][1]}" if self._works(name, self.taken) else None
+            for name in NAMES
+        }
+        self.open.append((turn, in_force))
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        turn, _ = self.open.pop(data.draw(st.integers(0, len(self.open) - 1)))
+        turn.close()
+        if not self.open:
+            self.spoilt |= self._changed(self.seen)
+            self.seen = dict(self.disk)
+
+    @invariant()
+    def each_turn_has_what_it_began_with(self) -> None:
+        for turn, expected in self.open:
+            said = {name: turn.intercept_tool_call(name, {}).message for name in NAMES}
+            assert said == expected
+
+
+def test_any_sequence_of_edits_and_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_force, "SETTLED_SECONDS", 0.0)
+    run_state_machine_as_test(
+        AnySequence,
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=25,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -131,10 +131,12 @@ def fork(folder: Path) -> None:
         held = threading.Event()
 
         def hold() -> None:
-            known = runtime.for_directory(place.root)._projects
-            assert known is not None
+            in_force = runtime.for_directory(place.root)._projects
+            assert in_force is not None
+            known = in_force._projects
+            ours = (in_force._loading, in_force._lock, known._lock)
             with contextlib.ExitStack() as locks:
-                for lock in (turn.state.lock, turn.lock, state.lock, known._lock):
+                for lock in (turn.state.lock, turn.lock, state.lock, *ours):
                     locks.enter_context(lock)
                 for each in known._known.values():
                     locks.enter_context(each.lock)
