@@ -29,7 +29,8 @@ def test_a_setting_that_is_missing_is_told_with_an_example(home):
     missing = {each["key"]: each["from"] for each in told["settings"] if each["value"] is None}
     assert missing["webhook"] == 'missing; write, say, webhook: "https://example.org/hook"'
     assert missing["level"] == 'missing; write, say, level: "low"'
-    assert 'Write, say, `level: "low"` below `extensions.reporter`' in home.run("list").out
+    listed = " ".join(home.run("list").out.split())
+    assert 'Write, say, `level: "low"` below `extensions.reporter`' in listed
 
     home.write_config('extensions:\n  reporter: {webhook: "x", level: low}\n')
     assert "missing;" not in home.run("info", "reporter").out
@@ -179,8 +180,15 @@ def test_a_slash_command_that_hermes_has(home):
 
 def test_what_takes_long_says_so_in_a_terminal(home):
     """A person sees what is being waited for, and then the answer without it."""
-    home.add("slow", "import time\ntime.sleep(3)\n" + GOOD)
+    go_on = home.path / "go-on"
+    waiting = f"""
+import os, time
+while not os.path.exists({str(go_on)!r}):
+    time.sleep(0.05)
+"""
+    home.add("slow", waiting + GOOD)
     line = [sys.executable, "-m", "hermes_ext.cli", "list", "--load", "--home", str(home.path)]
     with terminal(line, env={**os.environ}, cwd=home.path) as person:
         person.wait("Loading the extensions")
+        go_on.touch()
         assert "Loading the extensions" not in person.wait("intercept_tool_call 40")

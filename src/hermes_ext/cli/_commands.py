@@ -21,6 +21,7 @@ from hermes_ext.cli._live import in_force
 from hermes_ext.cli._loading import LOAD_SECONDS, load_in_child
 from hermes_ext.cli._log import log, why
 from hermes_ext.cli._new import new
+from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result, not_in_force, project_of
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._trusting import trust, untrust
@@ -43,9 +44,9 @@ def list_all(request: Request) -> Result:
             **_from_next_start(payload),
         }
     if request.load or request.order:
-        loading = load_in_child(
-            request.home, request.cwd, request.deadline or LOAD_SECONDS, request.prog
-        )
+        seconds = request.deadline or LOAD_SECONDS
+        with patience("Loading the extensions"):
+            loading = load_in_child(request.home, request.cwd, seconds, request.prog)
         if loading.failure is None:
             payload |= {key: loading.data[key] for key in ("extensions", "problems", "refusal")}
         else:
