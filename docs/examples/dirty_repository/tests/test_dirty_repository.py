@@ -121,7 +121,10 @@ def test_calls_that_run_at_once_do_not_stop_each_other(
         assert_blocked(outcome, match=r"b\.py")
         git(repository, "checkout", "b.py")
         assert_passed(turn.call("write_file", {"path": "c.py", "content": ""}))
+        (repository / "b.py").write_text("the user's\n")
         turn.result("write_file", first, "ok", tool_call_id="first")
+    assert_blocked(extension.call("terminal", {"command": "make"}), match=r"b\.py")
+    git(repository, "checkout", "b.py")
     assert_passed(extension.call("terminal", {"command": "make"}))
 
 

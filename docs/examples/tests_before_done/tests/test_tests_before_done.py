@@ -124,7 +124,7 @@ def test_what_is_written_in_the_call_that_commits_is_not_tested(
 
 
 def test_a_write_that_ends_beside_the_tests_is_not_tested(load_extension: LoadExtension) -> None:
-    """Whether it began before them or while they ran."""
+    """Whether it began before them or while they ran; nothing is committed while it runs."""
     extension = load_extension(EXTENSION)
     ok, args = json.dumps({"exit_code": 0}), {"path": "a.py", "content": ""}
     tests = {"command": "pytest"}
@@ -132,6 +132,7 @@ def test_a_write_that_ends_beside_the_tests_is_not_tested(load_extension: LoadEx
         with extension.turn() as turn:
             for tool in (first, second):
                 turn.call(tool, tests if tool == "terminal" else args, tool_call_id=tool)
+            assert_blocked(turn.call(*COMMIT))
             turn.result("write_file", args, ok, tool_call_id="write_file")
             turn.result("terminal", tests, ok, tool_call_id="terminal")
             assert_blocked(turn.call(*COMMIT))
