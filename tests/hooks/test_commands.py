@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -60,6 +61,15 @@ def test_what_is_no_function(thing: Any) -> None:
     """Classes and objects are refused, and so is what takes its arguments by position."""
     with pytest.raises(RegistrationError):
         register_command("plan")(thing)
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_a_generator_is_refused(kind: str) -> None:
+    """A function with a yield in it does nothing when it is called, so nobody may register it."""
+    made: dict[str, Any] = {}
+    exec(f"{kind} plan(args):\n    yield args", made)
+    with pytest.raises(RegistrationError, match=r"plan, for /plan, is a generator.*Return the"):
+        register_command("plan")(made["plan"])
 
 
 def test_one_line_of_help() -> None:
@@ -164,6 +174,23 @@ def test_failures(made: Any, told: str) -> None:
     assert told in str(error.value)
     assert "test_commands: " in str(error.value)
     assert "test_commands.py:" in str(error.value)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_coroutine_that_nobody_awaits_is_told_once() -> None:
+    """As an error of the command; nothing warns of it later."""
+
+    async def text() -> str:
+        return "text"
+
+    @register_command("bad")
+    def bad() -> Any:
+        return text()
+
+    with pytest.raises(CommandError, match="returned coroutine, not text"):
+        Runtime([bad]).command("bad", session_id="s")
+    gc.collect()
 
 
 def test_what_its_objects_do_when_asked_ends_nobody() -> None:

@@ -126,8 +126,8 @@ def register_command(name: str, *, args_hint: str = "", help: str = "") -> Calla
         help: one line for lists of commands; the first line of the docstring by default.
 
     Raises:
-        RegistrationError: a name that cannot be typed, an argument that commands do not have, or
-            something that is no function.
+        RegistrationError: a name that cannot be typed, an argument that commands do not have, a
+            generator, or something that is no function.
     """
     if not isinstance(name, str):
         raise RegistrationError(
@@ -158,6 +158,7 @@ def _mark(function: Any, mark: CommandMark) -> None:
             f"/{mark.name}: {type(function).__name__} is no function",
             hint="Put @register_command above a def at the top of a module",
         )
+    _refuse_generators(mark.name, function)
     _wanted(mark.name, function)
     marks = getattr(function, _MARKS, ())
     if mark not in marks:
@@ -165,6 +166,19 @@ def _mark(function: Any, mark: CommandMark) -> None:
     collected = _collected.get()
     if collected is not None:
         collected.append(CommandRegistration(function, mark))
+
+
+def _refuse_generators(name: str, function: FunctionType) -> None:
+    inner = inspect.unwrap(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        file, line = place_of(function)
+        raise RegistrationError(
+            f"{name_of(function)}, for /{name}, is a generator: it contains yield, so calling it "
+            "does nothing",
+            path=Path(file),
+            line=line,
+            hint="Return the text instead of yielding it",
+        )
 
 
 def _wanted(name: str, function: FunctionType) -> tuple[tuple[str, ...], frozenset[str]]:

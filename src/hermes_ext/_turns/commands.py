@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Iterable
 from pathlib import Path
@@ -58,6 +59,8 @@ def run_command(
     if returned is None:
         return ""
     if not isinstance(returned, str):
+        if inspect.iscoroutine(returned):
+            returned.close()  # dropped unawaited it warns on stderr; the error says it better
         kind = type(returned).__name__
         raise _error(command, f"returned {kind}, not text", "Return a str, or None")
     # Of a class of its own, what it really holds: its methods are the author's code.
