@@ -203,6 +203,23 @@ def test_a_log_that_cannot_be_replayed(played: Played, home: Home) -> None:
     assert "`log: payloads`" in mixed.out
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_copy_in_another_encoding(
+    played: Played, home: Home, tmp_path: Path, encoding: str
+) -> None:
+    """A shell may write one: it is told, and never taken for a log in which nothing changed."""
+    played.turn(write(110))
+    played.turn(write(10))
+    copy = tmp_path / "copy.jsonl"
+    text = (home.path / "logs" / "extensions.jsonl").read_text(encoding="utf-8")
+    copy.write_bytes(text.encode(encoding))
+    played.set(most=100)
+    if encoding == "utf-16":
+        assert "is UTF-16, expected UTF-8" in played.replay(str(copy))["error"]
+    else:
+        assert played.replay(str(copy))["lines"] == played.replay()["lines"] > 1
+
+
 def test_an_extension_that_does_not_load(played: Played, home: Home) -> None:
     """It is told, as is what its absence changes."""
     played.turn(write(110), turn_id="t1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -188,6 +189,7 @@ def replay(request: Request) -> Result:
     log = log_file(request.home) if request.path is None else request.path.absolute()
     if not log.is_file() and not log.with_name(f"{log.name}.1").is_file():
         raise NothingFoundError("there is no decision log", path=log, hint=_how(request))
+    _check_encoding(log)
     if request.config is not None and not request.config.is_file():
         raise UsageError("there is no such file", path=request.config, hint="--config takes one")
     query = request.query
@@ -225,6 +227,22 @@ def replay(request: Request) -> Result:
 
 def _how(request: Request) -> str:
     return _HOW_TO_RECORD.format(file=printable(request.home / "config.yaml"))
+
+
+def _check_encoding(log: Path) -> None:
+    """A copy that a shell made may be in another encoding, in which no line of it can be read."""
+    if not log.is_file():  # only its rotated files are there
+        return
+    try:
+        with log.open("rb") as file:
+            begin = file.read(2)
+    except OSError as error:
+        told = error.strerror or type(error).__name__
+        raise HermesExtError(f"the decision log cannot be read: {told}", path=log) from error
+    if begin in (BOM_UTF16_LE, BOM_UTF16_BE):
+        raise HermesExtError(
+            "the decision log is UTF-16, expected UTF-8", path=log, hint="Save it as UTF-8"
+        )
 
 
 def _check_extension(request: Request) -> None:
