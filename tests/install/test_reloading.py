@@ -415,6 +415,67 @@ ATTACKS = [
 ]
 
 
+LATER = """\
+from hermes_ext import HookResult, register_hook
+
+@register_hook("intercept_tool_call", guard=True)
+def check(tool_args):
+    from .{module} import SAYS
+    return HookResult.block(SAYS)
+"""
+
+
+@pytest.mark.parametrize("module", ["rules", "deep.rules"])
+@pytest.mark.parametrize("reload", ["true", "false"])
+def test_a_module_that_is_imported_later_is_as_it_was(kept: Kept, module: str, reload: str) -> None:
+    """Its first import may be in the middle of a turn: what changed by then is not mixed in."""
+    folder = kept.add("rule", LATER.format(module=module), to_home=True)
+    rules = folder / f"{module.replace('.', '/')}.py"
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text("SAYS = 'one'\n")
+    kept.config(f"  reload: {reload}\n")
+
+    kept.start()
+    with kept.runtime.turn(session_id="s") as turn:
+        rules.write_text("SAYS = 'bad'\n")
+        outcome = turn.intercept_tool_call("jot", {})
+    assert outcome.blocked
+    assert f"{rules} has changed since its extension was loaded" in str(outcome.errors[0])
+    kept.runtime.close()
+
+    rules.write_text("SAYS = 'one'\n")
+    kept.start()
+    assert kept.turn() == "one"
+    rules.write_text("SAYS = 'two'\n")
+    assert kept.turn() == ("two" if reload == "true" else "one")
+
+
+def test_a_module_that_comes_later_in_the_place_of_another(kept: Kept) -> None:
+    """A package goes before a file of the same name; it was not there when the guard was loaded."""
+    folder = kept.add("rule", LATER.format(module="rules"), to_home=True)
+    (folder / "rules.py").write_text("SAYS = 'one'\n")
+    kept.start()
+    with kept.runtime.turn(session_id="s") as turn:
+        (folder / "rules").mkdir()
+        (folder / "rules" / "__init__.py").write_text("SAYS = 'bad'\n")
+        outcome = turn.intercept_tool_call("jot", {})
+    assert outcome.blocked
+    assert "has changed since its extension was loaded" in str(outcome.errors[0])
+
+
+def test_what_an_extension_writes_while_it_is_loaded_can_be_imported_later(kept: Kept) -> None:
+    """Once, as a table that it makes for itself."""
+    write = """\
+from pathlib import Path
+rules = Path(__file__).with_name("rules.py")
+if not rules.exists():
+    rules.write_text("SAYS = 'one'")
+"""
+    kept.add("rule", write + LATER.format(module="rules"), to_home=True)
+    kept.start()
+    assert kept.turn() == "one"
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_no_edit_gets_a_guard_off(kept: Kept, attack: Callable[[Kept], None]) -> None:
     """It stays as it was, one line says why, once, and nothing of what was tried stays loaded."""

@@ -61,6 +61,10 @@ _numbers = itertools.count(1)
 # forgotten: what is left of it, in a thread say, must not go on with files from the disk.
 _trees: dict[str, Tree | None] = {}
 
+# By private package, for those that come from the disk: whether a file is still as it was when the
+# package was loaded.
+_held: dict[str, Callable[[str], bool]] = {}
+
 
 class EndlessImport(Exception):  # noqa: N818 - reads as the reason it becomes
     """It did not finish within its deadline."""
@@ -134,6 +138,14 @@ def import_entry_point(value: str) -> Imported:
     return Imported(module, root, time.perf_counter() - begun)
 
 
+def hold(package: str, is_as_loaded: Callable[[str], bool]) -> None:
+    """Have no module of a package imported from now on whose file is another than it was.
+
+    is_as_loaded: says so of a file, by its path.
+    """
+    _held[package] = is_as_loaded
+
+
 def modules_of(package: str) -> list[str]:
     """The names in `sys.modules` that belong to a package."""
     return [each for each in list(sys.modules) if each == package or each.startswith(f"{package}.")]
@@ -146,6 +158,7 @@ def forget(package: str, keep: set[str] | frozenset[str] = frozenset()) -> None:
             sys.modules.pop(name, None)
     if package in _trees:
         _trees[package] = None
+    _held.pop(package, None)
 
 
 def one_by_one(
@@ -355,6 +368,14 @@ class _Finder:
             # A new one each time: a FileFinder that is kept misses files added within a clock tick.
             spec = FileFinder(place, *_LOADERS).find_spec(fullname)
             if spec is not None and spec.loader is not None:
+                if root in _held and not _held[root](str(spec.origin)):
+                    raise ImportError(
+                        f"{printable(str(spec.origin))} has changed since its extension was "
+                        "loaded, and the two are not mixed: import it at the top of the module, "
+                        "not in a handler",
+                        name=fullname,
+                        path=spec.origin,
+                    )
                 return spec
             portions += (spec and spec.submodule_search_locations) or ()
         if not portions:

@@ -149,6 +149,14 @@ class Base:
         """As of `Loaded`."""
         return _own_packages(self.ended)
 
+    def packages_of_files(self) -> dict[str, str]:
+        """The private packages whose modules come from the disk, and the file of each."""
+        return {
+            each.package: str(each.found.module_file)
+            for each in self.ended
+            if each.record.loaded and each.package.startswith(f"{PREFIX}.") and not each.found.tree
+        }
+
     def holders(self) -> dict[str, _Ended]:
         """What is loaded, or should be and is broken, by canonical name."""
         return {

@@ -25,9 +25,9 @@ from hermes_ext._forks import has_locks
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import ExtensionsConfig, read_config, switched_off
 from hermes_ext._install.directories import Projects, _Runtime
-from hermes_ext._install.importing import forget
+from hermes_ext._install.importing import forget, hold
 from hermes_ext._install.loader import Base, Loaded, load_base
-from hermes_ext._install.reloading.look import Look, TooMuchError, is_code, look
+from hermes_ext._install.reloading.look import Look, TooMuchError, is_code, look, signature
 from hermes_ext._turns import state
 
 logger = logging.getLogger("hermes_ext")
@@ -74,6 +74,7 @@ class InForce(Generic[R]):
         first = self._first_look()
         base = load_base(home)
         taken(base.config)
+        self._hold(base, first)
         self._projects: Projects[R] = Projects(base, make)
         self._reloads = first is not None and base.config.reload
         self._spoilt: set[str] = set()
@@ -274,6 +275,7 @@ class InForce(Generic[R]):
     def _exchange(self, new: Projects[R], now: Look) -> None:
         old = self._projects
         self._took(new.base.config)
+        self._hold(new.base, now)
         self._projects = new
         if not new.base.config.reload:
             self.close()
@@ -284,6 +286,21 @@ class InForce(Generic[R]):
         if not state.any_open():
             self._unload_old(choosing=1)
         logger.info("the extensions were loaded anew: their files or the configuration changed")
+
+    def _hold(self, base: Base, seen: Look | None) -> None:
+        """Have what is in force import no file later on that is another by then."""
+        packages = base.packages_of_files() if seen is not None else {}
+        if seen is None or not packages:
+            return
+        if not hasattr(self, "_taken"):  # at the start: they may have written files of their own
+            try:
+                seen = look(self._home, seen)
+            except TooMuchError:
+                return
+        files = seen.files
+        for package, file in packages.items():
+            if file in files:
+                hold(package, lambda path: signature(path) == files.get(path))
 
     def _drop(self, new: Projects[R] | None) -> None:
         if new is not None:
