@@ -78,6 +78,8 @@ def _follow(request: Request, query: Query, emit: Callable[[Line], None]) -> Non
 def _written(home: Path, pause: Callable[[], None]) -> Iterator[Line]:
     try:
         yield from sound_lines(follow_decisions(log_file(home), wait=pause))
+    except BrokenPipeError:  # of `pause`, which shows lines: nobody reads them any more
+        raise
     except OSError as error:
         raise unreadable(home, error) from error
 
