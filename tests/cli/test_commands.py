@@ -359,6 +359,14 @@ def test_nothing_to_change_is_said(home):
     assert (home.config.read_bytes(), home.config.stat().st_mtime_ns) == before
 
 
+def test_doctor_makes_no_home(home, tmp_path):
+    """One that is misspelt is not there afterwards either, though Hermes was imported."""
+    other = tmp_path / "other"
+
+    assert home.process("doctor", "--home", str(other)).code == 1
+    assert not other.exists()
+
+
 def test_another_home_is_changed_where_one_is_named(home, tmp_path):
     """`--home` names the home that is read and changed; the default one stays as it is."""
     other = tmp_path / "other"

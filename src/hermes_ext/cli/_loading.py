@@ -124,7 +124,9 @@ def look_at_host(home: Path) -> Host:
         return Host()
     with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
         result = Path(folder, "result.json")
-        ended = _run("host", {"result": str(result)}, home, HOST_SECONDS)
+        # Hermes makes its home when it is imported: a name that is misspelt is not to become one.
+        place = home if home.is_dir() else Path(folder, "home")
+        ended = _run("host", {"result": str(result)}, place, HOST_SECONDS)
         data = _read(result)
         if data is None:
             return Host(failure=f"importing hermes-agent {ended}")
