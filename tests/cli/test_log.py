@@ -60,13 +60,13 @@ def log(home: Home, recorded: Path) -> Path:
     return home.path / "logs" / "extensions.jsonl"
 
 
-def played(home: Path, level: str = "decisions") -> None:
-    for name, code in (("rules", RULES), ("quiet", GOOD)):
-        folder = home / "extensions" / name
+def played(home: Path, level: str = "decisions", name: str = "rules") -> None:
+    for each, code in ((name, RULES), ("quiet", GOOD)):
+        folder = home / "extensions" / each
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "__init__.py").write_text(code)
-    (home / "extensions" / "rules" / "extension.yaml").write_text(MANIFEST)
-    config = f"extensions:\n  log: {level}\n  rules:\n    words: [rm]\n"
+    (home / "extensions" / name / "extension.yaml").write_text(MANIFEST)
+    config = f"extensions:\n  log: {level}\n  {name}:\n    words: [rm]\n"
     (home / "config.yaml").write_text(config)
     runtime = Runtime.from_config(home=home)
     for session in ("alpha-1", "beta-2"):
@@ -154,6 +154,16 @@ def test_a_name_that_is_wrong(
 
     assert output.code == code
     assert told in output.out + output.err
+
+
+def test_each_extension_is_named_once(home: Home) -> None:
+    """As its folder is called, however the log has it."""
+    played(home.path, name="my_rules")
+
+    told = home.run("log", "--extension", "zzz").out
+
+    assert "my_rules" in told
+    assert "my-rules" not in told
 
 
 def test_a_log_that_is_not_there_or_off(home: Home) -> None:

@@ -245,8 +245,10 @@ def _meant(query: Query, lines: list[Line], known: Callable[[], Iterable[str]]) 
     if query.extension is not None:
         in_log = {name for line in lines for name in names_in(line)}
         if canonical_name(query.extension) not in in_log:
-            names = sorted({*known(), *in_log, OWN})
-            if canonical_name(query.extension) not in map(canonical_name, names):
+            # The log has names in their canonical form, which is told only of what is gone.
+            there = {canonical_name(name): name for name in (*in_log, *known(), OWN)}
+            names = sorted(there.values())
+            if canonical_name(query.extension) not in there:
                 return did_you_mean(query.extension, names) or f"Extensions: {', '.join(names)}"
             return "It is there, and has decided nothing yet"
     if query.chat is not None:
