@@ -146,7 +146,7 @@ def test_then_and_now(played: Played, home: Home, monkeypatch: pytest.MonkeyPatc
     assert "hunter2" not in output.out + json.dumps(played.replay())
 
 
-def test_filters_choose_what_is_compared(played: Played) -> None:
+def test_filters_choose_what_is_compared(played: Played, home: Home) -> None:
     """Session, turn, hook, extension, time, and the newest so many."""
     for number in range(4):
         played.turn(write(110), session_id=f"s{number % 2}", turn_id=f"t{number}")
@@ -161,6 +161,7 @@ def test_filters_choose_what_is_compared(played: Played) -> None:
     }
     for argv, turns in filters.items():
         assert [each["turn"] for each in played.replay(*argv)["changed"]] == turns, argv
+    assert "0 lines are none" in home.run("replay", "--limit", "0").err
     assert "no line with turn nothing" in played.replay("--turn", "nothing")["error"]
     assert 'Did you mean "limits"' in played.replay("--extension", "limitz")["error"]
 

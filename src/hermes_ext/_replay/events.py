@@ -197,7 +197,7 @@ def of_file(file: Path) -> tuple[Recorded, ...]:
     root = document.root
     listed = root.value if isinstance(root, SequenceNode) else [] if root is None else [root]
     if not listed:
-        raise EventError("has no event", path=file, hint=_EXAMPLE)
+        raise EventError("the file has no event", path=file, hint=_EXAMPLE)
     return tuple(_of_node(node, file, number) for number, node in enumerate(listed, 1))
 
 

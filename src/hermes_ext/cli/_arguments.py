@@ -9,7 +9,17 @@ from typing import Any
 from hermes_ext.cli._completion import SHELLS
 from hermes_ext.cli._decisions import SHOWN
 from hermes_ext.cli._loading import CANARY_SECONDS, LOAD_SECONDS, REPLAY_SECONDS
-from hermes_ext.cli._parser import Parser, action, count, digest, home, hook, seconds, since
+from hermes_ext.cli._parser import (
+    Parser,
+    action,
+    at_least_one,
+    count,
+    digest,
+    home,
+    hook,
+    seconds,
+    since,
+)
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +177,7 @@ def _add_replay(commands: Any, common: Parser) -> None:
         "--turn", metavar="ID", dest="ext_turn", help="only of this turn; its begin is enough"
     )
     command.add_argument(
-        "--limit", metavar="N", type=count, default=0, dest="ext_limit",
+        "--limit", metavar="N", type=at_least_one, default=0, dest="ext_limit",
         help="only the newest N (default: all)",
     )  # fmt: skip
     _add_filters(command, actions=False)

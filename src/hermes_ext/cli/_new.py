@@ -33,7 +33,7 @@ def new(request: Request) -> Result:
     config = read_config(request.home)
     if not config.readable:
         told = "; ".join(map(str, config.problems))
-        raise ConfigError(f"the configuration cannot be read: {told}", path=config.file)
+        raise ConfigError(f"the configuration cannot be read: {told}")
     root = _project(request, config).extensions if request.project else config.global_dir
     # A handler that judges tool calls is a guard unless another hook was chosen.
     hooks = tuple(dict.fromkeys(request.hooks)) or (DEFAULT_HOOK,)

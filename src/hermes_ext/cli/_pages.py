@@ -255,7 +255,7 @@ def _switched(payload: Mapping[str, Any], page: Page, verb: str) -> None:
     if payload["not_in_force"]:
         page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
     elif payload["changed"]:
-        page.line("It counts for what starts from now on: a new session, a restarted gateway.")
+        page.line("It counts from the next turn on; if one is open now, from the next start.")
 
 
 def _changes(payload: Mapping[str, Any], page: Page) -> None:
@@ -472,7 +472,7 @@ def _new(payload: Mapping[str, Any], page: Page) -> None:
     if payload["not_in_force"]:
         page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
     elif payload["scope"] == "global":
-        page.line("It counts for what starts from now on: a new session, a restarted gateway.")
+        page.line("It counts from the next turn on; if one is open now, from the next start.")
     page.line("What next:")
     for step in payload["next"]:
         page.line(f"{step['what']}: {step['command']}", indent=4)

@@ -92,6 +92,14 @@ def count(text: str) -> int:
     return int(text)
 
 
+def at_least_one(text: str) -> int:
+    """A number of lines that is not 0."""
+    number = count(text)
+    if not number:
+        raise argparse.ArgumentTypeError("0 lines are none; leave it out for all")
+    return number
+
+
 def action(text: str) -> str:
     """An action of a handler, or `error`."""
     name = text.strip().lower().replace("-", "_")
