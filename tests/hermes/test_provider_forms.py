@@ -32,6 +32,11 @@ FORM_OF = {
     "bedrock_converse": "converse",
 }
 
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAA"
+    "DUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
 # What it does is set by the driver: `__main__.how`.
 ALL_HOOKS = (
     HEAD
@@ -87,6 +92,8 @@ def call(tool_name, tool_args, tool_call_id):
 
 @register_hook('intercept_tool_call', guard=True)
 def guard(tool_args):
+    if how('no-tool'):
+        return HookResult.block('no tool')
     text = str(tool_args.get('text', ''))
     if text.startswith('evil'):
         return HookResult.block('no evil')
@@ -226,6 +233,18 @@ def scenes(mode, stream):
         Reply('', tuple(jot(text) for text in ('evil', 'change', 'answer', 'risky', 'fine'))),
         Reply('', (jot('hide'), jot('loud'))),
     )
+    image = {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,' + %r}}
+    told['image'] = turn(
+        new(), text=[{'type': 'text', 'text': 'see'}, image, image], user='NOTE-{n}'
+    )
+    told['image-alone'] = turn(new(), text=[image], user='NOTE-{n}')
+    told['odd'] = [
+        turn(new(), Reply('', (call,)), **{'no-tool': True})
+        for call in (
+            *(ToolUse('jot', args) for args in ('', 'null', '[]', '{"n":1}{"n":1}', '"{}"')),
+            *(ToolUse(name, {'n': 1}) for name in ('JOT', ' jot ', 'jotjot', '')),
+        )
+    ]
     told['summary'] = turn(
         agent_of(mode, stream, max_iterations=1), Reply('', (jot('one'),)), Reply('In short.'),
         system='RULES-{n} apply.', user='NOTE-{n}',
@@ -289,17 +308,23 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_MAX_ATTEMPTS": "1"}
     base = tmp_path_factory.mktemp("forms")
     # With a key Hermes has a tool for the web; it is not called.
-    home = HermesHome(base, None, start=warm_start, extra_env={**keys, "TAVILY_API_KEY": "k"})
+    home = HermesHome(
+        base,
+        None,
+        start=warm_start,
+        extra_env={**keys, "TAVILY_API_KEY": "k"},
+        config={"model": {"supports_vision": True}},
+    )
     home.extension("all-hooks", ALL_HOOKS)
     plugin(home, "taker", TAKER)
-    return play(home, DRIVER % LANES, timeout=300)
+    return play(home, DRIVER % (PIXEL, LANES), timeout=300)
 
 
 @pytest.fixture(params=LANES)
 def lane(request: pytest.FixtureRequest, played: dict[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = played["lanes"][request.param]
     form, stream = FORM_OF[LANES[request.param][0]], LANES[request.param][1]
-    for name in told.keys() - {"summary"}:
+    for name in told.keys() - {"summary", "odd", "image", "image-alone"}:
         for one in told[name]["requests"]:
             assert (one["form"], one["stream"]) == (form, stream)
     return {**told, "form": form}
@@ -334,6 +359,25 @@ def test_injections(lane: dict[str, Any]) -> None:
     prompts = {request["system"].partition("RULES-")[0] for request in requests}
     assert len(prompts) == 1
     assert lane["turn"]["result"]["final_response"] == "The end."
+
+
+@pytest.mark.parametrize(("scene", "images"), [("image", 2), ("image-alone", 1)])
+def test_injected_beside_images(lane: dict[str, Any], scene: str, images: int) -> None:
+    """In the form's own parts: the text, the images as they were, and behind them what is new."""
+    *_, request = lane[scene]["requests"]
+    *parts, last = request["body"].get("input", request["body"].get("messages"))[-1]["content"]
+    assert last.get("text") == "NOTE-1"
+    assert [PIXEL in json.dumps(part) for part in parts] == [False] * (images - 1) + [True] * images
+
+
+def test_malformed_calls(lane: dict[str, Any]) -> None:
+    """Whatever arguments and name the model sends, a guard of all calls lets none of them run."""
+    for told in lane["odd"]:
+        assert told["result"]["completed"]
+        assert told["jots"] == []
+    capitals, spaces = lane["odd"][5:7]
+    assert "no tool" in json.dumps(capitals["results"])
+    assert "no tool" in json.dumps(spaces["results"])
 
 
 def test_a_retry_is_the_same_request(lane: dict[str, Any]) -> None:
