@@ -1,7 +1,6 @@
 """No commit, no push and no `kanban_complete` until the tests have run since the last write.
 
-The tests count if they run alone, word for word as in the setting `tests`, and end with 0. A
-script or a git alias can still hide a commit.
+They count if they run alone, as the setting says, and end with 0. A script can hide a commit.
 """
 
 from __future__ import annotations

