@@ -513,7 +513,13 @@ def at_input(user_message):
 def at_call(tool_args):
     return HookResult.rewrite({{**tool_args, "by": [*tool_args.get("by", []), "{tag}"]}})
 """
-_CONFIG: Final = "# mine\nmodel: {default: m}\nextensions:\n  log: off  # quiet\n  reload: false  # by its rule only\n"
+_CONFIG: Final = """\
+# mine
+model: {default: m}
+extensions:
+  log: off  # quiet
+  reload: false  # by its rule only
+"""
 _HOOKS: Final = (HookName.TRANSFORM_USER_INPUT, CALL)
 _GLOBAL: Final = ("alpha", "beta")
 _OF_PROJECT: Final = {"p": "gamma", "q": "alpha"}
