@@ -22,6 +22,8 @@ __all__ = [
     "EVENT_OF",
     "NO_METADATA",
     "ORIGINS",
+    "SCOPE_FACTS",
+    "SCOPE_IDS",
     "UNKNOWN",
     "Event",
     "LLMRequest",
@@ -345,10 +347,10 @@ EVENT_OF: Final[Mapping[HookName, type[Event]]] = {
     kind.hook: kind for kind in (UserInput, LLMRequest, ToolCall, ToolResult)
 }
 
-_SCOPE_FIELDS: Final = (
-    "session_id",
-    "conversation_id",
-    "turn_id",
+SCOPE_IDS: Final = ("session_id", "conversation_id", "turn_id")
+"""What a turn is called. With `SCOPE_FACTS`, what `Runtime.turn` takes."""
+
+SCOPE_FACTS: Final = (
     "turn_number",
     "task_id",
     "platform",
@@ -361,8 +363,10 @@ _SCOPE_FIELDS: Final = (
     "parent_session_id",
     "sender_id",
     "chat_id",
-    "state",
 )
+"""What is known of a turn beside its ids."""
+
+_SCOPE_FIELDS: Final = (*SCOPE_IDS, *SCOPE_FACTS, "state")
 
 
 def _throwaway_state(_extension: str) -> MutableMapping[str, Any]:

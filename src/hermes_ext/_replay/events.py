@@ -9,7 +9,15 @@ from typing import Any, Final
 from attrs import Factory, frozen
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from hermes_ext._hooks.payloads import Event, LLMRequest, ToolCall, ToolResult, UserInput
+from hermes_ext._hooks.payloads import (
+    SCOPE_FACTS,
+    SCOPE_IDS,
+    Event,
+    LLMRequest,
+    ToolCall,
+    ToolResult,
+    UserInput,
+)
 from hermes_ext._hooks.results import HookName
 from hermes_ext._hooks.text import printable, text_of
 from hermes_ext._install.records import HOOKS, did_you_mean
@@ -149,27 +157,12 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "intercept_tool_call": ("tool_name",),
     "transform_tool_result": ("tool_name", "result"),
 }
-_IDS: Final = ("session_id", "conversation_id", "turn_id")
-_OF_THE_TURN: Final = (
-    *_IDS,
-    "turn_number",
-    "task_id",
-    "platform",
-    "origin",
-    "interactive",
-    "model",
-    "cwd",
-    "project_root",
-    "is_subagent",
-    "parent_session_id",
-    "sender_id",
-    "chat_id",
-)
+_OF_THE_TURN: Final = (*SCOPE_IDS, *SCOPE_FACTS)
 _TYPES: Final[Mapping[str, tuple[type, str]]] = {
     **dict.fromkeys(
         ("user_message", "command", "system_prompt", "request_id", "tool_name", "tool_call_id",
          "result", "status", "task_id", "platform", "origin", "model", "cwd", "project_root",
-         "parent_session_id", "sender_id", "chat_id", *_IDS),
+         "parent_session_id", "sender_id", "chat_id", *SCOPE_IDS),
         (str, "a text"),
     ),
     "messages": (list, "a list of messages"),

@@ -7,25 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hermes_ext._hooks.payloads import Event, LLMRequest, Scope, ToolCall, ToolResult, UserInput
+from hermes_ext._hooks.payloads import (
+    SCOPE_FACTS,
+    Event,
+    LLMRequest,
+    Scope,
+    ToolCall,
+    ToolResult,
+    UserInput,
+)
 from hermes_ext._hooks.results import HookName
 from hermes_ext._turns.decisions.canonical import readable
 
-# The names of `Runtime.turn`, without the ids that each line has of itself.
-_CONTEXT: Final = (
-    "task_id",
-    "platform",
-    "origin",
-    "interactive",
-    "model",
-    "cwd",
-    "project_root",
-    "is_subagent",
-    "parent_session_id",
-    "sender_id",
-    "chat_id",
-    "turn_number",
-)
 _PATHS: Final = ("cwd", "project_root")
 _OF: Final[Mapping[HookName, tuple[str, ...]]] = {
     HookName.TRANSFORM_USER_INPUT: ("text", "command"),
@@ -37,7 +30,7 @@ _OF: Final[Mapping[HookName, tuple[str, ...]]] = {
 
 def context_of(scope: Scope) -> dict[str, Any]:
     """What a turn knew; what it did not know is left out."""
-    known = {name: getattr(scope, name) for name in _CONTEXT if name not in scope.unknown}
+    known = {name: getattr(scope, name) for name in SCOPE_FACTS if name not in scope.unknown}
     for name in _PATHS:
         if known.get(name) is not None:
             known[name] = str(known[name])
