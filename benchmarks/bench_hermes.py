@@ -23,6 +23,7 @@ import tempfile
 import time
 import tracemalloc
 import types
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -248,7 +249,12 @@ def bytes_per_session() -> float:
 
 def bytes_per_agent(model: ScriptedModel) -> float:
     """The same of agents of Hermes that have had a turn and wait for the next, in bytes."""
+    from hermes_ext.hosts.hermes.host import REMEMBERED_TASKS, the_host
+
     runtime, agents = extensions(), []
+    # So many tasks are remembered and no more, however many sessions there are.
+    for _ in range(REMEMBERED_TASKS):
+        the_host.task_ends(str(uuid.uuid4()))
 
     def sessions(count: int) -> int:
         for _ in range(count):

@@ -294,7 +294,7 @@ class InForce(Generic[R]):
             return
         if not hasattr(self, "_taken"):  # at the start: they may have written files of their own
             try:
-                seen = look(self._home, seen)
+                seen = seen if seen.is_now() else look(self._home, seen)
             except TooMuchError:
                 return
         files = seen.files

@@ -29,7 +29,9 @@ from hermes_ext.runtime import Runtime
 
 logger = logging.getLogger("hermes_ext")
 
-_REMEMBERED: Final = 1024  # tasks that are over; a thread that is left behind comes soon or never
+REMEMBERED_TASKS: Final = (
+    1024  # tasks that are over; a thread that is left behind comes soon or never
+)
 
 
 class TurnData:
@@ -74,14 +76,14 @@ class Host:
         has_locks(self)
         self._runtimes: dict[Path, Runtime] = {}
         self._told: set[str] = set()
-        # Not the lock above: that one is held while extensions are loaded.
-        self._over_lock = threading.Lock()
         self._over: OrderedDict[str, None] = OrderedDict()
         self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
 
     def renew_locks(self) -> None:
         """After a fork."""
         self._lock = threading.Lock()
+        # Not the lock above: that one is held while extensions are loaded.
+        self._over_lock = threading.Lock()
 
     def runtime(self, *ids: str | None) -> Runtime:
         """What is in force where a session works.
@@ -298,7 +300,7 @@ class Host:
             return
         with self._over_lock:
             self._over[task_id] = None
-            while len(self._over) > _REMEMBERED:
+            while len(self._over) > REMEMBERED_TASKS:
                 self._over.popitem(last=False)
 
     def _task_is_over(self, task_id: str | None) -> bool:
