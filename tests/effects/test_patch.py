@@ -37,6 +37,7 @@ EXACT = [
     ("*** Update File: ~/a.py\n-x\n+y", {("../home/a.py", "create")}),
     ("*** Update File: a.py\n*** Move to: b.py\n-x", {("a.py", "create"), ("a.py", "delete"),
                                                       ("b.py", "create")}),
+    ("*** Add File: ~y\0/a.py\n+x", {("~y\ufffd/a.py", "create")}),
 ]  # fmt: skip
 
 

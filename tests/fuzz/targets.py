@@ -700,8 +700,11 @@ def patch(data: bytes) -> None:
     if not found.exact:
         return
     for path in _named_in(text):
-        at_home = path.replace("~", "/nowhere/home", 1) if path.startswith("~/") else path
-        place = Path(os.path.normpath(_PLACE / at_home.replace("\0", "\ufffd")))
+        of_home = path == "~" or path.startswith("~/")
+        at_home = path.replace("~", "/nowhere/home", 1) if of_home else path
+        named = os.path.normpath(_PLACE / at_home.replace("\0", "\ufffd"))
+        # Two slashes in front are one to Linux, and no other than two to `normpath`.
+        place = Path(f"/{named.lstrip('/')}")
         holds(place in found.writes, "a path is not named", path, text)
 
 

@@ -430,7 +430,7 @@ class _Fold:
         if returned is None:
             return
         if handler.observe:
-            self._observed(returned, event)
+            self._observed(returned, event, metadata)
             return
         if metadata is not None:
             self.metadata = {**self.metadata, **metadata}
@@ -475,10 +475,12 @@ class _Fold:
                 )
         return event
 
-    def _observed(self, result: HookResult[Any], event: Event | None) -> None:
+    def _observed(
+        self, result: HookResult[Any], event: Event | None, metadata: Mapping[str, Any] | None
+    ) -> None:
         record = self._record(result.action)
         record.observed = True
-        record.setting = result.metadata.get("setting")
+        record.setting = None if metadata is None else metadata.get("setting")
         record.reason = result.value if result.action in _HAVE_REASON else None
         if event is not None:
             record.changed = not identical(event.value, self.view.value)

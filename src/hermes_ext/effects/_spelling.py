@@ -32,6 +32,8 @@ def from_home(path: str, machine: Machine) -> tuple[str, ...]:
         return tuple(os.path.join(home, rest.lstrip("/")) for home in homes_of(machine))
     if not machine.local or not re.search(r"[A-Za-z_]", name):  # ~-, ~1: of a shell's history
         return ()
+    if "\0" in name:  # nobody is called so, and the system is not to be asked
+        return (path,)
     # Where no such user is known, it is a name like any other.
     return tuple(dict.fromkeys((os.path.expanduser(path), path)))
 

@@ -179,7 +179,7 @@ class WordReader:
         if name in ("+", "-"):
             found = state.cwd if name == "+" else state.old
             return found[0] if len(found) == 1 else HOLE
-        home = os.path.expanduser(f"~{name}")
+        home = "" if "\0" in name else os.path.expanduser(f"~{name}")
         return home if home.startswith("/") and self.rec.machine.local else HOLE
 
     def _concatenation(self, node: Node, state: State, *, first: bool) -> Values:
