@@ -54,7 +54,9 @@ def heard(request: ModelRequest) -> Reply:
 
 
 def home_with_plan(hermes: HomeFactory, model_factory: ModelFactory) -> HermesHome:
-    home = hermes(model_factory(heard), config={"display": {"tool_progress": "off"}})
+    # Hermes has said its answer before the turn is over; what is typed just then waits.
+    quiet = {"tool_progress": "off", "busy_input_mode": "queue"}
+    home = hermes(model_factory(heard), config={"display": quiet})
     home.extension("plan-mode", PLAN)
     return home
 
