@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.enforcement.table import PLACES, Group, Way
+from tests.enforcement.tools import CHILD
 from tests.hermes.stage import HEAD
 
 # `n` says who asks about a call of `jot`, and under which key.
@@ -98,23 +99,6 @@ def forge(*calls):
     approval._permanent_approved.clear()
     wrong.remove('the list was not written')
     return told
-"""
-
-_CHILD = """
-def script(request):
-    if request.last_user.startswith('zebra'):
-        if not request.tool_results:
-            return Reply(tool_calls=(write('a', 'evil'),))
-        done.set()
-        return Reply('Written.')
-    if not request.tool_results:
-        return Reply(tool_calls=(ToolUse('delegate_task', {'goal': 'zebra'}),))
-    return Reply('Done.')
-done = threading.Event()
-stage.script = script
-told = agent.run_conversation('go')
-assert done.wait(60)
-return told
 """
 
 _EQUAL = """
@@ -239,7 +223,7 @@ GROUP = Group(
         Way("an answer that is neither yes nor no", _ANSWERS),
         Way("a question that is broken off", _BROKEN_OFF),
         Way("a call that equals one that is being asked about", _EQUAL),
-        Way("a subagent, with `delegation.subagent_auto_approve`", _CHILD),
+        Way("a subagent, with `delegation.subagent_auto_approve`", CHILD),
         Way("a session that approves everything (`/yolo`)", _YOLO),
         *(
             Way(f"the list of what is always allowed, written by the agent's {what}", drive)

@@ -84,7 +84,7 @@ call = ToolUse('execute_code', {'code': (
 return stage.use(agent, call)
 """
 
-_CHILD = """
+CHILD = """
 def script(request):
     if request.last_user.startswith('zebra'):
         if not request.tool_results:
@@ -207,7 +207,7 @@ GROUP = Group(
             how="the model runs `echo`",
         ),
         Way("calls back from `execute_code`", _CODE, how="a script that puts the words together"),
-        Way("a subagent", _CHILD, how="the model calls `delegate_task`"),
+        Way("a subagent", CHILD, how="the model calls `delegate_task`"),
         Way(
             "a subagent that its parent waits for",
             _CHILD_IN_FRONT,

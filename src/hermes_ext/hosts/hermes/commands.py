@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -253,7 +253,7 @@ def _run(command: Command, typed: Typed, raw_args: str) -> str:
     return text or f"/{command.name}: done."
 
 
-def taken_by_hermes(names: Iterator[str] | Mapping[str, Any]) -> dict[str, str]:
+def taken_by_hermes(names: Iterable[str]) -> dict[str, str]:
     """Which of these names Hermes or another plugin has, and who: ours is never called then."""
     try:
         from hermes_cli.commands import resolve_command

@@ -29,9 +29,8 @@ from hermes_ext.runtime import Runtime
 
 logger = logging.getLogger("hermes_ext")
 
-REMEMBERED_TASKS: Final = (
-    1024  # tasks that are over; a thread that is left behind comes soon or never
-)
+# Of tasks that are over: a thread that is left behind comes soon or never.
+REMEMBERED_TASKS: Final = 1024
 
 
 class TurnData:
