@@ -8,6 +8,7 @@ while no extension is on.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import sys
 from collections.abc import Callable
@@ -178,8 +179,9 @@ def _wrap(module: ModuleType, seam: Seam) -> None:
     if _has_a_twin(module, seam):
         return
     owner, name = _owner(module, seam)
-    raw = vars(owner).get(name) if owner is not None else None
-    if owner is None or raw is None:
+    # Wherever Python finds it: a class may inherit the function from one of its bases.
+    raw = None if owner is None else inspect.getattr_static(owner, name, None)
+    if raw is None:
         logger.log(
             logging.WARNING if seam.needed else logging.INFO,
             "this Hermes has no %s, so hermes-ext cannot attach there",
