@@ -1,17 +1,36 @@
-"""The tests against each supported Hermes Agent: `nox` runs all, `nox -s 'hermes(0.17.0)'` one."""
+"""The tests on each Hermes that is proven: `nox` runs all, `nox -s 'hermes(0.17.0)'` one.
+
+Each has an environment of its own. The forks are pinned to one version and are in no extra of the
+package: they stand for Hermes's newer code, which PyPI does not have as `hermes-agent`.
+"""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import nox
 
-nox.options.default_venv_backend = "venv"
+sys.path.insert(0, str(Path(__file__).parent))
+from tests.hermes.versions import HOSTS, Host  # nox does not look beside this file
 
-HERMES = ("0.17.0", "0.18.2", "0.19.0")
+nox.needs_version = ">=2024.4"
+nox.options.default_venv_backend = "venv"
+nox.options.reuse_existing_virtualenvs = True
+
+# What pytest itself needs; what Hermes needs comes with its extras, in the versions that it pins.
+TO_TEST_HOST = ("hypothesis", "pyte", "pytest>=8.2", "pytest-asyncio", "pytest-xdist")
+
+TESTS = {
+    "all": ("tests/hermes", "tests/enforcement", "tests/canary", "tests/hosts"),
+    "each_host": ("-m", "each_host"),
+    "closed": ("tests/hosts/test_library.py",),
+}
 
 
 @nox.session
-@nox.parametrize("version", [nox.param(version, id=version) for version in HERMES])
-def hermes(session: nox.Session, version: str) -> None:
-    """Everything that starts the real Hermes, in its version."""
-    session.install("-e", ".[dev]", f"hermes-agent=={version}")
-    session.run("pytest", "-n", "2", "-m", "hermes", *session.posargs)
+@nox.parametrize("host", [nox.param(host, id=host.id) for host in HOSTS])
+def hermes(session: nox.Session, host: Host) -> None:
+    """What is tested on this Hermes; pytest's own options go behind `--`."""
+    session.install(host.requirement, "-e", ".", *TO_TEST_HOST)
+    session.run("pytest", "-n", "3", "--dist", "worksteal", *TESTS[host.runs], *session.posargs)

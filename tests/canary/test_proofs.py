@@ -235,7 +235,7 @@ def test_suspects_are_those_of_the_hook() -> None:
     assert [str(suspect) for suspect in proof.suspects] == [
         "in place of hermes-ext's wrap, Hermes's own a.own is back",
         "a.mine was taken by thing, line 9",
-        "this hermes-agent has no a.gone",
+        "this Hermes has no a.gone",
         "hermes-ext did not attach to a.bare",
         "the plugin Outer stands before a.behind",
     ]

@@ -39,7 +39,7 @@ class Suspect:
 
     def __str__(self) -> str:
         if self.status == "missing":
-            return f"this hermes-agent has no {self.seam}"
+            return f"this Hermes has no {self.seam}"
         if self.status == "bare":
             return f"hermes-ext did not attach to {self.seam}"
         who = f"the plugin {as_name(self.plugin, 60)}" if self.plugin else None

@@ -18,7 +18,8 @@ from attrs import frozen
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
-from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
+from hermes_ext._install.hermes_home import plugin_off
+from hermes_ext._install.host_package import host_package, host_program
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.records import (
     BROKEN,
@@ -523,8 +524,8 @@ def _who_else_writes(found: os.stat_result) -> str | None:
 
 
 def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
-    version = hermes_agent_version()
-    if version is None:
+    host = host_package()
+    if host is None:
         yield Finding(
             Severity.NOTE,
             "no-hermes-agent",
@@ -534,7 +535,7 @@ def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator
             "If Hermes is to use the extensions, install both into one environment",
         )
     # Without Hermes here, another host may be the one that runs the extensions.
-    severity = Severity.NOTE if version is None else Severity.ERROR
+    severity = Severity.NOTE if host is None else Severity.ERROR
     off = plugin_off(home)
     if off is None:
         return
@@ -583,7 +584,7 @@ def _seam_findings(
             None,
             None,
             f"what the package attaches to in Hermes could not be looked at: {failure}",
-            "See whether `hermes --version` works",
+            f"See whether `{host_program()} --version` works",
         )
     for name, status in seams.items():
         if status == "missing":
@@ -592,7 +593,7 @@ def _seam_findings(
                 "host-changed",
                 None,
                 name,
-                f"this hermes-agent ({hermes_agent_version()}) has no {name} to attach to",
+                f"this Hermes ({host_package()}) has no {name} to attach to",
                 "Use a version of hermes-agent that this package knows, or a newer package",
             )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from yaml.nodes import MappingNode, SequenceNode
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import read_config
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists, read_list
+from hermes_ext._install.host_package import HostPackage, host_package
 from hermes_ext._install.yaml_nodes import items_of, node_at, read_document, text_of
 from hermes_ext.exceptions import ConfigError
 
@@ -47,8 +47,8 @@ class Installation:
     """What `install` or `uninstall` did and found.
 
     file: the `config.yaml` behind links. changes: lists that were changed, () for none.
-    folder: where extensions go; made: whether it was made now. hermes_agent: the version in this
-    Python, None if there is none. notes: what the person should know, most urgent first.
+    folder: where extensions go; made: whether it was made now. hermes: what brings Hermes to
+    this Python, None if nothing does. notes: what the person should know, most urgent first.
     """
 
     home: Path
@@ -56,7 +56,7 @@ class Installation:
     changes: tuple[Change, ...]
     folder: Path
     made: bool
-    hermes_agent: str | None
+    hermes: HostPackage | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -72,7 +72,8 @@ class Installation:
             "changes": [change.to_json() for change in self.changes],
             "folder": printable(self.folder),
             "folder_made": self.made,
-            "hermes_agent": self.hermes_agent,
+            "hermes_agent": self.hermes and self.hermes.version,
+            "hermes_distribution": self.hermes and self.hermes.name,
             "notes": list(self.notes),
         }
 
@@ -170,16 +171,6 @@ def plugin_off(home: Path) -> PluginOff | None:
     )
 
 
-def hermes_agent_version() -> str | None:
-    """The version of hermes-agent in this Python, from its metadata; nothing of it is imported."""
-    try:
-        version = importlib.metadata.version("hermes-agent")
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    # Metadata can outlive the code; finding a top-level module's file runs nothing.
-    return version if importlib.util.find_spec("run_agent") else None
-
-
 def plugin_is_visible() -> bool:
     """Whether this Python's metadata offers the plugin to Hermes."""
     return any(
@@ -194,7 +185,7 @@ def _edit(home: Path, *edits: ListEdit) -> Installation:
         _explain(error)
         raise
     folder = read_config(home).global_dir
-    return Installation(home, edited.path, edited.changes, folder, False, hermes_agent_version())
+    return Installation(home, edited.path, edited.changes, folder, False, host_package())
 
 
 def _explain(error: ConfigError) -> None:
@@ -211,7 +202,7 @@ def _check_folder(home: Path) -> None:
 
 
 def _host_notes() -> list[str]:
-    if hermes_agent_version() is None:
+    if host_package() is None:
         return [
             "hermes-agent is not in this Python, so nothing will load the extensions here."
             " Install both into one environment: pip install hermes-agent hermes-ext"

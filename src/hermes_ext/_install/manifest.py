@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._hooks.text import printable
+from hermes_ext._install.host_package import UNKNOWN_VERSION, UPSTREAM, version_of_code
 from hermes_ext._install.records import Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
     SETTINGS_BYTES,
@@ -32,10 +31,6 @@ from hermes_ext._install.yaml_nodes import (
 )
 
 MANIFEST_FILE = "extension.yaml"
-
-_HERMES = "hermes_cli"  # the package of Hermes Agent that says its version
-_VERSION = re.compile(rb"""^__version__\s*=\s*["']([^"'\n]+)["']""", re.MULTILINE)
-_UNKNOWN = "an unknown version"
 
 KEYS = (
     "name",
@@ -113,34 +108,14 @@ def installed_version(distribution: str) -> str | None:
     from packaging.utils import canonicalize_name
 
     name = canonicalize_name(distribution)
-    own = {"hermes-ext": lambda: __version__, "hermes-agent": _version_of_hermes}.get(name)
+    own = {"hermes-ext": lambda: __version__, UPSTREAM: version_of_code}.get(name)
     said = None if own is None else own()
-    if said is not None and said != _UNKNOWN:
+    if said is not None and said != UNKNOWN_VERSION:
         return said
     try:
         return version(distribution)
     except PackageNotFoundError:
         return said
-
-
-def _version_of_hermes() -> str | None:
-    """What Hermes's code says of itself, None without Hermes. Imports nothing of it."""
-    import importlib.util
-
-    loaded = getattr(sys.modules.get(_HERMES), "__version__", None)
-    if isinstance(loaded, str):
-        return loaded
-    try:
-        spec = importlib.util.find_spec(_HERMES)
-    except (ImportError, ValueError):  # ValueError: a module without a spec
-        return None
-    if spec is None:
-        return None
-    try:
-        found = _VERSION.search(Path(spec.origin or "").read_bytes())
-    except OSError:  # frozen, in an archive, without a file
-        found = None
-    return found[1].decode("ascii", "replace") if found else _UNKNOWN
 
 
 def incompatibility(

@@ -226,7 +226,7 @@ def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
             import_module(module)
         attach()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the host's own code
-        failure = f"importing hermes-agent failed: {type(error).__name__}: {error}"
+        failure = f"importing Hermes failed: {type(error).__name__}: {error}"
     needed = [str(seam) for seam in SEAMS if seam.needed]
     return {
         "statuses": seam_report(),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import field, frozen
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
+from hermes_ext._install.hermes_home import plugin_off
+from hermes_ext._install.host_package import host_package
 from hermes_ext._install.records import Prog
 from hermes_ext.cli._decisions import Query
 from hermes_ext.exceptions import HermesExtError
@@ -91,7 +92,7 @@ def not_in_force(request: Request) -> str | None:
     """Why no extension of this home is in force in Hermes; None without Hermes here, since
     another host may be the one that runs them.
     """
-    off = None if hermes_agent_version() is None else plugin_off(request.home)
+    off = None if host_package() is None else plugin_off(request.home)
     if off is None:
         return None
     return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)
