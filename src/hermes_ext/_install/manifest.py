@@ -11,7 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.host_package import UNKNOWN_VERSION, UPSTREAM, version_of_code
+from hermes_ext._install.host_package import UPSTREAM, hermes_version
 from hermes_ext._install.records import Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
     SETTINGS_BYTES,
@@ -101,21 +101,21 @@ def installed_version(distribution: str) -> str | None:
     """The version of an installed distribution, None if there is none.
 
     Of this package and of Hermes Agent it is what their code says of itself: of a checkout that
-    was updated in place the installed metadata may be old, or missing.
+    was updated in place the installed metadata may be old, or missing. A fork of Hermes Agent is
+    what it is a fork of.
     """
     from importlib.metadata import PackageNotFoundError, version
 
     from packaging.utils import canonicalize_name
 
+    own = {"hermes-ext": lambda: __version__, UPSTREAM: hermes_version}
     name = canonicalize_name(distribution)
-    own = {"hermes-ext": lambda: __version__, UPSTREAM: version_of_code}.get(name)
-    said = None if own is None else own()
-    if said is not None and said != UNKNOWN_VERSION:
-        return said
+    if name in own:
+        return own[name]()
     try:
         return version(distribution)
     except PackageNotFoundError:
-        return said
+        return None
 
 
 def incompatibility(
