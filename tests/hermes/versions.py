@@ -6,8 +6,7 @@ PyPI lacks under the name `hermes-agent`; nobody is asked to use one.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal

@@ -193,6 +193,11 @@ def run_llm_execution(
     """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
     turn = the_host.find_turn(context)
     mode = context.get("api_mode")
+    if turn is None:
+        refusal = the_host.refusal_without_turn(context.get("task_id"), context.get("session_id"))
+        if refusal is not None:
+            reply = f"[hermes-ext] {refusal}"
+            return forms.form_of(mode).answer(reply, str(context.get("model") or ""))
     if turn is not None and not forms.is_known(mode):
         # A fallback in mid-turn: the turn's own look was at another form.
         who = ", ".join(turn.runtime.who_must_see_tools())
