@@ -190,6 +190,7 @@ def turn(agent, *replies, text='go', history=None, **settings):
         'jots': stage.jots,
         'shown': ''.join(text for text in shown if text),
         'saved': saved(agent),
+        'session': agent.session_id,
     }
 
 def scenes(mode, stream):
@@ -402,9 +403,10 @@ def test_nothing_accumulates(lane: dict[str, Any]) -> None:
 
 def test_cache_key(lane: dict[str, Any]) -> None:
     """Where a request names a key to cache by, injections do not change it."""
-    requests = [one for name in ("turn", "steady", "plain") for one in lane[name]["requests"]]
-    keys = {request["body"].get("prompt_cache_key") for request in requests}
-    assert len(keys) == 1
+    told = [lane[name] for name in ("turn", "steady", "plain")]
+    keys = {one["body"].get("prompt_cache_key") for each in told for one in each["requests"]}
+    # Hermes 0.17 makes it of the session's id, which no injection is part of.
+    assert len(keys) == 1 or keys == {each["session"] for each in told}
     assert (None in keys) == (lane["form"] != "responses")
 
 
