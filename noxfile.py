@@ -1,4 +1,6 @@
-"""The tests on each Hermes that is proven: `nox` runs all, `nox -s 'hermes(0.17.0)'` one.
+"""The tests on each Hermes that is proven: `nox -l` lists them, `nox -s 'hermes(0.17.0)'` runs one.
+
+`nox` by itself runs all but the newest release of PyPI, on which `make test` runs everything.
 
 Each has an environment of its own. The forks are pinned to one version and are in no extra of the
 package: they stand for Hermes's newer code, which PyPI does not have as `hermes-agent`.
@@ -12,11 +14,12 @@ from pathlib import Path
 import nox
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tests.hermes.versions import HOSTS, Host  # nox does not look beside this file
+from tests.hermes.versions import HOSTS, NEWEST, Host  # nox does not look beside this file
 
 nox.needs_version = ">=2024.4"
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = [f"hermes({host.id})" for host in HOSTS if host is not NEWEST]
 
 # What pytest itself needs; what Hermes needs comes with its extras, in the versions that it pins.
 TO_TEST_HOST = ("hypothesis", "pyte", "pytest>=8.2", "pytest-asyncio", "pytest-xdist")

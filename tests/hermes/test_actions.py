@@ -10,7 +10,7 @@ from tests.harness.home import HermesHome
 
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
-pytestmark = pytest.mark.hermes
+pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 
 ModelFactory = Callable[..., ScriptedModel]
 HomeFactory = Callable[..., HermesHome]

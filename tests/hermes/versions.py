@@ -76,6 +76,9 @@ HOSTS = (
 )
 
 
+NEWEST = HOSTS[2]  # what `make test` installs
+
+
 @dataclass(frozen=True)
 class Lack:
     """Something that versions of Hermes cannot do. Its tests have to fail there.
