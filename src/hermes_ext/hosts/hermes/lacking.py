@@ -14,7 +14,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from attrs import evolve, frozen
 
@@ -125,11 +125,22 @@ def turn_is_lost() -> bool:
     )
 
 
-def watch() -> None:
-    """Once the agent is imported, see whether there is any place at which to refuse a turn."""
+def watch(ctx: Any) -> None:
+    """Look for a place at which a turn can be refused: once the agent is imported, and each turn.
+
+    Args:
+        ctx: Hermes's plugin context, for a hook that it calls before a turn's first request.
+    """
     if _is_there("run_agent"):
         when_imported("run_agent", lambda module: _end_if_nowhere())
     elif sys.argv[1:2] != ["extensions"]:  # the commands that turn an extension off have to run
+        _end_if_nowhere()
+    # What another plugin takes after that import is lost too.
+    ctx.register_hook("pre_llm_call", _before_the_first_request)
+
+
+def _before_the_first_request(**_: Any) -> None:
+    if turn_is_lost():
         _end_if_nowhere()
 
 
