@@ -44,7 +44,7 @@ def _try(what: str, add: Callable[[], object]) -> None:
     try:
         add()
     except Exception:  # of another Hermes; the rules hold without it
-        logger.warning("this Hermes does not take %s from a plugin", what, exc_info=True)
+        logger.info("this Hermes does not take %s from a plugin", what, exc_info=True)
 
 
 def _setup(parser: argparse.ArgumentParser) -> None:
