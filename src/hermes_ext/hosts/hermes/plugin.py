@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,16 +35,16 @@ def register(ctx: Any) -> None:
         from hermes_ext.hosts.hermes import attaching, lacking
 
         attaching.attach()
-        lacking.watch()
-    _add_command(ctx, "register_cli_command", **_IN_TERMINAL)
-    _add_command(ctx, "register_command", **_IN_CHAT)
+        _try("a last look before each turn", lambda: lacking.watch(ctx))
+    _try("`hermes extensions`", lambda: ctx.register_cli_command(**_IN_TERMINAL))
+    _try("`/extensions`", lambda: ctx.register_command(**_IN_CHAT))
 
 
-def _add_command(ctx: Any, method: str, **options: Any) -> None:
+def _try(what: str, add: Callable[[], object]) -> None:
     try:
-        getattr(ctx, method)(**options)
+        add()
     except Exception:  # of another Hermes; the rules hold without it
-        logger.warning("`extensions` is not a command of this Hermes (%s)", method, exc_info=True)
+        logger.info("this Hermes does not take %s from a plugin", what, exc_info=True)
 
 
 def _setup(parser: argparse.ArgumentParser) -> None:
