@@ -161,6 +161,7 @@ SEAMS: Final = (
         "the block that observers see",
         needed=False,
         unless=_HOOKS_INSIDE,
+        newer=True,
     ),
     Seam(
         "hermes_cli.plugins",
