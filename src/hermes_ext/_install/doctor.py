@@ -40,13 +40,14 @@ if TYPE_CHECKING:
 
 SLOW_IMPORT_SECONDS = 1.0
 
-# What hermes-agent 0.17 to 0.19 registers itself. Names with a `_` family (browser_click, …) are
-# covered by the family, since a rule for one of them is rarely a slip.
+# What Hermes registers itself, in any of its versions from 0.17 on. Names with a `_` family
+# (browser_click, …) are covered by the family, since a rule for one of them is rarely a slip.
 HERMES_TOOLS = (
     "clarify",
     "close_terminal",
     "computer_use",
     "cronjob",
+    "cronjob_manage",
     "delegate_task",
     "discord",
     "discord_admin",
@@ -56,6 +57,7 @@ HERMES_TOOLS = (
     "mixture_of_agents",
     "patch",
     "process",
+    "process_manage",
     "project_create",
     "project_list",
     "project_switch",
@@ -69,6 +71,7 @@ HERMES_TOOLS = (
     "terminal",
     "text_to_speech",
     "todo",
+    "todo_list",
     "video_analyze",
     "video_generate",
     "vision_analyze",

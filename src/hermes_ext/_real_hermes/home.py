@@ -30,12 +30,15 @@ _QUIET: Mapping[str, Any] = {
     "auxiliary": {"title_generation": {"enabled": False}},
     "compression": {"enabled": False},
     "curator": {"enabled": False},
+    "display": {"file_mutation_verifier": False},  # a footer below the answer
     "lsp": {"enabled": False},
     "memory": {"nudge_interval": 0},  # with creation_nudge_interval: the background review
     "skills": {"creation_nudge_interval": 0},
     "model_catalog": {"enabled": False},
     "tools": {"tool_search": {"enabled": "off"}},  # every tool is offered, none is looked up first
     "security": {"tirith_enabled": False, "allow_lazy_installs": False},
+    # Answered: else the first `hermes chat` asks whether it may send figures.
+    "telemetry": {"shared_metrics": {"enabled": False, "send": False, "offer_version": 2}},
 }
 
 
