@@ -5,6 +5,7 @@ was expected, and the real agent starts and answers.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -472,8 +473,8 @@ def others(home: HermesHome, **more: Any) -> str:
 
 def who(result: str) -> str | None:
     """Whose refusal a tool result is."""
-    error = json.loads(result).get("error")
-    return None if error is None else error.partition("]")[0].removeprefix("[")
+    refused = re.match(r'\{"error": "\[([^\]]+)\]', result)
+    return None if refused is None else refused[1]
 
 
 def test_each_is_told_and_the_agent_answers(hermes: HomeFactory) -> None:
@@ -541,8 +542,11 @@ def test_a_start_with_a_file_that_cannot_be_read(
     (managed / "config.yaml").write_text(others(home))
     home.config_path.write_text("extensions:\n\ton: [workflow-guard]\n")
     home.extra_env["HERMES_MANAGED_DIR"] = str(managed)
-    run = home.oneshot("go").check()
-    assert run.stdout == "Done.\n"
+    run = home.oneshot("go")
+    if "Hermes stopped" in run.stderr:  # as newer Hermes does by itself
+        assert (run.returncode, model.requests) == (2, [])
+        return
+    assert run.check().stdout == "Done.\n"
     told = f"the configuration cannot be read: {home.config_path}:2: is no valid YAML"
     assert run.stderr.count(told) == 1, run
     assert told in model.main_requests[1].tool_results[0][1]

@@ -412,9 +412,11 @@ def test_nothing_accumulates(lane: dict[str, Any]) -> None:
 def test_cache_key(lane: dict[str, Any]) -> None:
     """Where a request names a key to cache by, injections do not change it."""
     told = [lane[name] for name in ("turn", "steady", "plain")]
-    keys = {one["body"].get("prompt_cache_key") for each in told for one in each["requests"]}
-    # Hermes 0.17 makes it of the session's id, which no injection is part of.
-    assert len(keys) == 1 or keys == {each["session"] for each in told}
+    keys_of = [{one["body"].get("prompt_cache_key") for one in each["requests"]} for each in told]
+    assert [len(keys) for keys in keys_of] == [1, 1, 1]
+    keys = set().union(*keys_of)
+    # Some versions of Hermes make it of the session's id, which no injection is part of, too.
+    assert len(keys) in {1, len({each["session"] for each in told})}
     assert (None in keys) == (lane["form"] != "responses")
 
 
@@ -503,14 +505,14 @@ def test_summary(lane: dict[str, Any]) -> None:
     """The summary at the iteration limit is a request like any other."""
     told = lane["summary"]
     assert [number for number, _ in told["asked"]] == [1, 2]
-    if lane["form"] == "converse":
-        # Hermes asks for it by a client that a session with Bedrock does not have.
-        assert len(told["requests"]) == 1
-    else:
-        _, summary = told["requests"]
-        assert ends_with(summary, "RULES-2 apply.")
-        assert places(summary, "NOTE-2") == [-1]
-        assert told["result"]["final_response"].startswith("In short.")
+    _, summary = told["requests"]
+    assert ends_with(summary, "RULES-2 apply.")
+    assert places(summary, "NOTE-2") == [-1]
+    assert told["result"]["final_response"].startswith("In short.")
+
+
+def test_a_summary_that_is_blocked(lane: dict[str, Any]) -> None:
+    """It is not asked for, and the answer is the block's."""
     blocked = lane["no-summary"]
     assert len(blocked["requests"]) == 1
     assert blocked["result"]["final_response"].startswith("[all-hooks] no summary")
