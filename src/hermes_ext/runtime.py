@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hermes_ext._install.config import ExtensionsConfig, Problem
     from hermes_ext._install.directories import Still
     from hermes_ext._install.loader import Base, Loaded
+    from hermes_ext._install.projects import ProjectStack
     from hermes_ext._install.reloading.in_force import InForce
     from hermes_ext._turns.decisions import DecisionLog
     from hermes_ext._turns.session_state import SessionState
@@ -153,22 +154,14 @@ class Runtime:
 
     @classmethod
     def _loaded(cls, loaded: Loaded, shared: _Shared) -> Self:
-        from hermes_ext._install.projects import notice
-
         runtime = cls.__new__(cls)
         runtime._setup((*loaded.handlers, *own_guards(loaded)), loaded.commands, shared)
         runtime._owners |= {package: name for name, package in loaded.packages.items()}
         runtime.records = loaded.records
         runtime.problems = loaded.problems
-        root = None if loaded.project is None else loaded.project.project.root
-        runtime._whole_names = {
-            record.name: f"{record.name} of {root}"
-            for record in loaded.records
-            if record.loaded and record.source is Source.PROJECT
-        }
-        told = notice(loaded.project, Prog(shared.command))
-        runtime.notices = () if told is None else (told,)
+        runtime._whole_names = {name: f"{name} of {root}" for name, root in loaded.homes.items()}
         runtime.refusal = loaded.refusal
+        runtime.tell_of(loaded.projects)
         return runtime
 
     def _setup(
@@ -185,6 +178,12 @@ class Runtime:
         self._projects: InForce[Any] | Still[Any] | None = None
         self._directory: Path | None = None
         self._owners = {handler.function.__module__: handler.extension for handler in handlers}
+
+    def tell_of(self, projects: ProjectStack) -> None:
+        """Let `notices` say what of these projects is not in force as it is on the disk."""
+        from hermes_ext._install.projects import notices
+
+        self.notices = notices(projects, Prog(self._shared.command))
 
     @property
     def approver(self) -> Approver | None:
