@@ -130,8 +130,8 @@ def judge(project: Project, home: Path, twin: Path | None = None) -> Verdict:
     if fault is not None:
         return Verdict(project, Standing.REFUSED, fault, (), None, False, (), stamp)
     try:
-        is_there = os.path.lexists(project.folder)
-        tree = read_tree(project) if is_there else kept_tree(project.root, {})
+        is_gone = project.root.is_dir() and not os.path.lexists(project.folder)
+        tree = kept_tree(project.root, {}) if is_gone else read_tree(project)
     except TreeError as error:
         stamp = _Unequal() if error.passing else stamp
         return Verdict(project, Standing.REFUSED, str(error), (), None, False, (), stamp)
