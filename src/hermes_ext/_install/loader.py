@@ -241,8 +241,11 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
         *(problem for each in ended for problem in each.problems),
     )
     if base.remembered and not switched_off():
-        # Of the base as it was loaded, also what the projects have replaced.
-        told = (*base.ended, *(each for each in ended if each.found.source is Source.PROJECT))
+        # As it was loaded, also what a project has replaced.
+        replaced = {id(each.found) for each in ended if not each.record.loaded}
+        own = (e for e in ended if e.found.source is Source.PROJECT)
+        lost = (e for e in layer.own if e.record.loaded and id(e.found) in replaced)
+        told = (*base.ended, *own, *lost)
         stamped = ((e.record, load_stamp(e.found, config, e.record.status)) for e in told)
         write_snapshot(base.home, (*stamped, *((record, 0) for record in missing)))
     return Loaded(
@@ -768,10 +771,14 @@ def _text_of(error: BaseException) -> str:
 
 @frozen
 class _Layer:
-    """What is loaded so far, the outer projects' included. settings: of these projects."""
+    """What is loaded so far, the outer projects' included.
+
+    settings: of these projects. own: their extensions as they were loaded, replaced or not.
+    """
 
     ended: tuple[_Ended, ...]
     settings: tuple[ProjectSettings, ...] = ()
+    own: tuple[_Ended, ...] = ()
 
     def holders(self) -> dict[str, _Ended]:
         """What is loaded, or should be and is broken, by canonical name."""
@@ -794,12 +801,12 @@ class _ProjectLoading:
 
     def layer(self) -> _Layer:
         """What is loaded with it."""
-        own = () if self.settings is None else (self.settings,)
-        return _Layer(tuple(self.ended()), (*self.below.settings, *own))
+        settings = () if self.settings is None else (self.settings,)
+        own, ended = self._ended(self._own())
+        return _Layer(tuple(ended), (*self.below.settings, *settings), (*self.below.own, *own))
 
-    def ended(self) -> list[_Ended]:
-        """All of what was loaded before and of the project, each once."""
-        own = self._own()
+    def _ended(self, own: list[_Ended]) -> tuple[list[_Ended], list[_Ended]]:
+        """The project's own, and all of what was loaded before and of the project, each once."""
         while own:
             together = [*self._below(own), *own]
             try:
@@ -809,8 +816,8 @@ class _ProjectLoading:
                 if left != own:
                     own = left
                     continue
-            return together
-        return [*self._below(own)]
+            return own, together
+        return own, [*self._below(own)]
 
     def _own(self) -> list[_Ended]:
         """The project's, in their order."""
