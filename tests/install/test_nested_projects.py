@@ -475,26 +475,35 @@ def test_a_main_work_tree_whose_repository_is_elsewhere(outer: Place, kind: str)
 
 
 HOSTILE = {
-    "names the trusted one": "gitdir: {git}/worktrees/x\n",
-    "names its admin folder": "gitdir: {git}/worktrees/feature\n",
+    "names nothing": "gitdir: {git}/worktrees/none\n",
+    "names another's admin folder": "gitdir: {git}/worktrees/feature\n",
+    "brings an admin folder": "gitdir: admin\n",
 }
 
 
+def lie(folder: Path, text: str, main: Place) -> None:
+    """Have a folder say that it is a work tree of a repository that knows nothing of it."""
+    (folder / ".git").write_text(text.format(git=main.root / ".git"))
+    (folder / "admin").mkdir()
+    (folder / "admin" / "commondir").write_text(str(main.root / ".git"))
+    (folder / "admin" / "gitdir").write_text(str(folder / ".git"))
+
+
 @pytest.mark.parametrize("case", HOSTILE)
-def test_a_git_file_that_lies_only_adds_rules(main: Place, tmp_path: Path, case: str) -> None:
+def test_a_git_file_that_lies_only_adds_rules(main: Place, case: str) -> None:
     """A trusted project that says that it is a work tree of another keeps the rules it has."""
     linked(main)
     own = Place(main.root, "packages/evil", main.home)
     own.add("own", rule("own"))
     own.trust()
     shutil.rmtree(own.root / ".git")
-    (own.root / ".git").write_text(HOSTILE[case].format(git=main.root / ".git"))
+    lie(own.root, HOSTILE[case], main)
     for words in ("own", "outer"):
         assert says(main, own.root, stop=words) == words
 
     copy = main.root / "copy"
     shutil.copytree(main.hermes, copy / ".hermes")
-    (copy / ".git").write_text(HOSTILE[case].format(git=main.root / ".git"))
+    lie(copy, HOSTILE[case], main)
     assert says(main, copy) == "outer"
     (record,) = [e for e in Runtime.from_config(home=main.home, cwd=copy).records if e.loaded]
     assert record.path == main.hermes / "extensions" / "outer"
@@ -505,6 +514,18 @@ def test_a_work_tree_that_was_moved_keeps_the_rules(main: Place) -> None:
     tree = linked(main)
     moved = tree.rename(tree.with_name("moved"))
     assert says(main, moved) == "outer"
+
+
+def test_a_folder_elsewhere_that_lies_gets_the_rules(main: Place, tmp_path: Path) -> None:
+    """More rules than it would have, and its own are not trusted by what it says."""
+    stranger = tmp_path.resolve() / "stranger"
+    stranger.mkdir()
+    lie(stranger, "gitdir: admin\n", main)
+    assert says(main, stranger) == "outer"
+    (stranger / ".hermes" / "extensions").mkdir(parents=True)
+    (stranger / ".hermes" / "extensions" / "evil.py").write_text(rule("evil"))
+    assert says(main, stranger, stop="evil") is None
+    assert says(main, stranger) == "outer"
 
 
 def test_a_link_that_is_cut_while_a_process_runs(main: Place) -> None:

@@ -20,7 +20,7 @@ from hermes_ext._install.manifest import MANIFEST_FILE, parse_manifest
 from hermes_ext._install.project_settings import ProjectSettings, read_project_settings
 from hermes_ext._install.records import HERMES_EXT, Prog, Status, name_fault
 from hermes_ext._trust.candidates import Candidate, Listed, find_candidates
-from hermes_ext._trust.place import EXTENSIONS
+from hermes_ext._trust.place import EXTENSIONS, Project
 from hermes_ext._trust.store import Standing, Verdict, judge, listed_paths
 from hermes_ext._trust.tree import Tree
 
@@ -69,6 +69,14 @@ def projects_at(config: ExtensionsConfig, home: Path, directory: Path | None) ->
     found = find_candidates(directory, listed, home=home, global_dir=config.global_dir)
     stack = stacked((each, judge(each.project, home, each.trusted_like)) for each in found)
     return evolve(stack, drifted=tuple(filter(has_drifted, stack.trusted)))
+
+
+def verdict_of(project: Project, config: ExtensionsConfig, home: Path) -> Verdict:
+    """What is to be thought of one project, in a linked work tree as its main one is."""
+    listed = Listed.now(home)
+    found = find_candidates(project.root, listed, home=home, global_dir=config.global_dir)
+    like = (each.trusted_like for each in found if each.project.root == project.root)
+    return judge(project, home, next(like, None))
 
 
 def has_drifted(verdict: Verdict) -> bool:

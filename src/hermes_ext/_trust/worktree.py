@@ -47,19 +47,14 @@ def link_of(folder: Path, roots: Iterable[Path] = ()) -> Link | None:
         roots: folders that may be the main work tree of a repository that is kept elsewhere
             (`git init --separate-git-dir`, a submodule).
     """
-    try:
-        if not stat.S_ISREG(os.lstat(folder / _GIT).st_mode):
-            return None
-        own = _git_folder(folder)
-        shared = None if own is None else _named(own / "commondir", own)
-        if own is None or shared is None or not shared.is_dir():
-            return None
-        main = shared.parent if shared.name == _GIT else _main_among(roots, shared)
-        if main is None or main == folder:
-            return None
-        return Link(main, _is_confirmed(folder, own, shared))
-    except (OSError, ValueError):  # not there, not to be read, or a NUL in a path
+    own = _git_folder(folder)
+    shared = None if own is None else _named(own / "commondir", own)
+    if own is None or shared is None:
         return None
+    main = shared.parent if shared.name == _GIT else _main_among(roots, shared)
+    if main is None or main == folder:
+        return None
+    return Link(main, _is_confirmed(folder, own, shared))
 
 
 def _git_folder(folder: Path) -> Path | None:
@@ -68,38 +63,35 @@ def _git_folder(folder: Path) -> Path | None:
 
 
 def _main_among(roots: Iterable[Path], shared: Path) -> Path | None:
-    for root in roots:
-        try:
-            if _git_folder(root) == shared:
-                return root
-        except (OSError, ValueError):
-            continue
-    return None
+    return next((root for root in roots if _git_folder(root) == shared), None)
 
 
 def _is_confirmed(folder: Path, own: Path, shared: Path) -> bool:
-    if own.parent != shared / "worktrees":
-        return False
-    return _named(own / "gitdir", own) == folder / _GIT
+    back = _named(own / "gitdir", own)
+    return own.parent == shared / "worktrees" and back == folder / _GIT
 
 
 def _named(file: Path, base: Path, before: str = "") -> Path | None:
     """The real path that a file of git's holds; None where it holds none.
 
     Args:
-        file: a regular file.
+        file: where it should be.
         base: where a relative path starts.
         before: what precedes the path.
     """
-    text = os.fsdecode(_content(file)).rstrip("\r\n")
-    if not text.startswith(before):
+    try:
+        text = os.fsdecode(_content(file)).rstrip("\r\n")
+        path = text.removeprefix(before).lstrip(" \t")
+        is_one = text.startswith(before) and path and "\n" not in path
+        return real_path(base / path) if is_one else None
+    except (OSError, ValueError):  # not there, not to be read, or a NUL in the path
         return None
-    path = text.removeprefix(before).strip(" \t") if before else text
-    return real_path(base / path) if path and "\n" not in path else None
 
 
 def _content(file: Path) -> bytes:
-    descriptor = os.open(file, _FLAGS)  # does not wait for the other end of a pipe
+    if not stat.S_ISREG(os.lstat(file).st_mode):
+        return b""
+    descriptor = os.open(file, _FLAGS)  # does not wait, should it have become a pipe
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return b""
