@@ -70,7 +70,7 @@ def test_trust_finds_what_was_trusted_before_from_below_a_repository(home, repo,
     assert home.run("untrust", "--json").json["root"] == str(repo.root)
 
 
-def test_what_is_more_than_trusted_is_told_alike(home, repo):
+def test_new_data_is_reported_alike(home, repo):
     """`list`, `trust --list` and `doctor` call it trusted and name the file."""
     folder = repo.add("rules", GUARD)
     repo.trust()
@@ -80,7 +80,7 @@ def test_what_is_more_than_trusted_is_told_alike(home, repo):
     (line,) = home.run("list", "--json").json["notices"]
     (row,) = home.run("trust", "--list", "--json").json["projects"]
     found = {e["code"]: e["message"] for e in home.run("doctor", "--json").json["findings"]}
-    for text in (line, row["reason"], found["more-than-trusted"]):
+    for text in (line, row["reason"], found["new-data"]):
         assert "extensions/rules/audit.log" in text
     assert row["standing"] == "trusted"
     assert "nothing has changed" not in home.run("trust", "--list").out
@@ -102,6 +102,20 @@ def test_an_extension_of_a_linked_work_tree_is_tried_like_the_main_ones(home, re
     assert tried.code == 0
     (tree / ".git").unlink()
     assert home.run("test", str(tree / ".hermes" / "extensions" / "rules")).code == 1
+
+
+def test_an_extension_that_is_tried_writes_nothing_that_stays(home, repo):
+    """Its `data_dir` is then a temporary folder."""
+    repo.add(
+        "rules",
+        "from hermes_ext import register_hook\n"
+        '@register_hook("intercept_tool_call")\n'
+        "def check(data_dir):\n"
+        '    (data_dir / "note").touch()\n',
+    )
+    repo.trust()
+    assert home.run("test", "rules").code == 0
+    assert not (home.path / "extensions-data").exists()
 
 
 def test_names_cannot_take_over_the_first_line(home, repo):

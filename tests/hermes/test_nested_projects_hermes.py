@@ -165,7 +165,7 @@ def test_a_guard_that_writes_beside_its_own_file(hermes: HomeFactory) -> None:
     assert (folder / "audit.log").read_text().count("called") == 6
     assert [len(each) for each in lines] == [1, 2]
     assert "extensions/no-b/audit.log" in lines[0][0]
-    assert "write to its data_dir instead" in lines[0][0]
+    assert "write to their data_dir" in lines[0][0]
 
 
 def test_a_guard_that_writes_into_its_data_dir(site: Site) -> None:

@@ -85,12 +85,12 @@ def test_a_guard_that_writes_beside_itself_stays_in_force(place: Place) -> None:
         assert call(runtime) == "from the guard"
         (line,) = runtime.for_directory(place.root).notices
         assert "extensions/guard/audit.log" in line
-        assert "What you trusted stays in force" in line
+        assert "The trusted version stays in force" in line
         assert "data_dir" in line
         assert f"trust {place.root}" in line
     assert (folder / "audit.log").read_text().count("called") == 5
     found = {each.code: each for each in examine(place.home, place.root)}
-    assert "audit.log" in found["more-than-trusted"].message
+    assert "audit.log" in found["new-data"].message
     assert "untrusted" not in found
     assert "changed" not in found
 

@@ -159,7 +159,7 @@ def test_rules_that_are_gone_are_told(outer: Place) -> None:
     """Not passed over in silence: a person has trusted them, and can say that they are to go."""
     shutil.rmtree(outer.hermes)
     (line,) = notices(outer, outer.root / "sub")
-    assert "that you trusted are no longer there" in line
+    assert "are no longer there, so they are not loaded" in line
     assert f"untrust {outer.root}" in line
     outer.untrust()
     assert notices(outer, outer.root / "sub") == ()

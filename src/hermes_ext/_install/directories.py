@@ -165,6 +165,8 @@ class Projects(Generic[R]):
         if directory is None:
             return NO_PROJECTS
         found = tuple(self._candidates(directory))
+        if not found:
+            return NO_PROJECTS
         looked = [(each, *self._look(each)) for each in found]
         stack = stacked((each, verdict) for each, verdict, _ in looked)
         applied = {id(each) for each in stack.trusted}

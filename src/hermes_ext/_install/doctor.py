@@ -103,7 +103,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
         "trust-store",
         "pin-invalid",
         "pin-unmatched",
-        "more-than-trusted",
+        "new-data",
         *(str(standing) for standing in Standing if standing is not Standing.TRUSTED),
     ),
     "project settings": ("project-settings",),
@@ -301,19 +301,20 @@ def _trust_findings(home: Path, projects: ProjectStack, prog: Prog) -> Iterator[
         told = f"no project is trusted: {error.message}"
         yield Finding(Severity.ERROR, "trust-store", None, where, told, error.hint)
     yield from (_distrust(each, prog) for each in projects.left_out)
-    yield from (_more_than_trusted(each, prog) for each in projects.drifted)
+    yield from (_new_data(each, prog) for each in projects.drifted)
     yield from _pin_findings(projects)
 
 
-def _more_than_trusted(project: Verdict, prog: Prog) -> Finding:
+def _new_data(project: Verdict, prog: Prog) -> Finding:
     root = shlex.quote(printable(project.project.root))
     return Finding(
         Severity.WARNING,
-        "more-than-trusted",
+        "new-data",
         None,
         printable(project.project.folder),
-        f"there is more than you trusted: {listed_paths(project.changed)}; the rest is in force",
-        "Remove the files; extensions keep theirs in their data_dir. To look at them and decide: "
+        f"new data since you trusted it: {listed_paths(project.changed)}; the trusted version is "
+        "in force",
+        "Remove the files (extensions should write to their data_dir), or review and trust them: "
         f"{prog('trust')} {root}",
     )
 

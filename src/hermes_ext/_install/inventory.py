@@ -98,8 +98,8 @@ def merged_of(
 
 
 def _settings_of(stack: ProjectStack) -> Mapping[Path, ProjectSettings]:
-    told = ((each.project.root, settings_of(each)) for each in stack.trusted)
-    return MappingProxyType({root: settings for root, settings in told if settings is not None})
+    read = ((each.project.root, settings_of(each)) for each in stack.trusted)
+    return MappingProxyType({root: settings for root, settings in read if settings is not None})
 
 
 _Row: TypeAlias = tuple[Found, ExtensionRecord]

@@ -34,7 +34,7 @@ class ProjectStack:
 
     Attributes:
         trusted: those that apply, the outermost first.
-        left_out: those that do not, and are told; the innermost first.
+        left_out: those that do not, and are reported; the innermost first.
         drifted: those that apply as they are on the disk, where that is not what was trusted.
     """
 
@@ -62,7 +62,7 @@ NO_PROJECTS: Final = ProjectStack()
 
 
 def projects_at(config: ExtensionsConfig, home: Path, directory: Path | None) -> ProjectStack:
-    """What is to be thought of the projects that a directory is in."""
+    """The projects of a directory, as they are on the disk now."""
     if directory is None or not config.project_local:
         return NO_PROJECTS
     listed = Listed.now(home)
@@ -72,7 +72,7 @@ def projects_at(config: ExtensionsConfig, home: Path, directory: Path | None) ->
 
 
 def verdict_of(project: Project, config: ExtensionsConfig, home: Path) -> Verdict:
-    """What is to be thought of one project, in a linked work tree as its main one is."""
+    """The verdict on one project; in a linked work tree the trust of the main one holds too."""
     listed = Listed.now(home)
     found = find_candidates(project.root, listed, home=home, global_dir=config.global_dir)
     like = (each.trusted_like for each in found if each.project.root == project.root)
@@ -87,9 +87,9 @@ def has_drifted(verdict: Verdict) -> bool:
 def stacked(judged: Iterable[tuple[Candidate, Verdict]]) -> ProjectStack:
     """Of candidates, the innermost first, and what is thought of each, those that apply.
 
-    All that are trusted do, but one that a linked work tree has the same or its own trusted tree
-    of. Told of are those that the user has trusted before, and what lies further down than all that
-    is trusted; where nothing is, only the innermost.
+    All trusted ones do, except where a linked work tree has the same tree, or another that is
+    trusted, in the place of one. Of the others, those are reported that the user trusted before,
+    and those further down than any trusted one; where none is trusted, only the innermost.
     """
     judged = tuple(judged)
     trusted: list[Verdict] = []
@@ -159,8 +159,8 @@ def _left_out(verdict: Verdict, prog: Prog) -> str | None:
         if verdict.standing is not Standing.CHANGED:
             return None
         return (
-            f"the project extensions in {folder} that you trusted {verdict.reason}, and are not "
-            f"loaded. Put them back, or forget them: {prog('untrust')} {root}"
+            f"the project extensions that you trusted in {folder} {verdict.reason}, so they are "
+            f"not loaded. Put them back, or stop trusting them: {prog('untrust')} {root}"
         )
     what = f"are not loaded: {_named(verdict.names)}" if verdict.names else "are not used"
     return (
@@ -172,10 +172,10 @@ def _left_out(verdict: Verdict, prog: Prog) -> str | None:
 def _grown(verdict: Verdict, prog: Prog) -> str:
     root = shlex.quote(printable(verdict.project.root))
     return (
-        f"in {printable(verdict.project.folder)} there is more than you trusted: "
-        f"{listed_paths(verdict.changed)}. What you trusted stays in force. If an extension writes "
-        "there, it should write to its data_dir instead; remove the files, or look at them and "
-        f"decide: {prog('trust')} {root}"
+        f"{printable(verdict.project.folder)} has new data since you trusted it: "
+        f"{listed_paths(verdict.changed)}. The trusted version stays in force. Extensions should "
+        "write to their data_dir, not beside their code. Remove the files, or review and trust "
+        f"them: {prog('trust')} {root}"
     )
 
 

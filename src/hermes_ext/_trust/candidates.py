@@ -1,7 +1,7 @@
 """The projects that work in a directory may have rules from, before any of them is read.
 
     /w                       trusted: applies to all below it, whatever lies in between
-    /w/repo                  a repository; up to here also what is not trusted is found, and told
+    /w/repo                  a repository; up to here, what is not trusted is found and reported too
     /w/repo/sub              the directory
     /elsewhere/main          the main work tree, if a folder on the way is linked to it: what is
                              trusted there comes before what the linked work tree has itself
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from hermes_ext._trust.place import Project, find_projects, project_at, real_path
+from hermes_ext._trust.place import Project, find_projects_at, project_at, real_path
 from hermes_ext._trust.store import TrustStore, pins
 from hermes_ext._trust.worktree import Link, link_of
 from hermes_ext.exceptions import ConfigError
@@ -28,7 +28,7 @@ class Candidate:
 
     Attributes:
         project: which.
-        found: whether it is told of where it is not trusted and nothing further down is.
+        found: whether it is reported where it is not trusted and nothing further down is.
         listed: whether the user has trusted it, with whatever content.
         twin: the same project in the main work tree.
         nested: whether the twin applies here anyway, because the directory is below it.
@@ -76,7 +76,7 @@ class Listed:
             return before
         try:
             return cls({each.path: each.digest for each in store.entries()}, stamp)
-        except ConfigError:  # told with each project, as the reason why it is not trusted
+        except ConfigError:  # reported with each project, as the reason why it is not trusted
             return cls(None, stamp)
 
 
@@ -96,7 +96,7 @@ def find_candidates(
     except (OSError, ValueError):  # the working directory is gone, or the path has a NUL
         return
     search = _Search.of(start, listed.digests or {}, home, global_dir)
-    near = {each.root: each for each in find_projects(start, home=home, global_dir=global_dir)}
+    near = {e.root: e for e in find_projects_at(start, home=home, global_dir=global_dir)}
     # Of a digest in the environment nobody knows where its tree is; nor of a list that is damaged.
     everywhere = listed.digests is None or bool(pins())
     for folder in search.above:

@@ -71,9 +71,14 @@ def find_projects(directory: Path, *, home: Path, global_dir: Path) -> Iterator[
     """
     try:
         start = real_path(directory)
-        root = repository_root(start) or start
     except (OSError, ValueError):  # the working directory is gone, or the path has a NUL
         return
+    yield from find_projects_at(start, home=home, global_dir=global_dir)
+
+
+def find_projects_at(start: Path, *, home: Path, global_dir: Path) -> Iterator[Project]:
+    """As `find_projects`, of a directory whose path is its real one."""
+    root = _nearest_repository(start) or start
     for folder in (start, *start.parents):
         project = project_at(folder, home=home, global_dir=global_dir)
         if project is not None:

@@ -47,6 +47,8 @@ def link_of(folder: Path, roots: Iterable[Path] = ()) -> Link | None:
         roots: folders that may be the main work tree of a repository that is kept elsewhere
             (`git init --separate-git-dir`, a submodule).
     """
+    if not os.path.isfile(f"{folder}{os.sep}{_GIT}"):  # as at most folders, at every turn
+        return None
     own = _git_folder(folder)
     shared = None if own is None else _named(own / "commondir", own)
     if own is None or shared is None:

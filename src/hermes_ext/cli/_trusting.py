@@ -321,5 +321,5 @@ def _still(request: Request, config: ExtensionsConfig, entry: Entry) -> tuple[st
         return "gone", f"it has no {HERMES}/extensions any more"
     verdict = judge(project, request.home)
     if verdict.is_trusted and verdict.changed:
-        return str(verdict.standing), f"there is more by now: {listed_paths(verdict.changed)}"
+        return str(verdict.standing), f"new data since then: {listed_paths(verdict.changed)}"
     return str(verdict.standing), printable(verdict.reason)
