@@ -528,13 +528,20 @@ def test_a_folder_elsewhere_that_lies_gets_the_rules(main: Place, tmp_path: Path
     assert says(main, stranger) == "outer"
 
 
-def test_a_link_that_is_cut_while_a_process_runs(main: Place) -> None:
-    """What was in force there stays, until the process ends."""
+@pytest.mark.parametrize("what", ["link", "rules", "main work tree"])
+def test_what_goes_while_a_process_runs(main: Place, what: str) -> None:
+    """What was in force in a linked work tree stays, until the process ends."""
     tree = linked(main)
     runtime = Runtime.from_config(home=main.home, cwd=tree)
     assert says_now(runtime, tree) == "outer"
-    (tree / ".git").write_text("")
-    assert says_now(runtime, tree) == "outer"
+    if what == "link":
+        (tree / ".git").write_text("")
+    elif what == "rules":
+        shutil.rmtree(main.hermes)
+    else:
+        main.root.rename(main.root.with_name("moved"))
+    for _ in range(2):
+        assert says_now(runtime, tree) == "outer"
 
 
 # -- nothing below takes a rule away --------------------------------------------------------------

@@ -192,7 +192,7 @@ class Projects(Generic[R]):
             known = self._known.setdefault(project.root, _Known())
         with known.lock:
             place = _identity(project.root)
-            if known.place != place:  # another folder of the same name is another project
+            if place not in (known.place, None):  # another folder of its name is another project
                 known.place, known.now, known.loaded = place, None, None
             like = candidate.trusted_like
             if known.now is None or (like, stamp_now(project, home)) != known.stamp:
