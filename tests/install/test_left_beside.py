@@ -95,6 +95,22 @@ def test_a_guard_that_writes_beside_itself_stays_in_force(place: Place) -> None:
     assert "changed" not in found
 
 
+@pytest.mark.parametrize(
+    "name", ["audit.log", "LOG", "state.json", "seen.yaml", "state.db", "logs/2026/01.txt", ".lock"]
+)
+def test_a_guard_may_have_left_any_kind_of_data(place: Place, name: str) -> None:
+    """Also what it rewrites each time, since nobody trusted any of it."""
+    folder = place.add("guard", GUARD)
+    place.trust()
+    for content in (b"one", b"\0\xff"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        runtime = start(place)
+        assert call(runtime) == "from the guard"
+        (line,) = runtime.notices
+        assert f"extensions/guard/{name}" in line
+
+
 def test_a_log_that_was_trusted_may_grow(place: Place) -> None:
     """Who trusted it once more, with the log beside it, has not to do so after each call."""
     place.add("guard", LOGS)

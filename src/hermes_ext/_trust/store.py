@@ -52,10 +52,11 @@ _STORE_BYTES: Final = 16_000_000
 _SHOWN: Final = 5
 _LONGEST: Final = 100  # characters of a path in a reason
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_RUN: Final = (
-    *(".py", ".pyi", ".pyw", ".pyz", ".pth", ".so", ".pyd", ".dll", ".dylib", ".zip", ".egg"),
-    *(".whl", ".pkl", ".pickle", ".yaml", ".yml", ".sh", ".bash", ".zsh", ".fish", ".js", ".mjs"),
-    *(".ts", ".rb", ".pl", ".lua", ".exe", ".bat", ".cmd", ".ps1"),
+# What Python imports, a program that an extension may start, or what loading reads.
+_RUN: Final = re.compile(
+    r"\.(pyi?|pyw|pyz|pth|so|pyd|dll|dylib|zip|egg|whl|pkl|pickle|sh|bash|zsh|fish|m?js|ts|rb|pl"
+    r"|lua|exe|bat|cmd|ps1)$|(^|/)extensions?\.yaml$",
+    re.IGNORECASE,
 )
 _OURS: Final = re.compile(r"[0-9a-f]{64}\.zip|\.[0-9a-f]{64}\.zip\..*\.tmp")
 _EVIL: Final = stat.S_IWGRP | stat.S_IWOTH
@@ -406,7 +407,7 @@ def _may_be_run(tree: Tree, path: str) -> bool:
     """Whether loading reads a file, or it is a program: what may well be, is one."""
     file = tree.files[path]
     start = b"" if file.data is None else file.data[:2]
-    return path.lower().endswith(_RUN) or start == b"#!"
+    return _RUN.search(path) is not None or start == b"#!"
 
 
 def _never_trusted(tree: Tree, entries: Iterable[Entry]) -> str:
