@@ -252,7 +252,7 @@ def converse(text, queued):
     for _ in range(2):
         happens('message.complete')
 
-threading.Thread(target=client).start()
+threading.Thread(target=client, daemon=True).start()
 from tui_gateway.entry import main
 main()
 """
@@ -272,7 +272,7 @@ def converse(text):
     prompt = [{'type': 'text', 'text': text}]
     ask('session/prompt', {'sessionId': session, 'prompt': prompt})
 
-threading.Thread(target=client).start()
+threading.Thread(target=client, daemon=True).start()
 from acp_adapter.entry import main
 main([])
 """
