@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +12,11 @@ from yaml.nodes import MappingNode, SequenceNode
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import read_config
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists, read_list
+from hermes_ext._install.distributions import (
+    entry_points_fault,
+    installed_points,
+    version_of,
+)
 from hermes_ext._install.yaml_nodes import items_of, node_at, read_document, text_of
 from hermes_ext.exceptions import ConfigError
 
@@ -172,9 +176,8 @@ def plugin_off(home: Path) -> PluginOff | None:
 
 def hermes_agent_version() -> str | None:
     """The version of hermes-agent in this Python, from its metadata; nothing of it is imported."""
-    try:
-        version = importlib.metadata.version("hermes-agent")
-    except importlib.metadata.PackageNotFoundError:
+    version = version_of("hermes-agent")
+    if version is None:
         return None
     # Metadata can outlive the code; finding a top-level module's file runs nothing.
     return version if importlib.util.find_spec("run_agent") else None
@@ -182,9 +185,15 @@ def hermes_agent_version() -> str | None:
 
 def plugin_is_visible() -> bool:
     """Whether this Python's metadata offers the plugin to Hermes."""
-    return any(
-        point.name == PLUGIN for point in importlib.metadata.entry_points(group=PLUGIN_GROUP)
-    )
+    return any(each.point.name == PLUGIN for each in installed_points(PLUGIN_GROUP).points)
+
+
+def plugins_unreadable() -> str | None:
+    """Why Hermes finds no installed plugin at all in this Python; None if it does."""
+    fault = entry_points_fault()
+    if fault is None:
+        return None
+    return f"Hermes cannot read the entry points of this Python, so it loads no plugin: {fault}"
 
 
 def _edit(home: Path, *edits: ListEdit) -> Installation:
@@ -216,6 +225,9 @@ def _host_notes() -> list[str]:
             "hermes-agent is not in this Python, so nothing will load the extensions here."
             " Install both into one environment: pip install hermes-agent hermes-ext"
         ]
+    unreadable = plugins_unreadable()
+    if unreadable is not None:
+        return [unreadable]
     if not plugin_is_visible():
         return [
             f"this Python's metadata has no plugin {PLUGIN}: install the package with pip,"

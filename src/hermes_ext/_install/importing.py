@@ -44,6 +44,7 @@ from attrs import frozen
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.source_code import compiled
+from hermes_ext._regular import read_regular
 
 if TYPE_CHECKING:
     from hermes_ext._trust.tree import Tree
@@ -331,6 +332,10 @@ def place_of(error: BaseException, folder: Path) -> str:
 
 class _SourceLoader(SourceFileLoader):
     """Compiles the source that is there, past all bytecode."""
+
+    def get_data(self, path: Any) -> bytes:
+        """The content of a file. Raises OSError for a pipe or device instead of waiting for it."""
+        return read_regular(path)
 
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)

@@ -59,7 +59,9 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
     discovery = discover(config, home=home, cwd=cwd)
     remembered = read_snapshot(home)
     settings = settings_of(discovery.project)
-    problems, missing = unknown_names(config, discovery.found, trusted_names(home))
+    problems, missing = unknown_names(
+        config, discovery.found, trusted_names(home), discovery.problems
+    )
     own = () if settings is None else settings.problems
     records = _with_places_taken(
         [(each, _inventory_record(each, config, remembered, settings)) for each in discovery.found],

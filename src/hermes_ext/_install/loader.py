@@ -224,7 +224,9 @@ def load_project(base: Base, verdict: Verdict | None, before: Loaded | None = No
     ended = _each_command_once(project.ended())
     found = [each.found for each in ended]
     config = base.config
-    unknown, missing = unknown_names(config, found, trusted_names(base.home))
+    unknown, missing = unknown_names(
+        config, found, trusted_names(base.home), base.discovery.problems
+    )
     records = (*(each.record for each in ended), *missing)
     problems = (
         *config.problems,

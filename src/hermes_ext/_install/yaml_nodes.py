@@ -13,6 +13,7 @@ from attrs import frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext._install.records import Problem
+from hermes_ext._regular import read_regular
 
 # libyaml parses a long configuration about ten times as fast, and this runs at each start.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -52,8 +53,7 @@ def read_document(file: Path, largest: int = -1) -> Document:
     largest: of what has more bytes only a fault is told.
     """
     try:
-        with file.open("rb") as stream:
-            raw = stream.read(largest + 1 if largest >= 0 else -1)
+        raw = read_regular(file, largest + 1 if largest >= 0 else -1)
     except FileNotFoundError:
         return Document(file, exists=False)
     except OSError as error:

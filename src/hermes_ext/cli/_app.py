@@ -105,6 +105,7 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         name=printable(getattr(args, "ext_name", "")),  # as records have it
         hook=getattr(args, "ext_hook", None),
         order=getattr(args, "ext_order", None),
+        every=getattr(args, "ext_all", False),
         load=getattr(args, "ext_load", False),
         deadline=getattr(args, "ext_deadline", None),
         canary=getattr(args, "ext_canary", False),

@@ -37,6 +37,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "list", parents=[common], help="what is installed, and whether it is on"
     )
     command.add_argument(
+        "--all", action="store_true", dest="ext_all",
+        help="also hidden files, __pycache__, README, LICENSE and CHANGELOG of extensions folders",
+    )  # fmt: skip
+    command.add_argument(
         "--load", action="store_true", dest="ext_load",
         help="load everything in a child process and show what comes of it",
     )  # fmt: skip

@@ -23,6 +23,7 @@ _STYLES = {
     "incompatible": "red",
     "config-error": "red",
     "load-error": "red",
+    "not-an-extension": "red",
     "missing": "red",
     "error": "red",
     "warning": "yellow",

@@ -16,6 +16,7 @@ from typing import Any, Final
 from hermes_ext._forks import has_locks
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.records import BROKEN
+from hermes_ext._install.tool_names import dead_guards
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver, is_interactive
@@ -175,6 +176,8 @@ class Host:
                 self.say(str(problem))
         for notice in runtime.notices:
             self.say(notice, log=False)  # the runtime has logged it
+        for text in dead_guards(runtime.records, _tool_names):
+            self.say(text)
         self._tell_of_commands(runtime)
 
     def _tell_of_commands(self, runtime: Runtime) -> None:
@@ -376,6 +379,12 @@ def _schema_of(tool_name: str) -> Any:
         return None
     schema = registry.registry.get_schema(tool_name)
     return schema.get("parameters") if isinstance(schema, dict) else None
+
+
+def _tool_names() -> tuple[str, ...]:
+    """Of the tools that this process has; () where they are not known."""
+    registry = getattr(sys.modules.get("tools.registry"), "registry", None)
+    return () if registry is None else tuple(map(str, registry.get_all_tool_names()))
 
 
 def _text(value: Any) -> str | None:
