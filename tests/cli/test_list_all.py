@@ -52,3 +52,24 @@ def test_no_command_waits_for_a_pipe(home):
     for command in (("list",), ("list", "--load"), ("info", "pipe"), ("doctor",)):
         assert "it is a named pipe" in home.process(*command).out
     assert home.process("disable", "good").code == 0
+
+ALIASES = "x0: &x0 [a, a]\n" + "".join(
+    f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 12)
+)
+MERGES = "x0: &x0 {a: 1}\n" + "".join(
+    f"x{n}: &x{n} {{<<: [*x{n - 1}, *x{n - 1}], k{n}: 1}}\n" for n in range(1, 40)
+)
+
+
+@pytest.mark.parametrize("place", ["", "extensions:\n  guard: *x11\n"], ids=["outside", "inside"])
+@pytest.mark.parametrize("text", [ALIASES, MERGES], ids=["aliases", "merge keys"])
+def test_a_file_that_stands_for_millions_of_values_is_one_error(home, text, place):
+    """Aliases and merge keys that multiply are refused at once, with file and line."""
+    home.write_config(text + place)
+
+    output = home.run("list")
+
+    assert output.code == 1
+    assert "by its aliases it stands for more than 1,000,000 values" in output.out
+    assert f"{home.config}:" in output.out
+    assert home.run("disable", "budget").code == 1
