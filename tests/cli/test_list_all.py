@@ -53,6 +53,7 @@ def test_no_command_waits_for_a_pipe(home):
         assert "it is a named pipe" in home.process(*command).out
     assert home.process("disable", "good").code == 0
 
+
 ALIASES = "x0: &x0 [a, a]\n" + "".join(
     f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 12)
 )

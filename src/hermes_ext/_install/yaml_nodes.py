@@ -109,16 +109,18 @@ def compose(text: str) -> Node | None:
     return root
 
 
-def _count(node: Node | None, known: dict[int, int]) -> int:
+def _count(node: Node | None, known: dict[int, int], depth: int = 0) -> int:
     """How many values a node stands for, each alias with all that it repeats. Raises Unreadable."""
     if node is None or isinstance(node, ScalarNode):
         return 1
+    if depth > _DEEP:
+        raise Unreadable("is nested too deeply", line_of(node))
     if id(node) not in known:
         known[id(node)] = 0  # of an alias that holds itself
         parts = node.value
         if isinstance(node, MappingNode):
             parts = [part for pair in node.value for part in pair]
-        count = 1 + sum(_count(part, known) for part in parts)
+        count = 1 + sum(_count(part, known, depth + 1) for part in parts)
         if count > _MOST:
             told = f"by its aliases it stands for more than {_MOST:,} values"
             raise Unreadable(told, line_of(node))
