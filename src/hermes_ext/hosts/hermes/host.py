@@ -206,6 +206,26 @@ class Host:
             except (OSError, ValueError):
                 logger.debug("standard error is closed")
 
+    def refusal(self, runtime: Runtime) -> str | None:
+        """Why no turn may be run in this Hermes, or None; what is merely lost is said."""
+        # Not at the top: what is wrapped, and what of it is lost, is said in terms of this module.
+        from hermes_ext.hosts.hermes import lacking
+
+        found = lacking.lacks(runtime)
+        refusal = lacking.refusal(runtime, found) if found else None
+        for lack in found:
+            if refusal is None or str(lack) not in refusal:
+                self.say(str(lack))
+        if refusal is not None:
+            self.say(refusal)
+        return refusal
+
+    def refusal_without_turn(self, *ids: str | None) -> str | None:
+        """The same for a request or a tool call, where its turn began without us."""
+        from hermes_ext.hosts.hermes import lacking
+
+        return self.refusal(self.runtime(*ids)) if lacking.turn_is_lost() else None
+
     def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
         """A turn for one `run_conversation` of an agent."""
         session_id = str(getattr(agent, "session_id", "") or "")
