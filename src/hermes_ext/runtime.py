@@ -109,11 +109,11 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext._install.config import hermes_home, known_home
         from hermes_ext._install.reloading.in_force import InForce
+        from hermes_ext._install.which_home import hermes_home
         from hermes_ext._turns.decisions import DecisionLog, LogLevel
 
-        home = known_home(Path(home or hermes_home()))
+        home = Path(home or hermes_home()).absolute()
         directory = Path(cwd) if cwd else _working_directory()
         store = _store_in(home, clock)
         log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)

@@ -9,6 +9,7 @@ from tests.projects import GOOD, GUARD, Place
 from hermes_ext._install.doctor import Finding, Severity, examine, is_broken
 from hermes_ext._install.hermes_home import hermes_agent_version, install
 from hermes_ext._install.loader import load
+from hermes_ext._install.sentinel import NAME as SENTINEL
 from hermes_ext._trust.store import TrustStore
 
 REGISTER = "from hermes_ext import register_hook\n"
@@ -118,6 +119,7 @@ def test_a_required_one_that_did_not_load_is_told_as_refusal(home):
     """A required extension that fails is told with its consequence for every tool call."""
     add(home, "needed", "1 / 0\n")
     configure(home, "extensions:\n  required: [needed]\n")
+    install(home)
 
     findings = examined(home)
 
@@ -320,6 +322,7 @@ def test_a_required_project_extension_that_is_not_trusted_is_an_error(repo):
     """Tool calls are refused while it is not loaded, and the reason is that it is not trusted."""
     repo.add("needed")
     configure(repo.home, "extensions:\n  required: [needed]\n")
+    install(repo.home)
 
     error, note = in_project(repo)
 
@@ -552,3 +555,22 @@ def test_in_a_pipeline_a_pin_that_trusts_nothing_is_an_error(repo, monkeypatch, 
     ]
 
     assert severity is Severity.ERROR
+
+
+def test_a_missing_sentinel_is_told_where_something_is_required(home):
+    """With `required` set, a home without the sentinel, or with one that is off, is a warning."""
+    add(home, "needed", GUARD)
+    assert examined(home) == []
+    configure(home, "extensions:\n  required: [needed]\n")
+
+    missing = only(home)
+    install(home)
+    there = examined(home)
+    config = home / "config.yaml"
+    config.write_text(config.read_text().replace(SENTINEL, "other"))
+    off = only(home)
+
+    assert (missing.severity, missing.code) == (Severity.WARNING, "sentinel-missing")
+    assert there == []
+    assert off.code == "sentinel-missing"
+    assert "plugins.enabled does not name" in off.message

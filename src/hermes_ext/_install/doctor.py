@@ -24,6 +24,7 @@ from hermes_ext._install.hermes_home import (
     hermes_agent_version,
     plugin_off,
     plugins_unreadable,
+    sentinel_fault,
 )
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.records import (
@@ -35,6 +36,7 @@ from hermes_ext._install.records import (
     Prog,
     Status,
 )
+from hermes_ext._install.sentinel import sentinel_folder
 from hermes_ext._install.tool_names import (
     TOOL_ALIASES,
     ToolNames,
@@ -71,7 +73,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     ),
     "project settings": ("project-settings",),
     "who can write": ("writable-by-others",),
-    "plugin of Hermes": ("no-hermes-agent", "plugin-off"),
+    "plugin of Hermes": ("no-hermes-agent", "plugin-off", "sentinel-missing"),
     "attachment to Hermes": ("host-unseen", "host-changed"),
 }
 _TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
@@ -157,6 +159,7 @@ def examine(
         *_command_findings(seen.records, frozenset(host_commands)),
         *_writable_findings(home, seen.config),
         *_host_findings(home, seen.config, prog),
+        *_sentinel_findings(home, seen.config, prog),
         *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
     ]
     return in_order(findings)
@@ -560,6 +563,15 @@ def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator
     elif config.readable:  # else the file as a whole is told already
         told = f"{off.key}: {off.told}" if off.key else off.told
         yield Finding(severity, "plugin-off", None, _place(off.file, off.line), told, off.hint)
+
+
+def _sentinel_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
+    fault = sentinel_fault(home, config)
+    if fault is not None:
+        told = f"{fault}: if this package goes, Hermes runs without the required extensions"
+        where = printable(sentinel_folder(home))
+        hint = f"Run {prog('install')}"
+        yield Finding(Severity.WARNING, "sentinel-missing", None, where, told, hint)
 
 
 def taken_command(name: str) -> str:

@@ -10,12 +10,20 @@ from attrs import evolve, frozen
 from yaml.nodes import MappingNode, SequenceNode
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import read_config
+from hermes_ext._install.config import ExtensionsConfig, read_config
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists, read_list
 from hermes_ext._install.distributions import (
     entry_points_fault,
     installed_points,
     version_of,
+)
+from hermes_ext._install.sentinel import NAME as SENTINEL
+from hermes_ext._install.sentinel import (
+    SentinelState,
+    remove_sentinel,
+    sentinel_folder,
+    sentinel_state,
+    write_sentinel,
 )
 from hermes_ext._install.yaml_nodes import items_of, node_at, read_document, text_of
 from hermes_ext.exceptions import ConfigError
@@ -51,8 +59,10 @@ class Installation:
     """What `install` or `uninstall` did and found.
 
     file: the `config.yaml` behind links. changes: lists that were changed, () for none.
-    folder: where extensions go; made: whether it was made now. hermes_agent: the version in this
-    Python, None if there is none. notes: what the person should know, most urgent first.
+    folder: where extensions go; made: whether it was made now. sentinel: where the sentinel is,
+    None where there is none; sentinel_changed: whether it was written or removed now.
+    hermes_agent: the version in this Python, None if there is none. notes: what the person should
+    know, most urgent first.
     """
 
     home: Path
@@ -62,10 +72,12 @@ class Installation:
     made: bool
     hermes_agent: str | None
     notes: tuple[str, ...] = ()
+    sentinel: Path | None = None
+    sentinel_changed: bool = False
 
     @property
     def changed(self) -> bool:
-        return bool(self.changes) or self.made
+        return bool(self.changes) or self.made or self.sentinel_changed
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values; paths as printable text."""
@@ -76,22 +88,29 @@ class Installation:
             "changes": [change.to_json() for change in self.changes],
             "folder": printable(self.folder),
             "folder_made": self.made,
+            "sentinel": None if self.sentinel is None else printable(self.sentinel),
+            "sentinel_changed": self.sentinel_changed,
             "hermes_agent": self.hermes_agent,
             "notes": list(self.notes),
         }
 
 
-def install(home: Path) -> Installation:
+def install(home: Path, *, sentinel: bool = False) -> Installation:
     """Names the plugin in `plugins.enabled` of `home/config.yaml` and makes the extensions folder.
 
     Done before, it changes nothing. A `plugins.disabled` that names the plugin, which would win,
     loses it. Raises ConfigError where the file cannot be changed safely, with nothing changed.
+
+    sentinel: also write the sentinel, as is done where an extension is required.
     """
     _check_folder(home)
+    wanted = sentinel or bool(read_config(home).required)
+    written = (wanted or sentinel_state(home) is SentinelState.OLD) and write_sentinel(home)
+    names = (PLUGIN, SENTINEL) if wanted else (PLUGIN,)
     edited = _edit(
         home,
-        ListEdit("plugins", "enabled", add=(PLUGIN,)),
-        ListEdit("plugins", "disabled", remove=(PLUGIN,)),
+        ListEdit("plugins", "enabled", add=names),
+        ListEdit("plugins", "disabled", remove=names),
     )
     folder = edited.folder
     made = not folder.is_dir()
@@ -103,16 +122,45 @@ def install(home: Path) -> Installation:
             path=folder,
             hint="Make it yourself, or set extensions.global_dir to another one",
         ) from error
-    return evolve(edited, made=made, notes=tuple(_host_notes()))
+    notes = tuple(_host_notes())
+    return evolve(_with_sentinel(edited), made=made, notes=notes, sentinel_changed=written)
 
 
 def uninstall(home: Path) -> Installation:
-    """Takes the plugin out of `plugins.enabled`; extensions and their settings stay as they are.
+    """Takes the plugin out of `plugins.enabled`, and removes the sentinel if nobody changed it.
 
-    Done before, it changes nothing. Raises ConfigError as `install` does.
+    Extensions and their settings stay as they are. Done before, it changes nothing. Raises
+    ConfigError as `install` does.
     """
     _check_folder(home)
-    return _edit(home, ListEdit("plugins", "enabled", remove=(PLUGIN,)))
+    edited = _edit(home, ListEdit("plugins", "enabled", remove=(PLUGIN, SENTINEL)))
+    was = sentinel_state(home)
+    note = remove_sentinel(home)
+    removed = sentinel_state(home) is not was
+    notes = () if note is None else (note,)
+    return evolve(_with_sentinel(edited), notes=notes, sentinel_changed=removed)
+
+
+def sentinel_fault(home: Path, config: ExtensionsConfig) -> str | None:
+    """Why nothing refuses tools once this package is gone; None if something does, or need not."""
+    if not config.required or plugin_state(home) != "enabled":
+        return None
+    folder = printable(sentinel_folder(home))
+    state = sentinel_state(home)
+    if state is SentinelState.ABSENT:
+        return f"there is no sentinel ({folder})"
+    if state is SentinelState.CHANGED:
+        return f"the sentinel {folder} is not as install left it"
+    if SENTINEL in _listed(home / "config.yaml", "disabled"):
+        return f"the sentinel {folder} is off: plugins.disabled names {SENTINEL}"
+    if SENTINEL not in _listed(home / "config.yaml", "enabled"):
+        return f"the sentinel {folder} is off: plugins.enabled does not name {SENTINEL}"
+    return None
+
+
+def _with_sentinel(done: Installation) -> Installation:
+    is_there = sentinel_state(done.home) is not SentinelState.ABSENT
+    return evolve(done, sentinel=sentinel_folder(done.home) if is_there else None)
 
 
 def plugin_state(home: Path) -> PluginState:

@@ -130,7 +130,7 @@ def _is_of(found: Found, record: ExtensionRecord) -> bool:
 
 def install(request: Request) -> Result:
     """Puts the plugin into a Hermes home."""
-    return Result(0, hermes_home.install(request.home).to_json())
+    return Result(0, hermes_home.install(request.home, sentinel=request.sentinel).to_json())
 
 
 def uninstall(request: Request) -> Result:

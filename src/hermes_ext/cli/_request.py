@@ -43,6 +43,7 @@ class Request:
     others. config: another config.yaml. limit: of the newest so many events, 0 for all. deadline:
     in seconds, None for what is usual. canary: the hooks are tried in the real Hermes. ci: it is
     for a pipeline. junit: the file that gets JUnit XML. every: `list` shows hidden files too.
+    sentinel: `install` writes the sentinel.
     """
 
     home: Path
@@ -52,6 +53,7 @@ class Request:
     hook: str | None = None
     order: str | None = None
     every: bool = False
+    sentinel: bool = False
     load: bool = False
     deadline: float | None = None
     canary: bool = False
