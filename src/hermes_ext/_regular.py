@@ -1,4 +1,7 @@
-"""Reading regular files only: opening a pipe, a socket or a device could wait forever."""
+"""Files as the system notes them, and reading regular ones only.
+
+Opening a pipe, a socket or a device could wait forever.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
+
+Signature: TypeAlias = tuple[int, ...]
 
 _FLAGS: Final = (
     os.O_RDONLY
@@ -63,6 +68,24 @@ def open_regular(path: str | os.PathLike[str]) -> int:
 def check_readable(path: Path) -> None:
     """Raises OSError where `read_regular` would."""
     os.close(open_regular(path))
+
+
+def signature(path: str) -> Signature:
+    """What the system notes of a file, links followed; one number where it tells why it cannot."""
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        return (error.errno or -1,)
+    except ValueError:
+        return (-1,)
+    return (
+        found.st_mode,
+        found.st_ino,
+        found.st_dev,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+    )
 
 
 def _check(found: os.stat_result, path: str | os.PathLike[str]) -> None:

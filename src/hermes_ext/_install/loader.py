@@ -41,7 +41,7 @@ from hermes_ext._hooks.registration import (
 )
 from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.text import printable
-from hermes_ext._install import import_name
+from hermes_ext._install import children, import_name
 from hermes_ext._install.by_class import settings_class
 from hermes_ext._install.config import ExtensionsConfig, read_config, switched_off
 from hermes_ext._install.discovery import (
@@ -489,6 +489,7 @@ class _Loading:
 
     def _imported(self) -> tuple[Imported, Registered]:
         import_name.install()  # not before: a host without extensions stays as it is
+        children.watch()
         try:
             return self._collected()
         except KeyboardInterrupt:
