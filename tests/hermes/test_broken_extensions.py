@@ -110,7 +110,7 @@ def test_what_is_not_an_extension_neither_hangs_nor_hides(
     for name, told in (
         ("pipe", "it is a named pipe"),
         ("plain-pipe", "it is a named pipe"),
-        ("nested", "the extension seems to be nested"),
+        ("nested", f"the extension seems to be {root / 'nested/nested'}"),
         ("old.pyc", "bytecode without its source"),
     ):
         said = f" {name} is not in force (not-an-extension)"

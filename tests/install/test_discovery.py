@@ -250,11 +250,12 @@ def test_entries_that_cannot_be_read_hide_no_others(home):
     (root / "gone").symlink_to(home / "nowhere")
     (root / "loop").symlink_to(root / "loop")
     (root / "file.py").symlink_to(root / "file.py")
+    (root / "README").symlink_to(root / "README")
     found = records(home)
     assert found["good"].status is Status.ENABLED
     assert found["gone"].status is Status.LOAD_ERROR
     assert "is a link to" in found["gone"].reason
-    for name in ("loop", "file"):
+    for name in ("loop", "file", "README"):
         assert found[name].status is Status.LOAD_ERROR
         assert "cannot be read" in found[name].reason
 

@@ -11,6 +11,7 @@ import pytest
 from tests.projects import GUARD, Place
 
 from hermes_ext._install import discovery as _discovery
+from hermes_ext._install import switches
 from hermes_ext._install.inventory import inventory
 from hermes_ext._install.loader import load
 from hermes_ext._install.records import ExtensionRecord, Status
@@ -55,7 +56,7 @@ ENTRIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "nested": (
         lambda root: file(root / "nested/nested/__init__.py"),
         "nested",
-        "the extension seems to be nested. Move that folder to",
+        "/nested/nested. Move it to",
     ),
     "src layout": (
         lambda root: (
@@ -64,7 +65,7 @@ ENTRIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
             file(root / "pkg/tests/__init__.py"),
         ),
         "pkg",
-        "the extension seems to be src/guard. Install it with pip",
+        "/pkg/src/guard. Install it with pip",
     ),
     "code further down": (
         lambda root: file(root / "deep/lib/guard.py"),
@@ -231,7 +232,7 @@ def test_a_required_folder_that_is_not_one_says_why(home: Path) -> None:
 
     assert refusal is not None
     assert "guard (not-an-extension: " in refusal
-    assert "the extension seems to be guard" in refusal
+    assert f"the extension seems to be {home / 'extensions/guard/guard'}" in refusal
 
 
 def test_one_that_is_turned_off_is_disabled(home: Path) -> None:
@@ -263,4 +264,20 @@ def test_a_projects_folder_is_told_as_well(repo: Place) -> None:
     assert found["good"].status is Status.ENABLED
     rows = {name for name, each in found.items() if each.status is Status.NOT_AN_EXTENSION}
     assert rows == {"nested", "old.pyc", "empty", "notes.txt"}
-    assert "the extension seems to be nested" in found["nested"].reason
+    assert f"the extension seems to be {root / 'nested/nested'}" in found["nested"].reason
+
+
+def test_a_row_takes_nobodys_place(home: Path) -> None:
+    """A file that happens to have an extension's name changes nothing about the extension."""
+    file(home / "extensions/rules.py", GUARD)
+    os.mkfifo(home / "extensions/rules")
+
+    loaded = load(home)
+
+    rows = {each.path: each for each in loaded.records if each.name == "rules"}
+    assert rows[home / "extensions/rules.py"].loaded
+    assert rows[home / "extensions/rules"].status is Status.NOT_AN_EXTENSION
+    switches.disable(home, None, "rules")
+    assert {each.status for each in inventory(home).records} == {Status.DISABLED}
+    switches.enable(home, None, "rules")
+    assert load(home).handlers

@@ -28,6 +28,7 @@ from hermes_ext._install.found import Found, counts, package, well_named
 from hermes_ext._install.known_manifests import KnownManifests
 from hermes_ext._install.manifest import incompatibility, read_manifest
 from hermes_ext._install.not_extensions import (
+    is_kind,
     is_minor,
     minor,
     no_extension,
@@ -502,9 +503,9 @@ def _left_over(verdict: Verdict | None, found: Iterable[Found]) -> Iterator[Foun
 def _not_in_tree(path: Path, entry: os.DirEntry[str]) -> Found:
     if not counts(path.name):
         return uncounted(path, Source.PROJECT)
-    if entry.is_dir():
+    if is_kind(entry, stat.S_ISDIR):
         return no_extension(path, Source.PROJECT, (each.name for each in _entries_or_none(path)))
-    if path.suffix != ".py" or not entry.is_file():
+    if path.suffix != ".py":
         return other_file(path, Source.PROJECT)
     reason = f"{printable(path)} was added after the project was read. Start again to check it"
     return Found(path.stem, Source.PROJECT, path, status=Status.UNTRUSTED, reason=reason)

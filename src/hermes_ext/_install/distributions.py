@@ -48,10 +48,10 @@ def installed_points(group: str) -> Installed:
 
 def version_of(name: str) -> str | None:
     """The version of an installed distribution, None where there is none or it is not known."""
-    from importlib.metadata import distribution
+    import importlib.metadata
 
     try:
-        return _version_of(distribution(name))
+        return importlib.metadata.version(name) or None
     except Exception:  # noqa: BLE001 - metadata that others wrote, in any encoding and form
         return None
 

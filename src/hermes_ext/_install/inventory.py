@@ -83,7 +83,8 @@ def _with_places_taken(
     rows: list[tuple[Found, ExtensionRecord]], config: ExtensionsConfig
 ) -> Iterator[ExtensionRecord]:
     """The records, with what a project's extensions would replace, and what they may not."""
-    places = {canonical_name(found.name): (found, record) for found, record in rows if _on(record)}
+    in_order = sorted(rows, key=lambda row: row[1].status is Status.ENABLED)
+    places = {canonical_name(f.name): (f, record) for f, record in in_order if _on(record)}
     own = {
         canonical_name(found.name): found
         for found, record in rows

@@ -161,7 +161,7 @@ class Base:
         """What is loaded, or should be and is broken, by canonical name."""
         return {
             canonical_name(e.found.name): e
-            for e in self.ended
+            for e in sorted(self.ended, key=lambda e: e.record.loaded)
             if e.record.loaded or (e.record.configured_on and e.record.status in BROKEN)
         }
 

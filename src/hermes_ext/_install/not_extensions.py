@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -37,9 +37,9 @@ def is_minor(entry: os.DirEntry[str]) -> bool:
     if name.startswith("."):
         return True
     if name == "__pycache__":
-        return entry.is_dir()
+        return is_kind(entry, stat.S_ISDIR)
     code = name.lower().endswith((".py", *_BYTECODE, *_NATIVE))
-    return bool(_DOCUMENT.match(name)) and not code and entry.is_file()
+    return bool(_DOCUMENT.match(name)) and not code and is_kind(entry, stat.S_ISREG)
 
 
 def minor(path: Path, source: Source) -> Found:
@@ -118,12 +118,10 @@ def _lacking(folder: Path, names: set[str]) -> str | None:
 
 
 def _elsewhere(folder: Path, package: Path, names: set[str]) -> str:
-    told = f"the extension seems to be {printable(package.relative_to(folder))}"
+    told = f"the extension seems to be {printable(package)}"
     if "pyproject.toml" in names:
-        return (
-            f"{told}. Install it with pip, or link to that folder from {printable(folder.parent)}"
-        )
-    return f"{told}. Move that folder to {printable(folder.parent)}, or link to it from there"
+        return f"{told}. Install it with pip, or link to it from {printable(folder.parent)}"
+    return f"{told}. Move it to {printable(folder.parent)}, or link to it from there"
 
 
 def _bytecode(path: Path, source: Source) -> Found:
@@ -156,7 +154,7 @@ def _inside(folder: Path) -> Iterator[Path]:
                     return
                 if entry.is_dir(follow_symlinks=False):
                     below += [Path(entry.path)] if _is_searched(entry.name) else []
-                elif stat.S_ISREG(_mode(entry)):
+                elif is_kind(entry, stat.S_ISREG):
                     yield Path(entry.path)
         level = below
 
@@ -173,8 +171,9 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _mode(entry: os.DirEntry[str]) -> int:
+def is_kind(entry: os.DirEntry[str], kind: Callable[[int], bool]) -> bool:
+    """Whether an entry is of a kind, links followed; False where that cannot be told."""
     try:
-        return entry.stat().st_mode
+        return kind(entry.stat().st_mode)
     except OSError:
-        return 0
+        return False

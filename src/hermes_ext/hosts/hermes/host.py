@@ -76,6 +76,7 @@ class Host:
         has_locks(self)
         self._runtimes: dict[Path, Runtime] = {}
         self._told: set[str] = set()
+        self._matched: weakref.WeakSet[Runtime] = weakref.WeakSet()
         self._over: OrderedDict[str, None] = OrderedDict()
         self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
 
@@ -176,9 +177,14 @@ class Host:
                 self.say(str(problem))
         for notice in runtime.notices:
             self.say(notice, log=False)  # the runtime has logged it
-        for text in dead_guards(runtime.records, _tool_names):
-            self.say(text)
+        self._tell_of_dead_guards(runtime)
         self._tell_of_commands(runtime)
+
+    def _tell_of_dead_guards(self, runtime: Runtime) -> None:
+        if runtime not in self._matched:
+            self._matched.add(runtime)
+            for text in dead_guards(runtime.records, _tool_names):
+                self.say(text)
 
     def _tell_of_commands(self, runtime: Runtime) -> None:
         if not runtime.commands:
@@ -404,7 +410,10 @@ def _schema_of(tool_name: str) -> Any:
 def _tool_names() -> tuple[str, ...]:
     """Of the tools that this process has; () where they are not known."""
     registry = getattr(sys.modules.get("tools.registry"), "registry", None)
-    return () if registry is None else tuple(map(str, registry.get_all_tool_names()))
+    try:
+        return () if registry is None else tuple(map(str, registry.get_all_tool_names()))
+    except Exception:  # noqa: BLE001 - the host's own code, of any version
+        return ()
 
 
 def _text(value: Any) -> str | None:
