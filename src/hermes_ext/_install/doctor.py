@@ -75,6 +75,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "who can write": ("writable-by-others",),
     "plugin of Hermes": ("no-hermes-agent", "plugin-off", "sentinel-missing"),
     "attachment to Hermes": ("host-unseen", "host-changed"),
+    "other plugins of Hermes": ("neighbor",),
 }
 _TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
 

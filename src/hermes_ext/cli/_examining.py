@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 def doctor(request: Request) -> Result:
     """Examines the configuration, the extensions and the host, and tries the hooks in Hermes."""
+    # Not at the top: no other command looks at other plugins.
+    from hermes_ext._canary.neighbors import neighbor_findings
+
     loading, findings = _examined(request)
+    findings = _ordered(findings, neighbor_findings(request.home))
     canary = _tried(request) if request.canary else None
     if canary is not None:
         findings = _ordered(findings, _findings_of(canary, request))

@@ -99,9 +99,8 @@ def _wrap(module: ModuleType, seam: Seam) -> None:
     owner, name = _owner(module, seam)
     raw = None if owner is None else inspect.getattr_static(owner, name, None)
     if raw is None:
-        if seam.newer:
-            return
-        _note(seam, f"this Hermes has no {seam}, so hermes-ext cannot attach there")
+        if not seam.newer:
+            logger.info("this Hermes has no %s, so hermes-ext cannot attach there", seam)
         return
     done: dict[str, str] = module.__dict__.setdefault(_DONE, {})
     if seam.name in done:
@@ -110,14 +109,10 @@ def _wrap(module: ModuleType, seam: Seam) -> None:
     original = raw.__func__ if static else raw
     done[seam.name] = fault = _fault_of(original, seam, static=static)
     if fault:
-        _note(seam, f"{seam} of this Hermes {fault}, so hermes-ext cannot attach there")
+        logger.info("%s of this Hermes %s, so hermes-ext cannot attach there", seam, fault)
         return
     wrapped = _wrapped(original, seam)
     setattr(owner, name, staticmethod(wrapped) if static else wrapped)
-
-
-def _note(seam: Seam, text: str) -> None:
-    logger.log(logging.WARNING if seam.needed else logging.INFO, "%s", text)
 
 
 def _fault_of(original: Any, seam: Seam, *, static: bool) -> str:

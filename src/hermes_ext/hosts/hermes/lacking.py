@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import logging
 import os
 import sys
@@ -58,8 +59,9 @@ class Lack:
 
     def __str__(self) -> str:
         are = "is" if len(self.hooks) == 1 else "are"
-        why = "; ".join(map(str, self.lost))
-        return f"{_listed(self.hooks)} of {_listed(self.extensions)} {are} not in force: {why}"
+        more = f" (and {len(self.lost) - 1} more)" if len(self.lost) > 1 else ""
+        who = _listed(self.extensions)
+        return f"{_listed(self.hooks)} of {who} {are} not in force: {self.lost[0]}{more}"
 
 
 def lacks(runtime: Runtime) -> tuple[Lack, ...]:
@@ -74,7 +76,9 @@ def lacks(runtime: Runtime) -> tuple[Lack, ...]:
             lost = tuple(each for each in map(_looked_at, attaching.standings([hook])) if each.lost)
             if lost:
                 lost_for.setdefault(lost, []).append(hook)
-    return tuple(_lack(runtime, tuple(hooks), lost) for lost, hooks in lost_for.items())
+    found = tuple(_lack(runtime, tuple(hooks), lost) for lost, hooks in lost_for.items())
+    others = tuple(lack for lack in found if lack.extensions != (OWN,))
+    return others or found
 
 
 def _lack(runtime: Runtime, hooks: tuple[HookName, ...], lost: tuple[Standing, ...]) -> Lack:
@@ -135,8 +139,10 @@ def watch(ctx: Any) -> None:
         when_imported("run_agent", lambda module: _end_if_nowhere())
     elif sys.argv[1:2] != ["extensions"]:  # the commands that turn an extension off have to run
         _end_if_nowhere()
-    # What another plugin takes after that import is lost too.
-    ctx.register_hook("pre_llm_call", _before_the_first_request)
+    hooks = sys.modules.get("hermes_cli.plugins")
+    if not inspect.iscoroutinefunction(getattr(hooks, "invoke_hook", None)):
+        # What another plugin takes after that import is lost too.
+        ctx.register_hook("pre_llm_call", _before_the_first_request)
 
 
 def _before_the_first_request(**_: Any) -> None:
@@ -156,7 +162,7 @@ def _end_if_nowhere() -> None:
     places = [each for each in attaching.standings(HookName) if each.seam.name in _REFUSING]
     why = refusal(the_host.runtime()) if all(_looked_at(each).lost for each in places) else None
     if why is not None:
-        the_host.say(f"{why} Hermes ends here.")
+        the_host.say(f"{why} Hermes ends here.", log=False)
         logging.shutdown()
         # Whoever caught an exception would go on without the rules.
         os._exit(1)
