@@ -92,6 +92,9 @@ def test_what_a_person_changed_is_kept(tmp_path: Path, change: str) -> None:
 
     with pytest.raises(ConfigError, match="not as install left it"):
         install(tmp_path, sentinel=True)
+    config = tmp_path / "config.yaml"
+    config.write_text(f"{config.read_text()}extensions: {{required: [guard]}}\n")
+    assert "not as install left it" in install(tmp_path).notes[-1]
     done = uninstall(tmp_path)
 
     assert sorted(folder.iterdir()) == before

@@ -105,7 +105,6 @@ def install(home: Path, *, sentinel: bool = False) -> Installation:
     """
     _check_folder(home)
     wanted = sentinel or bool(read_config(home).required)
-    written = (wanted or sentinel_state(home) is SentinelState.OLD) and write_sentinel(home)
     names = (PLUGIN, SENTINEL) if wanted else (PLUGIN,)
     edited = _edit(
         home,
@@ -122,8 +121,10 @@ def install(home: Path, *, sentinel: bool = False) -> Installation:
             path=folder,
             hint="Make it yourself, or set extensions.global_dir to another one",
         ) from error
-    notes = tuple(_host_notes())
-    return evolve(_with_sentinel(edited), made=made, notes=notes, sentinel_changed=written)
+    old = sentinel_state(home) is SentinelState.OLD
+    written, notes = _write_sentinel(home, asked=sentinel) if wanted or old else (False, [])
+    done = evolve(_with_sentinel(edited), made=made, sentinel_changed=written)
+    return evolve(done, notes=(*_host_notes(), *notes))
 
 
 def uninstall(home: Path) -> Installation:
@@ -156,6 +157,16 @@ def sentinel_fault(home: Path, config: ExtensionsConfig) -> str | None:
     if SENTINEL not in _listed(home / "config.yaml", "enabled"):
         return f"the sentinel {folder} is off: plugins.enabled does not name {SENTINEL}"
     return None
+
+
+def _write_sentinel(home: Path, *, asked: bool) -> tuple[bool, list[str]]:
+    """Whether it was written now; where nobody asked for it, why it was not is only a note."""
+    try:
+        return write_sentinel(home), []
+    except ConfigError as error:
+        if asked:
+            raise
+        return False, [str(error)]
 
 
 def _with_sentinel(done: Installation) -> Installation:

@@ -138,9 +138,8 @@ def adopt(
 def carried() -> list[tuple[Any, ...]]:
     """What a child process needs to import the packages that are loaded now: see `adopt`."""
     return [
-        (package, file, tree and tree.packed(), _files_of(package))
+        (package, file, (tree := _trees.get(package)) and tree.packed(), _files_of(package))
         for package, file in list(_files.items())
-        if (tree := _trees.get(package)) is not None or package not in _trees
     ]
 
 
@@ -412,8 +411,6 @@ class _Finder:
 
     def _found(self, fullname: str, path: Sequence[str]) -> ModuleSpec | None:
         root = ".".join(fullname.split(".", 2)[:2])
-        if root in _trees and _trees[root] is None:
-            return None
         if fullname in _files:  # in a child process; here it is imported already
             return self._unchanged(root, _main_spec(fullname))
         if root in _trees:
