@@ -454,7 +454,8 @@ def _tool_name_findings(
             place = f"{info.file}:{info.line}"
             if dead_guard(info, tools):
                 told = f"it is not in force: {told_dead(info)}"
-                yield Finding(Severity.ERROR, "matches-nothing", record.name, place, told)
+                hint = 'Name a tool that this Hermes has; those of MCP servers begin with "mcp_"'
+                yield Finding(Severity.ERROR, "matches-nothing", record.name, place, told, hint)
                 continue
             for tool in info.tools or ():
                 told = f"tools= of {info.handler}"
