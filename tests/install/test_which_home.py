@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_ext import Runtime
 from hermes_ext._install.which_home import hermes_home
 
 VALUES = [
@@ -89,3 +90,22 @@ def test_no_home_is_no_folder_here(
 
     assert not hermes_home().is_relative_to(tmp_path)
     assert not hermes_home().exists()
+
+
+def test_a_home_that_code_names_may_begin_with_a_tilde(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`Runtime.from_config(home="~/x")` is the user's folder, as `--home ~/x` is."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    extension = tmp_path / "x/extensions/rules.py"
+    extension.parent.mkdir(parents=True)
+    extension.write_text(
+        "from hermes_ext import register_hook\n"
+        "@register_hook('intercept_tool_call')\n"
+        "def check(tool_name): ...\n"
+    )
+
+    runtime = Runtime.from_config(home="~/x", cwd=tmp_path)
+
+    assert extension in {record.path for record in runtime.records}
+    runtime.close()

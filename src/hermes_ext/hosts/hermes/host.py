@@ -134,7 +134,10 @@ class Host:
         try:
             # In no project: each turn chooses its own.
             runtime = Runtime.from_config(
-                cwd=os.sep, home=home, tool_schemas=_schema_of, command="hermes extensions"
+                cwd=os.sep,
+                home=home.absolute(),
+                tool_schemas=_schema_of,
+                command="hermes extensions",
             )
         except Exception as error:
             # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
