@@ -36,7 +36,7 @@ from hermes_ext._install.not_extensions import (
     special,
     uncounted,
 )
-from hermes_ext._install.projects import found_in, verdict_at
+from hermes_ext._install.projects import NO_PROJECTS, ProjectStack, found_in, projects_at
 from hermes_ext._install.records import (
     RESERVED_KEYS,
     ExtensionRecord,
@@ -48,7 +48,6 @@ from hermes_ext._install.records import (
 )
 from hermes_ext._install.snapshot import stamp_of
 from hermes_ext._regular import check_readable, kind_of
-from hermes_ext._trust.store import Standing as Trust
 from hermes_ext._trust.store import TrustStore, Verdict
 from hermes_ext.exceptions import ConfigError
 
@@ -68,12 +67,12 @@ OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 class Discovery:
     """All that was found, by rank of source and then name, and what is wrong with the places.
 
-    project: what is to be thought of the project that was looked into, None if none was.
+    projects: what is to be thought of the projects that were looked into.
     """
 
     found: tuple[Found, ...]
     problems: tuple[Problem, ...] = ()
-    project: Verdict | None = None
+    projects: ProjectStack = NO_PROJECTS
 
 
 @frozen
@@ -101,10 +100,11 @@ def discover(
     installed = installed_points(ENTRY_POINT_GROUP) if entry_points else Installed()
     candidates = [*bundled, *in_home, *map(_entry_point, installed.points)]
     problems += installed.problems
-    verdict = verdict_at(config, home, cwd)
-    # Whether one of the project takes another's place is known only when it has been loaded.
-    found = sorted([*_resolved(candidates), *project_found(verdict)], key=_order)
-    return Discovery(tuple(found), tuple(problems), verdict)
+    stack = projects_at(config, home, cwd)
+    # Whether one of a project takes another's place is known only when it has been loaded.
+    in_projects = (found for verdict in stack.shown for found in project_found(verdict))
+    found = sorted([*_resolved(candidates), *in_projects], key=_order)
+    return Discovery(tuple(found), tuple(problems), stack)
 
 
 def found_at(path: Path, home: Path) -> Found | None:
@@ -119,17 +119,16 @@ def found_at(path: Path, home: Path) -> Found | None:
     return well_named(Found(path.stem, Source.GLOBAL, path, module_file=path), path.stem)
 
 
-def project_found(verdict: Verdict | None) -> tuple[Found, ...]:
+def project_found(verdict: Verdict) -> tuple[Found, ...]:
     """The extensions of a project, each name once, and what else is in its folder."""
     found = found_in(verdict)
     return tuple(sorted(_resolved([*found, *_left_over(verdict, found)]), key=_order))
 
 
-def minor_entries(config: ExtensionsConfig, verdict: Verdict | None) -> tuple[Found, ...]:
+def minor_entries(config: ExtensionsConfig, stack: ProjectStack) -> tuple[Found, ...]:
     """What is expected beside extensions: hidden files, `__pycache__`, README and the like."""
-    places = [(config.global_dir, Source.GLOBAL)]
-    if verdict is not None:
-        places.append((verdict.project.extensions, Source.PROJECT))
+    in_projects = ((each.project.extensions, Source.PROJECT) for each in stack.shown)
+    places = [(config.global_dir, Source.GLOBAL), *in_projects]
     rows = [
         minor(Path(entry.path), source)
         for folder, source in places
@@ -485,9 +484,9 @@ def _folder(folder: Path, known: KnownManifests) -> Found:
 # --- a project's folder --------------------------------------------------------------------------
 
 
-def _left_over(verdict: Verdict | None, found: Iterable[Found]) -> Iterator[Found]:
+def _left_over(verdict: Verdict, found: Iterable[Found]) -> Iterator[Found]:
     """What is in a project's folder and not in its tree, or no extension by its name."""
-    if verdict is None or verdict.tree is None:
+    if verdict.tree is None:
         return
     known = {each.path for each in found}
     for entry in _entries_or_none(verdict.project.extensions):
@@ -495,7 +494,7 @@ def _left_over(verdict: Verdict | None, found: Iterable[Found]) -> Iterator[Foun
         if path in known or is_minor(entry):
             continue
         row = _not_in_tree(path, entry)
-        if verdict.standing is not Trust.TRUSTED:
+        if not verdict.is_trusted:
             row = evolve(row, status=Status.UNTRUSTED, reason=verdict.reason)
         yield row
 

@@ -27,6 +27,7 @@ from hermes_ext._install.hermes_home import (
     sentinel_fault,
 )
 from hermes_ext._install.inventory import Inventory, inventory
+from hermes_ext._install.projects import ProjectStack
 from hermes_ext._install.records import (
     BROKEN,
     HERMES_EXT,
@@ -44,7 +45,15 @@ from hermes_ext._install.tool_names import (
     nearest,
     told_dead,
 )
-from hermes_ext._trust.store import PIN, Standing, TrustStore, Verdict, pin_fault, pins
+from hermes_ext._trust.store import (
+    PIN,
+    Standing,
+    TrustStore,
+    Verdict,
+    listed_paths,
+    pin_fault,
+    pins,
+)
 from hermes_ext.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -69,6 +78,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
         "trust-store",
         "pin-invalid",
         "pin-unmatched",
+        "new-data",
         *(str(standing) for standing in Standing if standing is not Standing.TRUSTED),
     ),
     "project settings": ("project-settings",),
@@ -149,8 +159,8 @@ def examine(
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal, seen.config),
-        *_problem_findings(seen.problems, seen.records, seen.config, seen.project),
-        *_trust_findings(home, seen.project, prog, ci=ci),
+        *_problem_findings(seen.problems, seen.records, seen.config, seen.projects),
+        *_trust_findings(home, seen.projects, prog, ci=ci),
         *(
             finding
             for record in seen.records
@@ -236,7 +246,7 @@ def _problem_findings(
     problems: Sequence[Problem],
     records: Sequence[ExtensionRecord],
     config: ExtensionsConfig,
-    project: Verdict | None,
+    projects: ProjectStack,
 ) -> Iterator[Finding]:
     """Problems of files; those that are a record's own reason are told with the record."""
     told = {
@@ -245,6 +255,7 @@ def _problem_findings(
         if record.status is not Status.MISSING
         for part in record.reason.split("; ")
     }
+    of_projects = {each.project.settings_file for each in projects.trusted}
     for problem in problems:
         if str(problem) in told:
             continue
@@ -252,7 +263,7 @@ def _problem_findings(
         code = "config" if problem.file == config.file else "manifest"
         if problem.file.parent.suffix in {".dist-info", ".egg-info"}:
             code = "distribution"
-        if project is not None and problem.file == project.project.settings_file:
+        if problem.file in of_projects:
             code = "project-settings"
         yield Finding(
             Severity.ERROR if code == "config" else Severity.WARNING,
@@ -268,7 +279,7 @@ def _problem_findings(
 
 
 def _trust_findings(
-    home: Path, project: Verdict | None, prog: Prog, *, ci: bool
+    home: Path, projects: ProjectStack, prog: Prog, *, ci: bool
 ) -> Iterator[Finding]:
     try:
         TrustStore(home).entries()
@@ -276,9 +287,23 @@ def _trust_findings(
         where = None if error.path is None else printable(error.path)
         told = f"no project is trusted: {error.message}"
         yield Finding(Severity.ERROR, "trust-store", None, where, told, error.hint)
-    more = [] if project is None or project.standing is Standing.TRUSTED else [project]
-    found = [*(_distrust(each, prog) for each in more), *_pin_findings(project)]
+    yield from (_new_data(each, prog) for each in projects.drifted)
+    found = [*(_distrust(each, prog) for each in projects.left_out), *_pin_findings(projects)]
     yield from (evolve(each, severity=Severity.ERROR) if ci else each for each in found)
+
+
+def _new_data(project: Verdict, prog: Prog) -> Finding:
+    root = shlex.quote(printable(project.project.root))
+    return Finding(
+        Severity.WARNING,
+        "new-data",
+        None,
+        printable(project.project.folder),
+        f"new data since you trusted it: {listed_paths(project.changed)}; the trusted version is "
+        "in force",
+        "Remove the files (extensions should write to their data_dir), or review and trust them: "
+        f"{prog('trust')} {root}",
+    )
 
 
 def _distrust(project: Verdict, prog: Prog) -> Finding:
@@ -301,13 +326,14 @@ def _distrust(project: Verdict, prog: Prog) -> Finding:
     )
 
 
-def _pin_findings(project: Verdict | None) -> Iterator[Finding]:
+def _pin_findings(projects: ProjectStack) -> Iterator[Finding]:
     fault = pin_fault()
     if fault is not None:
         hint = "`trust --digest` prints the digest of a project"
         yield Finding(Severity.WARNING, "pin-invalid", None, f"${PIN}", fault, hint)
-    if not pins() or (project is not None and project.pinned):
+    if not pins() or any(each.pinned for each in projects.trusted):
         return
+    project = projects.nearest
     here = "there is no project with extensions here"
     if project is not None:
         digest = "is not known" if project.tree is None else f"is {project.tree.digest}"

@@ -18,7 +18,7 @@ from hermes_ext.cli._loading import (
     look_at_host,
 )
 from hermes_ext.cli._patience import patience
-from hermes_ext.cli._request import Request, Result, project_of
+from hermes_ext.cli._request import Request, Result, projects_of
 
 if TYPE_CHECKING:
     from hermes_ext._canary.trial import Canary
@@ -41,7 +41,7 @@ def doctor(request: Request) -> Result:
     payload = {
         "home": printable(request.home),
         "hermes_agent": hermes_agent_version(),
-        "project": project_of(inventory(request.home, request.cwd).project),
+        **projects_of(inventory(request.home, request.cwd).projects),
         "checked": loading.data.get("checked", 0),
         "findings": findings,
         "canary": None if canary is None else canary.to_json(),
