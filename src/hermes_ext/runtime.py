@@ -103,7 +103,7 @@ class Runtime:
 
         Args:
             cwd: the directory that the work happens in; the process's own by default.
-            home: the Hermes home; `$HERMES_HOME`, else `~/.hermes`.
+            home: the Hermes home, `~` for the user's folder; by default the one that Hermes takes.
             approver: as for `Runtime`.
             tool_schemas: as for `Runtime`.
             command: how the user calls our commands in this host, for what `notices` say.
@@ -113,11 +113,11 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext._install.config import hermes_home, known_home
         from hermes_ext._install.reloading.in_force import InForce
+        from hermes_ext._install.which_home import hermes_home
         from hermes_ext._turns.decisions import DecisionLog, LogLevel
 
-        home = known_home(Path(home or hermes_home()))
+        home = Path(home).expanduser().absolute() if home else hermes_home()
         directory = Path(cwd) if cwd else _working_directory()
         store = _store_in(home, clock)
         log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)

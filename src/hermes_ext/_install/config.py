@@ -29,6 +29,7 @@ from hermes_ext._install.records import (
     did_you_mean,
     name_fault,
 )
+from hermes_ext._install.which_home import hermes_home
 from hermes_ext._install.yaml_nodes import (
     Unreadable,
     described,
@@ -48,7 +49,6 @@ __all__ = [
     "OFF_SWITCH",
     "ExtensionsConfig",
     "Problem",
-    "hermes_home",
     "read_config",
     "switched_off",
 ]
@@ -191,21 +191,6 @@ class ExtensionsConfig:
             if canonical_name(first.strip()) == canonical_name(name):
                 found.setdefault(bool(more), item)
         return line_of(found.get(False, found.get(True, node)))
-
-
-def hermes_home() -> Path:
-    """`$HERMES_HOME`, else `~/.hermes`."""
-    # os.path.expanduser leaves `~` where no home is known; Path.home() raises there.
-    return known_home(Path(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes")))
-
-
-def known_home(home: Path) -> Path:
-    """The home, or a place that cannot be read where no home is known.
-
-    `~` that nobody could replace would be a folder of that name in the working directory.
-    """
-    nowhere = Path(os.devnull, "no-home-is-known")
-    return nowhere if home.parts[:1] == ("~",) else Path(os.path.abspath(home))
 
 
 def switched_off() -> bool:

@@ -65,7 +65,9 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
     discovery = discover(config, home=home, cwd=cwd)
     remembered = read_snapshot(home)
     settings = _settings_of(discovery.projects)
-    problems, missing = unknown_names(config, discovery.found, trusted_names(home))
+    problems, missing = unknown_names(
+        config, discovery.found, trusted_names(home), discovery.problems
+    )
     records = _with_places_taken(
         [(each, _inventory_record(each, config, remembered, settings)) for each in discovery.found],
         config,
@@ -112,7 +114,9 @@ def _with_places_taken(
     order = {id(each.tree): depth for depth, each in enumerate(stack.trusted)}
     places: dict[str, _Row] = {}
     changed: dict[int, str] = {}
-    for row in sorted(rows, key=lambda row: order.get(id(row[0].tree), -1)):
+    # Of one place, what is enabled last: what is not an extension takes nobody's name.
+    by_place = sorted(rows, key=lambda row: row[1].status is Status.ENABLED)
+    for row in sorted(by_place, key=lambda row: order.get(id(row[0].tree), -1)):
         found, record = row
         name = canonical_name(found.name)
         holder = places.get(name)

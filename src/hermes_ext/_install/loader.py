@@ -41,7 +41,7 @@ from hermes_ext._hooks.registration import (
 )
 from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.text import printable
-from hermes_ext._install import import_name
+from hermes_ext._install import children, import_name
 from hermes_ext._install.by_class import settings_class
 from hermes_ext._install.config import ExtensionsConfig, read_config, switched_off
 from hermes_ext._install.discovery import (
@@ -229,7 +229,9 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
     ended = _each_command_once(layer.ended)
     found = [each.found for each in ended]
     config = base.config
-    unknown, missing = unknown_names(config, found, trusted_names(base.home))
+    unknown, missing = unknown_names(
+        config, found, trusted_names(base.home), base.discovery.problems
+    )
     records = (*(each.record for each in ended), *missing)
     problems = (
         *config.problems,
@@ -516,6 +518,7 @@ class _Loading:
 
     def _imported(self) -> tuple[Imported, Registered]:
         import_name.install()  # not before: a host without extensions stays as it is
+        children.watch()
         try:
             return self._collected()
         except KeyboardInterrupt:

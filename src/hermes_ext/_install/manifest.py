@@ -13,6 +13,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._hooks.text import printable
+from hermes_ext._install.distributions import version_of
 from hermes_ext._install.records import Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
     SETTINGS_BYTES,
@@ -108,8 +109,6 @@ def installed_version(distribution: str) -> str | None:
     Of this package and of Hermes Agent it is what their code says of itself: of a checkout that
     was updated in place the installed metadata may be old, or missing.
     """
-    from importlib.metadata import PackageNotFoundError, version
-
     from packaging.utils import canonicalize_name
 
     name = canonicalize_name(distribution)
@@ -117,10 +116,7 @@ def installed_version(distribution: str) -> str | None:
     said = None if own is None else own()
     if said is not None and said != _UNKNOWN:
         return said
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return said
+    return version_of(distribution) or said
 
 
 def _version_of_hermes() -> str | None:

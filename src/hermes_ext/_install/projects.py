@@ -15,8 +15,9 @@ from attrs import evolve, frozen
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import as_name, printable
 from hermes_ext._install.config import ExtensionsConfig
-from hermes_ext._install.found import Found, counts, no_extension, package, well_named
+from hermes_ext._install.found import Found, counts, package, well_named
 from hermes_ext._install.manifest import MANIFEST_FILE, parse_manifest
+from hermes_ext._install.not_extensions import no_extension
 from hermes_ext._install.project_settings import ProjectSettings, read_project_settings
 from hermes_ext._install.records import HERMES_EXT, Prog, Status, name_fault
 from hermes_ext._trust.candidates import Candidate, Listed, find_candidates

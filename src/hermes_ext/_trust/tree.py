@@ -19,9 +19,9 @@ import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, Self
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._trust.place import EXTENSIONS, HERMES, SETTINGS, Project
@@ -106,6 +106,18 @@ class Tree:
                 "Start anew to have it judged again",
             )
         return again.data
+
+    def packed(self) -> Mapping[str, Any]:
+        """What `unpacked` makes the same tree of, in another process too."""
+        values = asdict(self, recurse=False)
+        return {name.lstrip("_"): value for name, value in values.items()} | {
+            "files": dict(self.files)
+        }
+
+    @classmethod
+    def unpacked(cls, values: Mapping[str, Any]) -> Self:
+        """The tree of what `packed` gave."""
+        return cls(**{**values, "files": MappingProxyType(values["files"])})
 
     def starts_with(self, relative: str, data: bytes) -> bool:
         """Whether a file of the tree is this content, with or without more behind it.

@@ -8,6 +8,7 @@ from typing import Any
 from hermes_ext._hooks.text import printable
 from hermes_ext._install import hermes_home, switches
 from hermes_ext._install.config import OFF_SWITCH, switched_off
+from hermes_ext._install.discovery import minor_entries, record_of
 from hermes_ext._install.found import Found
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.loader import expected_refusal
@@ -66,7 +67,18 @@ def list_all(request: Request) -> Result:
                 "handlers": loading.data.get("orders", {}).get(request.order, []),
                 "broken": loading.data.get("broken", []),
             }
+    if request.every:
+        payload["extensions"] += _minor_rows(seen)
     return Result(code, payload)
+
+
+def _minor_rows(seen: Inventory) -> list[dict[str, Any]]:
+    """Rows of the hidden files, caches and documents in extensions folders."""
+    found = minor_entries(seen.config, seen.projects)
+    return [
+        record_of(each, seen.config, status=each.status, reason=each.reason).to_json()
+        for each in found
+    ]
 
 
 def enable(request: Request) -> Result:
@@ -117,7 +129,7 @@ def _is_of(found: Found, record: ExtensionRecord) -> bool:
 
 def install(request: Request) -> Result:
     """Puts the plugin into a Hermes home."""
-    return Result(0, hermes_home.install(request.home).to_json())
+    return Result(0, hermes_home.install(request.home, sentinel=request.sentinel).to_json())
 
 
 def uninstall(request: Request) -> Result:

@@ -57,7 +57,9 @@ def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
     with patience("Looking at Hermes", quiet=request.ci) as tell:
         host = look_at_host(request.home)
         tell("Loading the extensions")
-        loading = load_in_child(request.home, request.cwd, seconds, request.prog, host=host)
+        loading = load_in_child(
+            request.home, request.cwd, seconds, request.prog, host=host, ci=request.ci
+        )
     if loading.failure is None:
         return loading, loading.data["findings"]
     stopped = Finding(
@@ -77,6 +79,8 @@ def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
         seams=host.statuses,
         needed_seams=host.needed,
         seams_failure=host.failure,
+        host_tools=host.tools,
+        ci=request.ci,
         prog=request.prog,
     )
     return loading, [finding.to_json() for finding in in_order([stopped, *rest])]

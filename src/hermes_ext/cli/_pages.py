@@ -23,6 +23,7 @@ _STYLES = {
     "incompatible": "red",
     "config-error": "red",
     "load-error": "red",
+    "not-an-extension": "red",
     "missing": "red",
     "error": "red",
     "warning": "yellow",
@@ -489,6 +490,9 @@ def _install(payload: Mapping[str, Any], page: Page) -> None:
         _changes(payload, page)
         if payload["folder_made"]:
             page.lines(f"made the folder {payload['folder']}", indent=4)
+        if payload["sentinel_changed"]:
+            told = "refuses tools if this package is gone; to remove it, delete it"
+            page.lines(f"wrote the sentinel {payload['sentinel']}, which {told}", indent=4)
     else:
         page.line("Installed already; nothing was changed.")
     for note in payload["notes"]:
@@ -503,8 +507,12 @@ def _uninstall(payload: Mapping[str, Any], page: Page) -> None:
     if payload["changed"]:
         page.line(("Uninstalled.", "bold"))
         _changes(payload, page)
+        if payload["sentinel_changed"]:
+            page.line("removed the sentinel", indent=4)
     else:
         page.line("Not installed; nothing was changed.")
+    for note in payload["notes"]:
+        page.lines(f"Note: {note}", style="yellow")
     page.lines(f"Your extensions in {payload['folder']} and their settings stay as they are.")
 
 

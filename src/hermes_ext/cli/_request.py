@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import field, frozen
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
+from hermes_ext._install.hermes_home import (
+    hermes_agent_version,
+    plugin_off,
+    plugins_unreadable,
+)
 from hermes_ext._install.records import Prog
 from hermes_ext.cli._decisions import Query
 from hermes_ext.exceptions import HermesExtError
@@ -39,7 +43,8 @@ class Request:
     the project's. event, last, chain: what an extension is tried on, and whether with all the
     others. config: another config.yaml. limit: of the newest so many events, 0 for all. deadline:
     in seconds, None for what is usual. canary: the hooks are tried in the real Hermes. ci: it is
-    for a pipeline. junit: the file that gets JUnit XML.
+    for a pipeline. junit: the file that gets JUnit XML. every: `list` shows hidden files too.
+    sentinel: `install` writes the sentinel.
     """
 
     home: Path
@@ -48,6 +53,8 @@ class Request:
     name: str = ""
     hook: str | None = None
     order: str | None = None
+    every: bool = False
+    sentinel: bool = False
     load: bool = False
     deadline: float | None = None
     canary: bool = False
@@ -92,9 +99,11 @@ def not_in_force(request: Request) -> str | None:
     """Why no extension of this home is in force in Hermes; None without Hermes here, since
     another host may be the one that runs them.
     """
-    off = None if hermes_agent_version() is None else plugin_off(request.home)
-    if off is None:
+    if hermes_agent_version() is None:
         return None
+    off = plugin_off(request.home)
+    if off is None:
+        return plugins_unreadable()
     return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)
 
 

@@ -134,7 +134,7 @@ def _found(path: Path, home: Path) -> Found:
         found = found_at(path, home)
     except OSError as error:
         raise UnknownExtensionError(f"{printable(path)}: {error.strerror or error}") from None
-    if found is None or found.status is Status.SKIPPED:
+    if found is None or found.status is Status.NOT_AN_EXTENSION:
         raise UnknownExtensionError(
             f"{printable(path)} is no extension",
             hint="An extension is a folder with an __init__.py, or a single file NAME.py",

@@ -27,7 +27,7 @@ from hermes_ext._install.config import ExtensionsConfig, read_config, switched_o
 from hermes_ext._install.directories import Projects, _Runtime
 from hermes_ext._install.importing import forget, hold
 from hermes_ext._install.loader import Base, Loaded, load_base
-from hermes_ext._install.reloading.look import Look, TooMuchError, is_code, look, signature
+from hermes_ext._install.reloading.look import Look, TooMuchError, is_code, look
 from hermes_ext._turns import state
 
 logger = logging.getLogger("hermes_ext")
@@ -297,10 +297,9 @@ class InForce(Generic[R]):
                 seen = seen if seen.is_now() else look(self._home, seen)
             except TooMuchError:
                 return
-        files = seen.files
         for package, file in packages.items():
-            if file in files:
-                hold(package, lambda path: signature(path) == files.get(path))
+            if file in seen.files:
+                hold(package, seen.files)
 
     def _drop(self, new: Projects[R] | None) -> None:
         if new is not None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from hermes_ext._forks import has_locks
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.records import BROKEN
+from hermes_ext._install.tool_names import dead_guards
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver, is_interactive
@@ -75,6 +76,7 @@ class Host:
         has_locks(self)
         self._runtimes: dict[Path, Runtime] = {}
         self._told: set[str] = set()
+        self._matched: weakref.WeakSet[Runtime] = weakref.WeakSet()
         self._over: OrderedDict[str, None] = OrderedDict()
         self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
 
@@ -132,7 +134,10 @@ class Host:
         try:
             # In no project: each turn chooses its own.
             runtime = Runtime.from_config(
-                cwd=os.sep, home=home, tool_schemas=_schema_of, command="hermes extensions"
+                cwd=os.sep,
+                home=home.absolute(),
+                tool_schemas=_schema_of,
+                command="hermes extensions",
             )
         except Exception as error:
             # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
@@ -175,7 +180,14 @@ class Host:
                 self.say(str(problem))
         for notice in runtime.notices:
             self.say(notice, log=False)  # the runtime has logged it
+        self._tell_of_dead_guards(runtime)
         self._tell_of_commands(runtime)
+
+    def _tell_of_dead_guards(self, runtime: Runtime) -> None:
+        if runtime not in self._matched:
+            self._matched.add(runtime)
+            for text in dead_guards(runtime.records, _tool_names):
+                self.say(text)
 
     def _tell_of_commands(self, runtime: Runtime) -> None:
         if not runtime.commands:
@@ -396,6 +408,15 @@ def _schema_of(tool_name: str) -> Any:
         return None
     schema = registry.registry.get_schema(tool_name)
     return schema.get("parameters") if isinstance(schema, dict) else None
+
+
+def _tool_names() -> tuple[str, ...]:
+    """Of the tools that this process has; () where they are not known."""
+    registry = getattr(sys.modules.get("tools.registry"), "registry", None)
+    try:
+        return () if registry is None else tuple(map(str, registry.get_all_tool_names()))
+    except Exception:  # noqa: BLE001 - the host's own code, of any version
+        return ()
 
 
 def _text(value: Any) -> str | None:
