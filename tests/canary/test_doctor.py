@@ -31,7 +31,10 @@ home = commands.home
 
 Found = Callable[[Canary], None]
 
-TAKEN = Suspect("tools.registry.ToolRegistry.dispatch", "taken", "thief", "thief, line 4")
+DISPATCH = "tools.registry.ToolRegistry.dispatch"
+TAKEN = Suspect(
+    DISPATCH, "taken", "thief", "thief, line 4", f"{DISPATCH} was taken by the plugin thief"
+)
 
 
 def proofs(*broken: Proof) -> tuple[Proof, ...]:

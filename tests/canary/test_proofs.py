@@ -217,6 +217,7 @@ def test_suspects_are_those_of_the_hook() -> None:
             "hooks": hooks,
             "plugin": None,
             "place": None,
+            "told": f"told of {seam}",
             **whose,
         }
 
@@ -228,15 +229,17 @@ def test_suspects_are_those_of_the_hook() -> None:
         row("a.gone", "missing", [hook]),
         row("a.other", "taken", ["transform_user_input"]),
         row("a.bare", "bare", [hook]),
+        row("a.odd", "unfit", [hook]),
         row("a.own", "taken", [hook]),
         row("a.mine", "taken", [hook], place="thing, line 9"),
     )
     proof: Proof = judge("chat", evolve(less(healthy(), hook), seams=seams))[1]
     assert [str(suspect) for suspect in proof.suspects] == [
-        "in place of hermes-ext's wrap, Hermes's own a.own is back",
-        "a.mine was taken by thing, line 9",
-        "this hermes-agent has no a.gone",
-        "hermes-ext did not attach to a.bare",
-        "the plugin Outer stands before a.behind",
+        "told of a.own",
+        "told of a.mine",
+        "told of a.gone",
+        "told of a.odd",
+        "told of a.bare",
+        "told of a.behind",
     ]
     assert all(each.suspects == () for each in judge("chat", evolve(healthy(), seams=seams)))

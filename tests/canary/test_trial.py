@@ -227,7 +227,7 @@ def test_a_function_that_is_not_there(users: UsersHome) -> None:
     assert [(each.seam, each.status) for each in proof.suspects] == [
         ("run_agent.AIAgent._build_api_kwargs", "missing")
     ]
-    assert "this hermes-agent has no run_agent.AIAgent._build_api_kwargs" in str(proof.suspects[0])
+    assert "this Hermes has no run_agent.AIAgent._build_api_kwargs" in str(proof.suspects[0])
     assert canary.culprits == ("changed",)
 
 

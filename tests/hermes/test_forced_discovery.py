@@ -39,7 +39,7 @@ def note(api_call_count):
         home,
         """
         from hermes_cli.plugins import discover_plugins, get_plugin_manager
-        from hermes_ext.hosts.hermes.seams import seam_report
+        from hermes_ext.hosts.hermes.attaching import standings
         agent = stage.agent()
         stop, rounds, cleared = threading.Event(), [], []
         def discover():
@@ -62,7 +62,7 @@ def note(api_call_count):
             thread.join()
         requests = [request.system.count('NOTE-OF-THE-TURN') for request in stage.model.requests]
         report(seen=seen, results=results_of(result), rounds=len(rounds), cleared=len(cleared),
-               requests=requests, jots=stage.jots, seams=seam_report())
+               requests=requests, jots=stage.jots, seams=[each.status for each in standings()])
         """,
         timeout=240,
     )
@@ -73,4 +73,4 @@ def note(api_call_count):
     assert facts["requests"] == [1] * 4
     assert facts["rounds"] > 1
     assert facts["cleared"] > 0  # the hooks of plugins were gone while tools were called
-    assert set(facts["seams"].values()) <= {"attached", "waiting"}
+    assert set(facts["seams"]) <= {"attached", "waiting"}

@@ -59,9 +59,9 @@ def test_first_import(model_factory: ModelFactory, hermes: HomeFactory, first: s
         f"import {first}\n"
         + in_process.PRELUDE
         + "assert new_agent().run_conversation('hello')['final_response'] == 'Done.'\n"
-        + "from hermes_ext.hosts.hermes.seams import seam_report\n"
+        + "from hermes_ext.hosts.hermes.attaching import standings\n"
         + "import agent.title_generator, cli, gateway.platforms.api_server, gateway.run\n"
-        + "wrong = {k: v for k, v in seam_report().items() if v != 'attached'}\n"
+        + "wrong = {str(e.seam): e.status for e in standings() if e.status != 'attached'}\n"
         + "assert not wrong, wrong\n"
     ).check()
     first_request, second = model.main_requests

@@ -5,13 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.harness import in_process
 from tests.harness.home import HermesHome
+from tests.hermes.surfaces import SURFACES, surface
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
 
@@ -19,7 +20,6 @@ pytestmark = pytest.mark.hermes
 
 ModelFactory = Callable[..., ScriptedModel]
 HomeFactory = Callable[..., HermesHome]
-Say = Callable[[str], str]
 
 RULES = """\
 from hermes_ext import HookResult, register_hook
@@ -56,7 +56,6 @@ def mask(result):
     return HookResult.rewrite(result.replace('abcdef123', '[MASKED]'))
 """
 
-SURFACES = ("oneshot", "chat", "api", "api-stream")
 TITLES_ON = {"auxiliary": {"title_generation": {"enabled": True}}}
 
 
@@ -71,35 +70,6 @@ def calls_in(project: Path) -> tuple[ToolUse, ...]:
         ToolUse("write_file", {"path": str(project / "b.txt"), "content": "x"}),
         ToolUse("read_file", {"path": str(project / "secret.txt")}),
     )
-
-
-@contextmanager
-def surface(home: HermesHome, name: str) -> Iterator[Say]:
-    """A way to say something to this Hermes, in one session where the surface has them.
-
-    What comes back is everything that the person gets to see.
-    """
-    if name == "oneshot":
-        yield lambda text: home.oneshot(text).check().stdout
-    elif name == "chat":
-        said: list[str] = []
-
-        def chat(text: str) -> str:
-            run = home.chat(text, *(["--continue"] if said else [])).check()
-            said.append(text)
-            return run.stdout
-
-        yield chat
-    else:
-        with home.gateway() as gateway:
-            stream = name == "api-stream"
-
-            def ask(text: str) -> str:
-                answer = gateway.ask(text, session="s1", stream=stream)
-                assert answer.status == 200, answer
-                return answer.text
-
-            yield ask
 
 
 @pytest.mark.parametrize("name", SURFACES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 from tests.harness.home import HermesHome
 
-from hermes_ext.hosts.hermes.seams import SEAMS, Seam, _status, _wrap
+from hermes_ext.hosts.hermes.attaching import _wrap, standing_of
+from hermes_ext.hosts.hermes.seams import Seam
 
 HomeFactory = Callable[..., HermesHome]
 
@@ -32,10 +34,11 @@ class Agent:
 
 
 @pytest.fixture
-def host() -> ModuleType:
+def host(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("a_host")
     module.Agent = type("Agent", (), dict(vars(Agent)))
     module.function = lambda number: number
+    monkeypatch.setitem(sys.modules, "a_host", module)
     return module
 
 
@@ -45,7 +48,7 @@ def test_wrapped_once(host: ModuleType, name: str) -> None:
     seam = Seam("a_host", name, doubled)
     for _ in range(3):
         _wrap(host, seam)
-    assert _status(host, seam) == "attached"
+    assert standing_of(seam).status == "attached"
     agent = host.Agent()
     call = {"function": host.function, "Agent.method": agent.method, "Agent.static": agent.static}
     assert call[name](3) == 6
@@ -64,7 +67,7 @@ def test_wrapped_by_somebody_else_too(host: ModuleType) -> None:
     _wrap(host, seam)
     ours = host.function
     host.function = functools.wraps(ours)(lambda number: ours(number) + 1)
-    assert _status(host, seam) == "attached"
+    assert standing_of(seam).status == "attached"
     assert host.function(3) == 7
 
 
@@ -79,23 +82,139 @@ def test_wrapped_by_another_in_a_way_of_its_own(host: ModuleType) -> None:
 
 
 def test_a_name_that_is_missing(host: ModuleType, caplog: pytest.LogCaptureFixture) -> None:
-    """A function that this Hermes does not have is named in a warning, or noted if not needed."""
+    """A function that this Hermes does not have is noted, unless only a newer one has it."""
     with caplog.at_level(logging.INFO, "hermes_ext"):
         _wrap(host, Seam("a_host", "Gone.method", doubled))
-        _wrap(host, Seam("a_host", "gone", doubled, needed=False))
-    assert [(record.levelname, "a_host" in record.message) for record in caplog.records] == [
-        ("WARNING", True),
-        ("INFO", True),
+        _wrap(host, Seam("a_host", "gone", doubled, newer=True))
+    assert [record.message for record in caplog.records] == [
+        "this Hermes has no a_host.Gone.method, so hermes-ext cannot attach there"
     ]
-    assert _status(host, Seam("a_host", "gone", doubled)) == "missing"
+    assert standing_of(Seam("a_host", "gone", doubled)).status == "missing"
 
 
-def test_the_older_of_two_names(host: ModuleType) -> None:
-    """Where the newer name is there, the older one is left alone."""
-    _wrap(host, Seam("a_host", "function", doubled, instead_of="Agent"))
+def test_what_another_hermes_has_instead(host: ModuleType) -> None:
+    """Where the other name is there, this one is left alone."""
+    _wrap(host, Seam("a_host", "function", doubled, unless="a_host:Agent"))
     assert host.function(3) == 3
-    _wrap(host, Seam("a_host", "function", doubled, instead_of="newer"))
+    _wrap(host, Seam("a_host", "function", doubled, unless="a_host:newer"))
     assert host.function(3) == 6
+
+
+class Mixin:
+    def inherited(self, number: int) -> int:
+        return number
+
+
+def test_wrapped_where_it_is_inherited(host: ModuleType) -> None:
+    """A method that the class inherits is wrapped for the class, and its base is left alone."""
+    host.Agent = type("Agent", (Mixin,), {})
+    seam = Seam("a_host", "Agent.inherited", doubled)
+    _wrap(host, seam)
+    assert standing_of(seam).status == "attached"
+    assert (host.Agent().inherited(3), Mixin().inherited(3)) == (6, 3)
+
+
+async def asynchronous(number: int) -> int:
+    return number
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"),
+    [
+        (asynchronous, "is asynchronous"),
+        (lambda text, number: number, "takes (text, number)"),
+        (lambda: 3, "takes ()"),
+        (lambda *args: args[0], "does not say which argument is number"),
+        (3, "is not a function"),
+    ],
+    ids=["coroutine", "other order", "fewer", "forwarded", "not callable"],
+)
+def test_what_the_wrapper_does_not_know(host: ModuleType, function: Any, fault: str) -> None:
+    """A function of another shape is left as it is, and reported with what is wrong."""
+    host.function = function
+    seam = Seam("a_host", "function", doubled, takes=("number",), by_name=True)
+    _wrap(host, seam)
+    found = standing_of(seam)
+    assert (host.function, found.status, found.lost) == (function, "unfit", True)
+    assert fault in str(found)
+
+
+def test_more_parameters(host: ModuleType) -> None:
+    """Parameters behind those that the wrapper knows are passed on."""
+    host.function = lambda number, *, more=0: number + more
+    _wrap(host, Seam("a_host", "function", doubled, takes=("number",)))
+    assert host.function(3, more=1) == 8
+
+
+def test_taken_away(host: ModuleType) -> None:
+    """A function in whose place another one stands that never calls ours is lost."""
+    seam = Seam("a_host", "function", doubled)
+    _wrap(host, seam)
+    host.function = lambda number: number
+    found = standing_of(seam)
+    assert (found.status, found.lost) == ("taken", True)
+    assert "a_host.function was taken by" in str(found)
+
+
+def _in_a_closure(ours: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda number: ours(number) + 1
+
+
+def _in_a_default(ours: Callable[..., Any]) -> Callable[..., Any]:
+    def call(number: int, kept: Callable[..., Any] = ours) -> int:
+        return int(kept(number)) + 1
+
+    return call
+
+
+def _in_an_object(ours: Callable[..., Any]) -> Callable[..., Any]:
+    class Callee:
+        def __init__(self) -> None:
+            self.kept = {"original": ours}
+
+        def __call__(self, number: int) -> int:
+            return int(self.kept["original"](number)) + 1
+
+    return Callee()
+
+
+def _in_a_method(ours: Callable[..., Any]) -> Callable[..., Any]:
+    class Keeper:
+        kept = staticmethod(ours)
+
+        def call(self, number: int) -> int:
+            return int(self.kept(number)) + 1
+
+    return Keeper().call
+
+
+def _in_a_partial(ours: Callable[..., Any]) -> Callable[..., Any]:
+    import functools
+
+    return functools.partial(lambda kept, number: kept(number) + 1, ours)
+
+
+_KEPT: dict[str, Callable[..., Any]] = {}
+
+
+def _in_the_module(ours: Callable[..., Any]) -> Callable[..., Any]:
+    _KEPT["ours"] = ours
+    return lambda number: _KEPT["ours"](number) + 1
+
+
+@pytest.mark.parametrize(
+    "around",
+    [_in_a_closure, _in_a_default, _in_an_object, _in_a_method, _in_a_partial, _in_the_module],
+)
+def test_wherever_another_keeps_ours(
+    host: ModuleType, around: Callable[..., Callable[..., Any]]
+) -> None:
+    """A plugin that wraps our wrap has not taken it, however it keeps what it wraps."""
+    seam = Seam("a_host", "function", doubled)
+    _wrap(host, seam)
+    host.function = around(host.function)
+    assert host.function(3) == 7
+    assert standing_of(seam).status == "attached"
 
 
 @pytest.mark.hermes
@@ -112,7 +231,8 @@ import json, importlib, sys
 from hermes_cli.plugins import discover_plugins
 discover_plugins()
 import run_agent, hermes_cli.main
-from hermes_ext.hosts.hermes.seams import SEAMS, _MARK, _owner, attach, seam_report
+from hermes_ext.hosts.hermes.attaching import _MARK, _owner, attach, standings
+from hermes_ext.hosts.hermes.seams import SEAMS
 for seam in SEAMS:
     importlib.import_module(seam.module)
 attach()
@@ -126,13 +246,13 @@ for seam in SEAMS:
         depth += getattr(found, _MARK, None) == seam.name and '__wrapped__' in vars(found)
         found = getattr(found, '__wrapped__', None)
     wraps[str(seam)] = depth
-print(json.dumps([seam_report(), wraps]))
+found = [(str(each.seam), each.status, each.seam.needed) for each in standings()]
+print(json.dumps([found, wraps]))
 """
     ).check()
-    report, wraps = json.loads(run.stdout.splitlines()[-1])
-    needed = {str(seam) for seam in SEAMS if seam.needed}
-    assert {name for name, status in report.items() if status != "attached"} & needed == set()
-    assert {wraps[name] for name, status in report.items() if status == "attached"} == {1}
+    found, wraps = json.loads(run.stdout.splitlines()[-1])
+    assert [name for name, status, needed in found if needed and status != "attached"] == []
+    assert {wraps[name] for name, status, _ in found if status == "attached"} == {1}
 
 
 @pytest.mark.hermes

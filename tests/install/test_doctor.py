@@ -227,10 +227,9 @@ def test_the_off_switches_are_told(home, monkeypatch):
 def test_a_host_that_changed_is_told():
     """A function to attach to that is not there is an error if guards need it, else a warning."""
     seams = {
-        "m.needed": "missing",
-        "m.nice": "missing",
-        "m.there": "attached",
-        "m.later": "waiting",
+        "m.needed": "this Hermes has no m.needed",
+        "m.nice": "this Hermes has no m.nice",
+        "m.there": "",
     }
 
     findings = [

@@ -11,7 +11,7 @@ from attrs import asdict, frozen
 from hermes_ext._canary import marks
 from hermes_ext._canary.turn import Seen
 from hermes_ext._hooks.specs import HookName
-from hermes_ext._hooks.text import as_name, printable
+from hermes_ext._hooks.text import printable
 
 Surface = Literal["one-shot", "chat", "api-server"]
 
@@ -30,26 +30,24 @@ class Status(StrEnum):
 
 @frozen
 class Suspect:
-    """A wrap that does not stand as it should. plugin: whose function stands there, if known."""
+    """A wrap that does not stand as it should.
+
+    Attributes:
+        seam: the function of Hermes.
+        status: how the wrap stands.
+        plugin: whose function stands there, if known.
+        place: where that function is, if it is neither Hermes's nor the package's.
+        told: all of this in words.
+    """
 
     seam: str
     status: str
     plugin: str | None
     place: str | None
+    told: str
 
     def __str__(self) -> str:
-        if self.status == "missing":
-            return f"this hermes-agent has no {self.seam}"
-        if self.status == "bare":
-            return f"hermes-ext did not attach to {self.seam}"
-        who = f"the plugin {as_name(self.plugin, 60)}" if self.plugin else None
-        if who is None and self.place:
-            who = printable(self.place)
-        if self.status == "attached":
-            return f"{who} stands before {self.seam}"
-        if who is None:
-            return f"in place of hermes-ext's wrap, Hermes's own {self.seam} is back"
-        return f"{self.seam} was taken by {who}"
+        return printable(self.told)
 
 
 @frozen
@@ -190,9 +188,9 @@ def _cut(text: str) -> str:
 def _suspects(hook: HookName, seen: Seen) -> Iterator[Suspect]:
     """The wraps that this hook needs and that do not stand as they should, the worst first."""
     rows = [row for row in seen.seams if str(hook) in row["hooks"]]
-    rank = ("taken", "missing", "bare", "attached")
+    rank = ("taken", "missing", "unfit", "bare", "attached")
     for row in sorted(
         (row for row in rows if row["status"] in rank), key=lambda row: rank.index(row["status"])
     ):
         if row["status"] != "attached" or row["place"]:
-            yield Suspect(row["seam"], row["status"], row["plugin"], row["place"])
+            yield Suspect(*(row[key] for key in ("seam", "status", "plugin", "place", "told")))

@@ -8,10 +8,8 @@ from __future__ import annotations
 import functools
 import json
 import os
-import sys
 import threading
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from hermes_ext._canary import marks
@@ -33,46 +31,24 @@ def _end_in_time() -> None:
 
 
 def _tell(**_: Any) -> None:
-    from hermes_ext.hosts.hermes.seams import standings
+    from hermes_ext.hosts.hermes.attaching import owner_of, plugins, standings
 
-    plugins = _plugins()
-    rows = [
-        {
-            "seam": str(seam),
-            "status": status,
-            "needed": seam.needed,
-            "hooks": [str(hook) for hook in seam.hooks],
-            **_whose(function, seam.module, plugins),
-        }
-        for seam, status, function in standings()
-    ]
-    loaded = [name for name, module in plugins.items() if module is not None]
+    rows = []
+    for each in standings():
+        plugin, place = owner_of(each.function, each.seam.module)
+        rows.append(
+            {
+                "seam": str(each.seam),
+                "status": each.status,
+                "needed": each.seam.needed,
+                "hooks": [str(hook) for hook in each.seam.hooks],
+                "plugin": plugin,
+                "place": place,
+                "told": str(each),
+            }
+        )
+    loaded = [name for name, module in plugins().items() if module is not None]
     file = Path(os.environ[marks.STANDING])
     beside = file.with_suffix(f".{threading.get_ident()}")
     beside.write_text(json.dumps({"seams": rows, "plugins": loaded}), encoding="utf-8")
     os.replace(beside, file)
-
-
-def _plugins() -> dict[str, ModuleType | None]:
-    """Hermes's plugins by name; None for one that is not loaded."""
-    manager = sys.modules["hermes_cli.plugins"].get_plugin_manager()
-    known = getattr(manager, "_plugins", {})
-    return {name: getattr(plugin, "module", None) for name, plugin in known.items()}
-
-
-def _whose(
-    function: Any, host_module: str, plugins: dict[str, ModuleType | None]
-) -> dict[str, str | None]:
-    """The plugin that a function comes from, and its module; both None for the host's own."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    code = getattr(function, "__code__", None)
-    # `__module__` is what `functools.wraps` has copied; the globals are those of the code.
-    home = getattr(function, "__globals__", {}).get("__name__") or type(function).__module__
-    if function is None or home == host_module:
-        return {"plugin": None, "place": None}
-    place = home if code is None else f"{home}, line {code.co_firstlineno}"
-    for name, module in plugins.items():
-        if module is not None and f"{home}.".startswith(f"{module.__name__}."):
-            return {"plugin": name, "place": place}
-    return {"plugin": None, "place": place}

@@ -156,9 +156,9 @@ def examine(
 ) -> tuple[Finding, ...]:
     """Everything found, errors first.
 
-    loaded: what loading showed; without it the records of the last load are judged. seams: the
-    status of each function of the host that is wrapped, `attached`, `waiting` or `missing`; None
-    where that was not looked at. needed_seams: those without which guards do not hold.
+    loaded: what loading showed; without it the records of the last load are judged. seams: what is
+    wrong with each function of the host that is to be wrapped, empty where nothing is; None where
+    that was not looked at. needed_seams: those without which guards do not hold.
     seams_failure: why the host could not be looked at, None if it could. host_commands: the names
     of the host's own slash commands. prog: what the user calls, for the hints.
     """
@@ -585,14 +585,14 @@ def _seam_findings(
             f"what the package attaches to in Hermes could not be looked at: {failure}",
             "See whether `hermes --version` works",
         )
-    for name, status in seams.items():
-        if status == "missing":
+    for name, fault in seams.items():
+        if fault:
             yield Finding(
                 Severity.ERROR if name in needed else Severity.WARNING,
                 "host-changed",
                 None,
                 name,
-                f"this hermes-agent ({hermes_agent_version()}) has no {name} to attach to",
+                f"{fault} (hermes-agent {hermes_agent_version()})",
                 "Use a version of hermes-agent that this package knows, or a newer package",
             )
 

@@ -34,6 +34,7 @@ _QUIET: Mapping[str, Any] = {
     "memory": {"nudge_interval": 0},  # with creation_nudge_interval: the background review
     "skills": {"creation_nudge_interval": 0},
     "model_catalog": {"enabled": False},
+    "tools": {"tool_search": {"enabled": "off"}},  # every tool is offered, none is looked up first
     "security": {"tirith_enabled": False, "allow_lazy_installs": False},
 }
 

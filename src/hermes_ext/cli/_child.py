@@ -214,7 +214,8 @@ def _quietly() -> None:
 
 def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        from hermes_ext.hosts.hermes.seams import SEAMS, attach, seam_report
+        from hermes_ext.hosts.hermes.attaching import attach, standings
+        from hermes_ext.hosts.hermes.seams import SEAMS
     except ImportError as error:
         return {"statuses": None, "needed": [], "failure": str(error)}
     failure = None
@@ -229,7 +230,7 @@ def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
         failure = f"importing hermes-agent failed: {type(error).__name__}: {error}"
     needed = [str(seam) for seam in SEAMS if seam.needed]
     return {
-        "statuses": seam_report(),
+        "statuses": {str(each.seam): str(each) if each.lost else "" for each in standings()},
         "needed": needed,
         "failure": failure,
         "commands": _host_commands(),

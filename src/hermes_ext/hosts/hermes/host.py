@@ -148,6 +148,26 @@ class Host:
         runtime.agent_at_work = has_processes
         return runtime
 
+    def refusal(self, runtime: Runtime) -> str | None:
+        """Why no turn may be run in this Hermes, or None; what is merely lost is said."""
+        # Not at the top: what is wrapped, and what of it is lost, is said in terms of this module.
+        from hermes_ext.hosts.hermes import lacking
+
+        found = lacking.lacks(runtime)
+        refusal = lacking.refusal(runtime, found) if found else None
+        for lack in found:
+            if refusal is None or str(lack) not in refusal:
+                the_notices.say(str(lack))
+        if refusal is not None:
+            the_notices.say(refusal)
+        return refusal
+
+    def refusal_without_turn(self, *ids: str | None) -> str | None:
+        """The same for a request or a tool call, where its turn began without us."""
+        from hermes_ext.hosts.hermes import lacking
+
+        return self.refusal(self.runtime(*ids)) if lacking.turn_is_lost() else None
+
     def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
         """A turn for one `run_conversation` of an agent."""
         with the_notices.beginning(agent):

@@ -84,6 +84,10 @@ class Notices:
         if send is None or not send("warn", line):
             _print(line)
 
+    def say_last(self, text: str) -> None:
+        """The line with which the process ends at once: Hermes's own printer would be too late."""
+        _to_stderr(_WHO + text)
+
     def tell(self, runtime: Runtime) -> None:
         """All that is not in force in a runtime, and all that is wrong in the configuration."""
         if runtime.refusal is not None:

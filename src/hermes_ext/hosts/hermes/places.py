@@ -9,6 +9,7 @@ and finds the project (its plan, its rules) by the first.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import os
 import sys
@@ -83,6 +84,8 @@ def has_processes() -> bool:
 def _home_of_tools() -> str | None:
     constants = sys.modules.get("hermes_constants")
     override = getattr(constants, "get_subprocess_home", None)
+    if inspect.iscoroutinefunction(override):
+        override = None
     try:
         found = override(dict(os.environ)) if callable(override) else None
     except Exception:

@@ -7,9 +7,11 @@ is loaded (the first turn does that), and everything may be done twice.
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_ext._install import import_name
 from hermes_ext._install.config import switched_off
@@ -17,32 +19,32 @@ from hermes_ext._install.config import switched_off
 if TYPE_CHECKING:
     import argparse
 
+logger = logging.getLogger("hermes_ext")
+
 
 def register(ctx: Any) -> None:
-    """Attach to this Hermes, and add `hermes extensions` and `/extensions`.
+    """Attach to this Hermes, then add `hermes extensions` and `/extensions`.
+
+    The rules come first: a context without one of the commands must not keep them out.
 
     Args:
         ctx: Hermes's plugin context.
     """
-    ctx.register_cli_command(
-        name="extensions",
-        help="List, enable, disable and check runtime extensions",
-        setup_fn=_setup,
-        handler_fn=_run,
-        description="Runtime extensions: rules of your own in the agent's loop.",
-    )
-    ctx.register_command(
-        "extensions",
-        handler=_slash,
-        description="Show runtime extensions",
-        args_hint="list | info NAME | why | log",
-    )
-    if switched_off():
-        return
-    import_name.install()
-    from hermes_ext.hosts.hermes.seams import attach
+    if not switched_off():
+        import_name.install()
+        from hermes_ext.hosts.hermes import attaching, lacking
 
-    attach()
+        attaching.attach()
+        _try("a last look before each turn", lambda: lacking.watch(ctx))
+    _try("`hermes extensions`", lambda: ctx.register_cli_command(**_IN_TERMINAL))
+    _try("`/extensions`", lambda: ctx.register_command(**_IN_CHAT))
+
+
+def _try(what: str, add: Callable[[], object]) -> None:
+    try:
+        add()
+    except Exception:  # of another Hermes; the rules hold without it
+        logger.info("this Hermes does not take %s from a plugin", what, exc_info=True)
 
 
 def _setup(parser: argparse.ArgumentParser) -> None:
@@ -72,3 +74,18 @@ def _slash(raw_args: str) -> str:
     return slash(
         raw_args, home=home, cwd=session_directory(), live=live, session=session_of_typed()
     )
+
+
+_IN_TERMINAL: Final = {
+    "name": "extensions",
+    "help": "List, enable, disable and check runtime extensions",
+    "setup_fn": _setup,
+    "handler_fn": _run,
+    "description": "Runtime extensions: rules of your own in the agent's loop.",
+}
+_IN_CHAT: Final = {
+    "name": "extensions",
+    "handler": _slash,
+    "description": "Show runtime extensions",
+    "args_hint": "list | info NAME | why | log",
+}

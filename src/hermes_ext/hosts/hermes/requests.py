@@ -83,20 +83,22 @@ class SummaryAnswered(BaseException):
         self.text = text
 
 
-def build_api_kwargs(original: Callable[..., Any], agent: Any, api_messages: list[Message]) -> Any:
+def build_api_kwargs(
+    original: Callable[..., Any], agent: Any, api_messages: list[Message], *args: Any, **kwargs: Any
+) -> Any:
     """Wraps `AIAgent._build_api_kwargs`."""
     turn = current_agent_turn(agent)
     if turn is None:
-        return original(agent, api_messages)
+        return original(agent, api_messages, *args, **kwargs)
     turn.bind(
         session_id=getattr(agent, "session_id", None) or None,
         turn_id=getattr(agent, "_current_turn_id", None) or None,
         task_id=getattr(agent, "_current_task_id", None) or None,
     )
     if turn.host.summary or not _concerned(turn):
-        return original(agent, api_messages)
+        return original(agent, api_messages, *args, **kwargs)
     decided = _decide(turn, agent, api_messages)
-    request = original(agent, decided.put_into(api_messages))
+    request = original(agent, decided.put_into(api_messages), *args, **kwargs)
     forms.keep_cache_key(request, decided.system)
     return request
 
@@ -192,6 +194,11 @@ def run_llm_execution(
     """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
     turn = the_host.find_turn(context)
     mode = context.get("api_mode")
+    if turn is None:
+        refusal = the_host.refusal_without_turn(context.get("task_id"), context.get("session_id"))
+        if refusal is not None:
+            reply = f"[hermes-ext] {refusal}"
+            return forms.form_of(mode).answer(reply, str(context.get("model") or ""))
     if turn is not None and not forms.is_known(mode):
         # A fallback in mid-turn: the turn's own look was at another form.
         who = ", ".join(turn.runtime.who_must_see_tools())

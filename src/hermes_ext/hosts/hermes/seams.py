@@ -1,70 +1,60 @@
-"""What of Hermes is wrapped: each function once, after its module's own import.
+"""What of Hermes is wrapped, and why: one row for each function.
 
 A wrap of the function itself survives `discover_plugins(force=True)`, which forgets every plugin's
-hooks in mid-session, and it works the same for all call sites. Each wrap passes straight through
-while no extension is on.
+hooks in mid-session, and it works the same for all call sites. Where a Hermes publishes a way that
+holds as well, `unless` names what shows that it does, and nothing is wrapped. Each wrap passes
+straight through while no extension is on. `attaching` does the work.
 """
 
 from __future__ import annotations
 
-import functools
-import logging
-import sys
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from attrs import frozen
 
 from hermes_ext._hooks.specs import HookName
-from hermes_ext.hosts.hermes import (
-    api_store,
-    approvals,
-    commands,
-    inbound_log,
-    requests,
-    titles,
-    tools,
-    turns,
-)
-from hermes_ext.hosts.hermes.after_import import when_imported
-
-logger = logging.getLogger("hermes_ext")
-
-_MARK: Final = "__hermes_ext_seam__"
-
-# In the module: what of it is wrapped. A plugin may have wrapped our wrap since, and hides it.
-_DONE: Final = "__hermes_ext_wrapped__"
-
-SeamStatus = Literal["attached", "waiting", "missing"]
-Standing = Literal["attached", "waiting", "missing", "bare", "taken"]
+from hermes_ext.hosts.hermes import api_store, approvals, commands, requests, titles, tools, turns
 
 _INPUT: Final = (HookName.TRANSFORM_USER_INPUT,)
 _REQUEST: Final = (HookName.BEFORE_LLM_CALL,)
 _CALL: Final = (HookName.INTERCEPT_TOOL_CALL,)
 _RESULT: Final = (HookName.TRANSFORM_TOOL_RESULT,)
 
+# In a Hermes that has it, plugins' `pre_tool_call` hooks run inside of the step that is the gate.
+_HOOKS_INSIDE: Final = "hermes_cli.plugins:_dispatch_pre_tool_call_hooks"
+
 
 @frozen
 class Seam:
-    """One function of the host that we wrap.
+    """One function of the host that is wrapped.
 
     Attributes:
         module: where it is.
-        name: the function, or `Class.method`.
+        name: the function, or `Class.method`; the class may inherit it.
         wrapper: called as `wrapper(original, *args, **kwargs)`.
-        needed: whether guards cannot be held without it.
-        instead_of: a name in the same module that another Hermes has instead.
+        purpose: what it is wrapped for, as the docs say it.
+        why: why nothing that Hermes publishes serves instead.
+        needed: whether a hook cannot be held without it.
+        takes: its leading parameters, after `self`, where the wrapper relies on them.
+        by_name: whether the wrapper looks for those by name, however they are passed.
+        unless: `module:name` of what another Hermes has instead; nothing is wrapped there.
+        newer: whether only a newer Hermes has it, so that no other one lacks it.
         surface: whether its module is one of many ways to talk to the agent, which nothing but a
             person who uses it needs to import.
-        hooks: those that do not fire, or are not honoured, without it.
+        hooks: those that do not fire, or are not honored, without it.
     """
 
     module: str
     name: str
     wrapper: Callable[..., Any]
+    purpose: str = ""
+    why: str = ""
     needed: bool = True
-    instead_of: str | None = None
+    takes: tuple[str, ...] = ()
+    by_name: bool = False
+    unless: str | None = None
+    newer: bool = False
     surface: bool = False
     hooks: tuple[HookName, ...] = ()
 
@@ -72,80 +62,224 @@ class Seam:
         return f"{self.module}.{self.name}"
 
 
+_NO_INPUT_HOOK: Final = "no hook may change what the user said"
+_LAST: Final = "plugins' middleware runs inside of each other; only this is inside of all of them"
+_SUMMARY: Final = "no middleware is around this request"
+_NOT_HERMES: Final = "no hook is called before another program is handed the turn"
+
 SEAMS: Final = (
     Seam(
         "run_agent",
         "AIAgent.run_conversation",
         turns.run_conversation,
+        "the turn, and the input",
+        _NO_INPUT_HOOK,
+        takes=("user_message",),
+        by_name=True,
         hooks=_INPUT + _REQUEST + _CALL + _RESULT,
     ),
-    Seam("run_agent", "AIAgent.steer", turns.steer, needed=False),
-    Seam("run_agent", "AIAgent._run_codex_app_server_turn", turns.codex_turn, needed=False),
-    Seam("run_agent", "AIAgent._build_api_kwargs", requests.build_api_kwargs, hooks=_REQUEST),
-    Seam("run_agent", "AIAgent._handle_max_iterations", requests.handle_max_iterations),
     Seam(
         "run_agent",
-        "AIAgent._drop_thinking_only_and_merge_users",
-        requests.last_look_at_messages,
-        hooks=_REQUEST,
-    ),
-    Seam("run_agent", "AIAgent._invoke_tool", tools.invoke_tool, hooks=_CALL),
-    Seam(
-        "hermes_cli.middleware",
-        "run_llm_execution_middleware",
-        requests.run_llm_execution,
-        hooks=_REQUEST,
+        "AIAgent.steer",
+        turns.steer,
+        "text for a running turn",
+        _NO_INPUT_HOOK,
+        needed=False,
     ),
     Seam(
-        "hermes_cli.middleware",
-        "apply_tool_request_middleware",
-        tools.apply_tool_request,
-        hooks=_CALL,
+        "run_agent",
+        "AIAgent.redirect",
+        turns.redirect,
+        "text that turns a running turn around",
+        _NO_INPUT_HOOK,
+        needed=False,
+        newer=True,
     ),
     Seam(
-        "hermes_cli.middleware",
-        "run_tool_execution_middleware",
-        tools.run_tool_execution,
-        hooks=_CALL + _RESULT,
-    ),
-    Seam("hermes_cli.plugins", "resolve_pre_tool_block", tools.pre_tool_block, hooks=_CALL),
-    Seam(
-        "hermes_cli.plugins",
-        "get_pre_tool_call_block_message",
-        tools.pre_tool_block,
-        instead_of="resolve_pre_tool_block",
-        hooks=_CALL,
-    ),
-    Seam("tools.registry", "ToolRegistry.dispatch", tools.dispatch, hooks=_CALL + _RESULT),
-    Seam("tools.tool_search", "dispatch_tool_search", tools.search_catalog, needed=False),
-    Seam("tools.tool_search", "dispatch_tool_describe", tools.describe_tool, needed=False),
-    Seam("tools.approval", "_await_gateway_decision", approvals.gateway_decision, needed=False),
-    Seam("tools.delegate_tool", "_build_child_agent", turns.build_child_agent),
-    Seam("gateway.platforms.api_server", "ResponseStore.put", api_store.put, needed=False),
-    Seam(
-        "gateway.platforms.api_server",
-        "APIServerAdapter._build_response_conversation_history",
-        api_store.build_history,
+        "run_agent",
+        "AIAgent._run_codex_app_server_turn",
+        turns.codex_turn,
+        "a turn whose tools nobody can check is refused",
+        _NOT_HERMES,
         needed=False,
     ),
     Seam(
         "agent.copilot_acp_client",
         "CopilotACPClient._run_prompt",
         turns.copilot_prompt,
+        "a program that runs its own tools is refused while a guard is on",
+        _NOT_HERMES,
         needed=False,
     ),
-    Seam("agent.title_generator", "maybe_auto_title", titles.maybe_auto_title, needed=False),
+    Seam(
+        "run_agent",
+        "AIAgent._build_api_kwargs",
+        requests.build_api_kwargs,
+        "requests, whatever the provider",
+        "`llm_request` middleware gets each provider's own form, and not every request",
+        takes=("api_messages",),
+        hooks=_REQUEST,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._handle_max_iterations",
+        requests.handle_max_iterations,
+        "the summary after the iteration limit",
+        _SUMMARY,
+        takes=("messages",),
+        hooks=_REQUEST,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._drop_thinking_only_and_merge_users",
+        requests.last_look_at_messages,
+        "the messages of that summary, in any provider's form",
+        _SUMMARY,
+        hooks=_REQUEST,
+    ),
+    Seam(
+        "hermes_cli.middleware",
+        "run_llm_execution_middleware",
+        requests.run_llm_execution,
+        "what was injected is still there; answers without the model",
+        _LAST,
+        takes=("request", "next_call"),
+        hooks=_REQUEST,
+    ),
+    Seam(
+        "hermes_cli.middleware",
+        "apply_tool_request_middleware",
+        tools.apply_tool_request,
+        "the verdict on a tool call",
+        needed=False,
+        unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "hermes_cli.plugins",
+        "resolve_pre_tool_block",
+        tools.pre_tool_block,
+        "the block that observers see",
+        needed=False,
+        unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "hermes_cli.plugins",
+        "get_pre_tool_call_block_message",
+        tools.pre_tool_block,
+        "the block that observers see, in 0.17",
+        needed=False,
+        unless="hermes_cli.plugins:resolve_pre_tool_block",
+    ),
+    Seam(
+        "hermes_cli.plugins",
+        "_dispatch_pre_tool_call_hooks",
+        tools.pre_tool_hooks,
+        "arguments that a plugin's `modify` changes after the gate are checked again",
+        "a plugin's own hook does not see what the plugins after it change",
+        needed=False,
+        newer=True,
+    ),
+    Seam(
+        "hermes_cli.middleware",
+        "run_tool_execution_middleware",
+        tools.run_tool_execution,
+        "the last gate",
+        _LAST,
+        takes=("tool_name", "args", "next_call"),
+        hooks=_CALL + _RESULT,
+    ),
+    Seam(
+        "tools.registry",
+        "ToolRegistry.dispatch",
+        tools.dispatch,
+        "the same gate for calls that come another way",
+        "a plugin's direct dispatch goes past every hook and middleware",
+        takes=("name", "args"),
+        hooks=_CALL + _RESULT,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._invoke_tool",
+        tools.invoke_tool,
+        "which of two ways a call takes",
+        needed=False,
+        unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "tools.tool_search",
+        "dispatch_tool_search",
+        tools.search_catalog,
+        "a tool that looks other tools up, outside of every middleware",
+        needed=False,
+        unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "tools.tool_search",
+        "dispatch_tool_describe",
+        tools.describe_tool,
+        "the same",
+        needed=False,
+        unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "tools.approval",
+        "_await_gateway_decision",
+        approvals.gateway_decision,
+        "an answer from a chat that Hermes does not offer is a no, to our own questions",
+        "Hermes takes every answer but `deny` for a yes, and its hooks only observe",
+        needed=False,
+    ),
+    Seam(
+        "tools.delegate_tool",
+        "_build_child_agent",
+        turns.build_child_agent,
+        "a subagent works in its parent's project",
+        "the hook `subagent_start` names ids, and a parent's may be gone by then",
+        needed=False,
+    ),
+    Seam(
+        "gateway.platforms.api_server",
+        "ResponseStore.put",
+        api_store.put,
+        "what the API server keeps of a turn that did not end has no message",
+        "no hook is called for what the API server stores",
+        needed=False,
+    ),
+    Seam(
+        "gateway.platforms.api_server",
+        "APIServerAdapter._build_response_conversation_history",
+        api_store.build_history,
+        "what the API server keeps of an input is what it became",
+        "no hook is called for what the API server stores",
+        needed=False,
+    ),
+    Seam(
+        "agent.title_generator",
+        "maybe_auto_title",
+        titles.maybe_auto_title,
+        "no title from a withheld input",
+        needed=False,
+        unless="agent.title_generator:apply_instant_title",
+    ),
     Seam(
         "hermes_cli.plugins",
         "get_plugin_command_handler",
         commands.command_handler,
+        "slash commands of extensions are among the plugins'",
         needed=False,
     ),
-    Seam("hermes_cli.plugins", "get_plugin_commands", commands.all_commands, needed=False),
+    Seam(
+        "hermes_cli.plugins",
+        "get_plugin_commands",
+        commands.all_commands,
+        "the same, where Hermes lists and completes them",
+        needed=False,
+    ),
     Seam(
         "cli",
         "HermesCLI.process_command",
         commands.in_command_line,
+        "in which session a slash command was typed",
         needed=False,
         surface=True,
     ),
@@ -153,132 +287,8 @@ SEAMS: Final = (
         "gateway.run",
         "GatewayRunner._handle_message",
         commands.in_gateway,
+        "the same in chats; `tui_gateway.server` too",
         needed=False,
         surface=True,
     ),
 )
-
-
-def attach() -> None:
-    """Wrap everything, now or when its module has been imported. Doing it again changes nothing."""
-    for module in dict.fromkeys(seam.module for seam in SEAMS):
-        when_imported(module, _attach_module)
-    when_imported("tui_gateway.server", commands.in_tui)
-    for module in inbound_log.LINES:
-        when_imported(module, inbound_log.attach)
-
-
-def _attach_module(module: ModuleType) -> None:
-    for seam in SEAMS:
-        if seam.module == module.__name__:
-            _wrap(module, seam)
-
-
-def _wrap(module: ModuleType, seam: Seam) -> None:
-    if _has_a_twin(module, seam):
-        return
-    owner, name = _owner(module, seam)
-    raw = vars(owner).get(name) if owner is not None else None
-    if owner is None or raw is None:
-        logger.log(
-            logging.WARNING if seam.needed else logging.INFO,
-            "this Hermes has no %s, so hermes-ext cannot attach there",
-            seam,
-        )
-        return
-    static = isinstance(raw, staticmethod)
-    original = raw.__func__ if static else raw
-    done: set[str] = module.__dict__.setdefault(_DONE, set())
-    if seam.name in done:
-        return
-    done.add(seam.name)
-    wrapped = _wrapped(original, seam)
-    setattr(owner, name, staticmethod(wrapped) if static else wrapped)
-
-
-def _owner(module: ModuleType, seam: Seam) -> tuple[Any, str]:
-    owner_name, _, name = seam.name.rpartition(".")
-    return (getattr(module, owner_name, None) if owner_name else module), name
-
-
-def _wrapped(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
-    wrapper = seam.wrapper
-
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return wrapper(original, *args, **kwargs)
-
-    setattr(call, _MARK, seam.name)
-    return call
-
-
-def seam_report() -> dict[str, SeamStatus]:
-    """Each seam's status in this process, by its full name.
-
-    `attached`; `waiting` for its module to be imported; `missing` from a module that is there
-    (the other of two names for the same thing is left out).
-    """
-    report: dict[str, SeamStatus] = {}
-    for seam in SEAMS:
-        module = sys.modules.get(seam.module)
-        if module is None:
-            report[str(seam)] = "waiting"
-            continue
-        if not _has_a_twin(module, seam):
-            report[str(seam)] = _status(module, seam)
-    return report
-
-
-def _has_a_twin(module: ModuleType, seam: Seam) -> bool:
-    """Whether this Hermes has the function under the other of its two names."""
-    owner, name = _owner(module, seam)
-    twins = [other for other in SEAMS if other.instead_of == seam.name]
-    if seam.instead_of is not None:
-        return hasattr(module, seam.instead_of)
-    return not hasattr(owner, name) and any(hasattr(module, other.name) for other in twins)
-
-
-def standings() -> tuple[tuple[Seam, Standing, Any], ...]:
-    """Each seam of this process, how it stands, and the function that a caller meets there.
-
-    `attached`, `waiting` and `missing` as in `seam_report`, but `taken` where the package's wrap
-    was there and is reached no more, and `bare` where it never was. The function is None where
-    there is none, and where it is the package's own.
-    """
-    return tuple(
-        (seam, *_standing(seam))
-        for seam in SEAMS
-        if seam.module not in sys.modules or not _has_a_twin(sys.modules[seam.module], seam)
-    )
-
-
-def _standing(seam: Seam) -> tuple[Standing, Any]:
-    module = sys.modules.get(seam.module)
-    if module is None:
-        return "waiting", None
-    owner, name = _owner(module, seam)
-    outermost = getattr(owner, name, None)
-    if outermost is None:
-        return "missing", None
-    if _is_reached(outermost, seam):
-        return "attached", None if _is_wrap(outermost) else outermost
-    done: set[str] = vars(module).get(_DONE, set())
-    return ("taken" if seam.name in done else "bare"), outermost
-
-
-def _is_wrap(function: Any) -> bool:
-    """Whether a function is a wrap of ours, and not one that has copied its attributes."""
-    code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename == _wrapped.__code__.co_filename
-
-
-def _is_reached(found: Any, seam: Seam) -> bool:
-    # Another plugin may have wrapped what we wrapped: follow its `__wrapped__`.
-    while found is not None and getattr(found, _MARK, None) != seam.name:
-        found = getattr(found, "__wrapped__", None)
-    return found is not None
-
-
-def _status(module: ModuleType, seam: Seam) -> SeamStatus:
-    owner, name = _owner(module, seam)
-    return "attached" if _is_reached(getattr(owner, name, None), seam) else "missing"

@@ -80,8 +80,8 @@ def pre_tool_block(
     message = original(tool_name, args, *positional, **context)
     turn = the_host.find_turn(context)
     if turn is None:
-        over = the_host.turn_is_over(context) and not _idle_at(context)
-        return message or (f"[hermes-ext] {_OVER}" if over else None)
+        why = None if _idle_at(context) else _why_outside(context)
+        return message or (None if why is None else f"[hermes-ext] {why}")
     if not _concerned(turn):
         return message
     try:
@@ -89,6 +89,32 @@ def pre_tool_block(
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not judge a call of %s", tool_name)
         return message or internal_fault(error)
+
+
+def pre_tool_hooks(
+    original: Callable[..., Any], tool_name: str, args: Any, *positional: Any, **context: Any
+) -> Any:
+    """Wraps `hermes_cli.plugins._dispatch_pre_tool_call_hooks`.
+
+    In a Hermes that has it, plugins' hooks run inside of the gate, and may change the arguments
+    that the gate has let through. Those are checked as any others are.
+
+    Returns:
+        A block's message or None, and the changed arguments or None.
+    """
+    message, changed = original(tool_name, args, *positional, **context)
+    grant = _grant.get()
+    if message is not None or changed is None or grant is None or grant.verdict.tool != tool_name:
+        return message, changed
+    try:
+        verdict = Judge(grant.turn).again(grant.verdict, coerced(tool_name, changed)).settled()
+    except Exception as error:  # a guard that cannot be asked has not said yes
+        logger.exception("hermes-ext could not check what a hook made of a call of %s", tool_name)
+        return internal_fault(error), None
+    if verdict.refusal is not None or verdict.answer is not None:
+        return verdict.refusal or verdict.answer, None
+    grant.verdict = verdict
+    return None, copy.deepcopy(verdict.args)
 
 
 def _block_message(
@@ -140,11 +166,19 @@ def _stray_execution(
 ) -> Any:
     if _idle_at(context):
         return original(tool_name, args, next_call, **context)
-    if the_host.turn_is_over(context):
-        return error_result(f"[hermes-ext] {_OVER}")
+    why = _why_outside(context)
+    if why is not None:
+        return error_result(f"[hermes-ext] {why}")
     task_id, session_id = _ids(context)
     with the_host.stray_turn(session_id, task_id or None) as turn:
         return _gated_execution(turn, original, tool_name, args, next_call, context)
+
+
+def _why_outside(context: dict[str, Any]) -> str | None:
+    """Why a call may not run that belongs to no open turn, or None where it may be checked."""
+    return the_host.refusal_without_turn(*_ids(context)) or (
+        _OVER if the_host.turn_is_over(context) else None
+    )
 
 
 def _ids(context: dict[str, Any]) -> tuple[str, str]:
@@ -177,8 +211,11 @@ def _gated_execution(
             return _not_run(tool_name, verdict, error_result(verdict.refusal), context, "blocked")
         if verdict.answer is not None:
             return _not_run(tool_name, verdict, verdict.answer, context, None)
-        with _granted(turn, verdict):
-            return next_call(copy.deepcopy(verdict.args))
+        with _granted(turn, verdict) as grant:
+            try:
+                return next_call(copy.deepcopy(verdict.args))
+            finally:
+                judged[-1] = grant.verdict  # a hook inside may have changed what runs
 
     started = time.monotonic()
     result = original(tool_name, args, gate, **context)
@@ -257,12 +294,13 @@ def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | No
 
 
 @contextmanager
-def _granted(turn: Turn, verdict: Verdict) -> Iterator[None]:
-    grant = _grant.set(_Grant(verdict, turn))
+def _granted(turn: Turn, verdict: Verdict) -> Iterator[_Grant]:
+    given = _Grant(verdict, turn)
+    grant = _grant.set(given)
     # What runs inside (a subagent, say) is on paths of its own.
     path = _in_invoke_tool.set(False)
     try:
-        yield
+        yield given
     finally:
         _in_invoke_tool.reset(path)
         _grant.reset(grant)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
 from hermes_ext._hooks.specs import HookName
+from hermes_ext._hooks.text import text_of
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes import api_store, forms, titles
 from hermes_ext.hosts.hermes.host import hook_is_on, origin_of, the_host
@@ -49,7 +51,7 @@ def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwa
 
 
 def _held_to_the_rules(turn: Turn, call: _Call) -> Any:
-    refusal = _out_of_sight(turn, call.agent)
+    refusal = the_host.refusal(turn.runtime) or _out_of_sight(turn, call.agent)
     if refusal is not None:
         return call.finish_without_model(refusal, turn, blocked_by="hermes-ext", stored=None)
     return _with_input(turn, call)
@@ -93,6 +95,15 @@ class _Call:
             self.set("moa_config", config)
             if self.get("persist_user_message") is None:
                 self.set("persist_user_message", message)
+
+    def rewrite_copies(self, old: str, new: str) -> None:
+        """Change what else the call was given of the text, for a title say."""
+        for name, value in self.bound.arguments.items():
+            if isinstance(value, str) and name != "user_message" and value.strip() == old.strip():
+                self.set(name, new)
+        metadata = self.get("persist_user_display_metadata")
+        if isinstance(metadata, dict):
+            self.set("persist_user_display_metadata", {**metadata, "title_preview": None})
 
     def restage(self, content: Any) -> None:
         """Change the message that the CLI has already put into its history."""
@@ -203,6 +214,7 @@ def _rewrite(turn: Turn, call: _Call, typed: Typed, value: Any) -> None:
     if "persist_user_message" in call.bound.signature.parameters:
         call.set("persist_user_message", clean)
     stored = message if clean is None else clean
+    call.rewrite_copies(typed.text, text_of(stored))
     call.restage(stored)
     titles.replace(turn.session_id, stored)
 
@@ -261,25 +273,50 @@ def build_child_agent(original: Callable[..., Any], *args: Any, **kwargs: Any) -
     return child
 
 
-def steer(original: Callable[..., Any], agent: Any, text: Any) -> Any:
+def steer(original: Callable[..., Any], agent: Any, text: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `AIAgent.steer`: text for a running turn is input too."""
-    if not isinstance(text, str) or not text.strip():
-        return original(agent, text)
-    turn = the_host.turn_of_agent(agent)
-    if turn is not None:
-        return _steered(turn, original, agent, text)
-    # The turn has just ended, or not begun: Hermes keeps the text for the next one.
-    with the_host.open_turn(agent, None, None) as own:
-        return _steered(own, original, agent, text)
+
+    def take(final: Any) -> Any:
+        return original(agent, final, *args, **kwargs)
+
+    return _said_meanwhile(agent, text, take)
 
 
-def _steered(turn: Turn, original: Callable[..., Any], agent: Any, text: str) -> Any:
+def redirect(original: Callable[..., Any], agent: Any, text: Any, *args: Any, **kwargs: Any) -> Any:
+    """Wraps `AIAgent.redirect`: the same for text that breaks a request off."""
+
+    def take(final: Any) -> Any:
+        return original(agent, final, *args, **kwargs)
+
+    return _said_meanwhile(agent, text, take)
+
+
+# While a tool runs, Hermes makes of the one what it makes of the other.
+_being_taken: ContextVar[bool] = ContextVar("hermes_ext_being_taken", default=False)
+
+
+def _said_meanwhile(agent: Any, text: Any, take: Callable[[Any], Any]) -> Any:
+    if _being_taken.get() or not isinstance(text, str) or not text.strip():
+        return take(text)
+    token = _being_taken.set(True)
+    try:
+        turn = the_host.turn_of_agent(agent)
+        if turn is not None:
+            return _transformed(turn, agent, text, take)
+        # The turn has just ended, or not begun: Hermes keeps the text for the next one.
+        with the_host.open_turn(agent, None, None) as own:
+            return _transformed(own, agent, text, take)
+    finally:
+        _being_taken.reset(token)
+
+
+def _transformed(turn: Turn, agent: Any, text: str, take: Callable[[Any], Any]) -> Any:
     if not hook_is_on(turn, HookName.TRANSFORM_USER_INPUT):
-        return original(agent, text)
+        return take(text)
     outcome = turn.transform_user_input(text, origin="steer")
     if outcome.blocked or outcome.answered:
         reply = outcome.message if outcome.blocked else str(outcome.value)
         agent._emit_status(f"[{outcome.blocked_by or 'extension'}] {reply}")
         return True  # taken: it is dealt with, and must not come back as the next message
     value = outcome.final(text)
-    return original(agent, value if isinstance(value, str) else text)
+    return take(value if isinstance(value, str) else text)

@@ -1,0 +1,41 @@
+"""Ways of a person to say something to the real Hermes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.harness.home import HermesHome
+
+SURFACES = ("oneshot", "chat", "api", "api-stream")
+
+Say = Callable[[str], str]
+
+
+@contextmanager
+def surface(home: HermesHome, name: str) -> Iterator[Say]:
+    """A way to say something to this Hermes, in one session where the surface has them.
+
+    What comes back is everything that the person gets to see.
+    """
+    if name == "oneshot":
+        yield lambda text: home.oneshot(text).check().stdout
+    elif name == "chat":
+        said: list[str] = []
+
+        def chat(text: str) -> str:
+            run = home.chat(text, *(["--continue"] if said else [])).check()
+            said.append(text)
+            return run.stdout
+
+        yield chat
+    else:
+        with home.gateway() as gateway:
+            stream = name == "api-stream"
+
+            def ask(text: str) -> str:
+                answer = gateway.ask(text, session="s1", stream=stream)
+                assert answer.status == 200, answer
+                return answer.text
+
+            yield ask
