@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
+from hermes_ext._hooks.source import OWN
 from hermes_ext._install.records import BROKEN
 from hermes_ext._turns.notices import Notice
 from hermes_ext._turns.state import current_turn
@@ -34,7 +35,7 @@ logger = logging.getLogger("hermes_ext")
 _DIM: Final = "\x1b[2m{}\x1b[0m"
 _IN_CHAT: Final = "/extensions why"
 _IN_SHELL: Final = "hermes extensions why"
-_WHO: Final = "hermes-ext: "
+_WHO: Final = f"{OWN}: "
 
 # Programs whose person has a screen of Hermes's, and clients that get nothing but the answer.
 _SCREENS: Final = frozenset({"tui", "desktop"})
@@ -134,7 +135,7 @@ class Notices:
         send = _screen_of(agent) or _chat_of(agent)
         if send is not None:
             # A chat that edits its last status message tells messages apart by their kind.
-            kind = f"hermes-ext-{next(self._serial)}"
+            kind = f"{OWN}-{next(self._serial)}"
             if send(kind, notice.line(hint=_IN_CHAT)):
                 return
         printer = _printer()
@@ -142,7 +143,8 @@ class Notices:
             line = notice.line(_columns(), hint=_IN_CHAT)
             if _done(printer, _DIM.format(line)):
                 return
-        _to_stderr(_WHO + notice.line(hint=_IN_SHELL).removeprefix("┊ "))
+        line = notice.line(hint=_IN_SHELL).removeprefix("┊ ")
+        _to_stderr(_WHO + line.removeprefix(f"{OWN} "))
 
 
 def _agent_here() -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from hermes_ext._hooks.source import OWN
 from hermes_ext._turns.decisions import canonical_digest
 from hermes_ext._turns.state import judging_again
 from hermes_ext._turns.turn import Turn
@@ -147,7 +148,7 @@ class Judge:
         final = outcome.final(args)
         fault = hole(tool, final)
         if fault is not None:
-            turn.notify_refusal("hermes-ext", tool, fault, tool_call_id=call_id)
+            turn.notify_refusal(OWN, tool, fault, tool_call_id=call_id)
             refusal = f"[hermes-ext] {fault}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
         if outcome.changed and not rewrite:
