@@ -137,7 +137,7 @@ def test_a_process_that_is_over_is_not_named(home: Home, way: str) -> None:
 def test_a_number_that_another_process_has_by_now(home: Home) -> None:
     """A left-over file whose process number is in use again names nobody."""
     mine = NotTakenFile(home.path)
-    mine.tell("reason")
+    mine.report("reason")
     (told,) = with_old_rules(home.path)
     assert told.pid == os.getpid()
     (written,) = state(home)[-1:]
@@ -177,7 +177,7 @@ def test_a_disk_that_takes_nothing_costs_only_the_line(home: Home) -> None:
     """Where the file cannot be written, nothing is raised."""
     (home.path / "cache").write_text("a file")
     one = NotTakenFile(home.path)
-    one.tell("reason")
+    one.report("reason")
     one.remove()
     assert with_old_rules(home.path) == ()
 
@@ -185,7 +185,7 @@ def test_a_disk_that_takes_nothing_costs_only_the_line(home: Home) -> None:
 def test_control_characters_are_written_out(home: Home) -> None:
     """What the file says cannot draw on the terminal."""
     one = NotTakenFile(home.path)
-    one.tell("a\x1b[2Jb")
+    one.report("a\x1b[2Jb")
     (told,) = json.loads(home.run("list", "--json").out)["old_rules"]
     assert told["reason"] == r"a\x1b[2Jb"
     one.remove()

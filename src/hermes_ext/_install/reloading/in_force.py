@@ -70,7 +70,7 @@ class InForce(Generic[R]):
         self._took = taken
         self._ask_for_processes = agent_at_work
         self.not_taken: str | None = None
-        self._told_to_others = NotTakenFile(home)
+        self._for_others = NotTakenFile(home)
         self.renew_locks()
         has_locks(self)
         first = self._first_look()
@@ -129,7 +129,7 @@ class InForce(Generic[R]):
         """Take nothing that changes from now on."""
         self._reloads = False
         state.stop_watching(self)
-        self._told_to_others.remove()
+        self._for_others.remove()
 
     # -- turns ----------------------------------------------------------------------------------
 
@@ -353,9 +353,9 @@ class InForce(Generic[R]):
             return
         self.not_taken = text
         if text is None:
-            self._told_to_others.remove()
+            self._for_others.remove()
             return
-        self._told_to_others.tell(text)
+        self._for_others.report(text)
         logger.warning("%s", text)
         self._tell(text)
 

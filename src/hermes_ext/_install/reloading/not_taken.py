@@ -64,14 +64,14 @@ class NotTakenFile:
         self._owner = 0
         self._since = ""
 
-    def tell(self, reason: str) -> None:
+    def report(self, reason: str) -> None:
         """Write why what changed is not in force. A disk that takes nothing costs only this."""
         try:
             if self._file is None or self._owner != os.getpid():
                 self._begin()
             assert self._file is not None
-            told = OldRules(self._owner, self._since, reason).to_json()
-            replace_file(self._file, json.dumps(told).encode(), mode=_PRIVATE, durable=False)
+            data = json.dumps(OldRules(self._owner, self._since, reason).to_json()).encode()
+            replace_file(self._file, data, mode=_PRIVATE, durable=False)
         except (OSError, Timeout):
             logger.debug("cannot write that a change was not taken", exc_info=True)
 
@@ -107,16 +107,16 @@ def with_old_rules(home: Path) -> tuple[OldRules, ...]:
 
 def _running(file: Path) -> OldRules | None:
     """What a file says, if its process runs; a file that is left over is removed."""
-    told = _read(file)
-    if told is None:
+    report = _read(file)
+    if report is None:
         return None
     lock = _lock_of(file)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        return told
-    except OSError:  # somebody else's home, which this user can only read
-        return told if _exists(told.pid) else None
+        return report
+    except OSError:  # another user's home, which this one can only read: it may be running
+        return report
     _remove(file, lock)
     return None
 
@@ -131,7 +131,7 @@ def _read(file: Path) -> OldRules | None:
         datetime.fromisoformat(since)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
-    if type(pid) is not int or not isinstance(since, str) or not isinstance(reason, str):
+    if type(pid) is not int or pid < 1 or not isinstance(reason, str):
         return None
     return OldRules(pid, printable(since), printable(reason))
 
@@ -151,13 +151,3 @@ def _remove(file: Path, lock: BaseFileLock) -> None:
     lock.release()
     with contextlib.suppress(OSError):
         Path(lock.lock_file).unlink(missing_ok=True)
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

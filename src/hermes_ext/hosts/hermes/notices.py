@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from hermes_ext._hooks.source import OWN
+from hermes_ext._hooks.text import printable_lines
 from hermes_ext._install.records import BROKEN
 from hermes_ext._turns.notices import Notice
 from hermes_ext._turns.state import current_turn
@@ -81,34 +82,34 @@ class Notices:
             seen.add(text)
         if not first and not again:
             return
-        line = _WHO + text
+        line = _WHO + printable_lines(text)
         if send is None or not send("warn", line):
             _print(line)
 
     def say_last(self, text: str) -> None:
         """The line with which the process ends at once: Hermes's own printer would be too late."""
-        _to_stderr(_WHO + text)
+        _to_stderr(_WHO + printable_lines(text))
 
-    def tell(self, runtime: Runtime) -> None:
+    def report(self, runtime: Runtime) -> None:
         """All that is not in force in a runtime, and all that is wrong in the configuration."""
         if runtime.refusal is not None:
             self.say(runtime.refusal)
-        told = runtime.refusal or ""
+        reported = runtime.refusal or ""
         for record in runtime.records:
             broken = record.status in BROKEN and record.configured_on
-            if broken and record.reason not in told:
+            if broken and record.reason not in reported:
                 self.say(
                     f"extension {record.name} is not in force ({record.status}): {record.reason}"
                 )
-                told += record.reason
+                reported += record.reason
         for problem in runtime.problems:
-            if str(problem) not in told:
+            if str(problem) not in reported:
                 self.say(str(problem))
         for notice in runtime.notices:
             self.say(notice, log=False)  # the runtime has logged it
-        self._tell_of_commands(runtime)
+        self._report_commands(runtime)
 
-    def _tell_of_commands(self, runtime: Runtime) -> None:
+    def _report_commands(self, runtime: Runtime) -> None:
         if not runtime.commands:
             return
         from hermes_ext.hosts.hermes.commands import taken_by_hermes
@@ -125,7 +126,7 @@ class Notices:
         self.say(text, log=False, again=True)  # the runtime has logged it
 
     def failed(self, text: str) -> None:
-        """A handler failed. One-shot mode turns all logs off; the person is to know even so."""
+        """A handler failed. One-shot mode turns all logs off, so the line goes to the person."""
         if logging.root.manager.disable >= logging.WARNING:
             self.say(text, log=False)
 
