@@ -8,6 +8,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
+
+from hermes_ext.__about__ import __version__
+from hermes_ext._install.hermes_home import PLUGIN
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,3 +58,10 @@ def test_hermes_finds_the_plugin(wheel: zipfile.Path) -> None:
     assert "[hermes_agent.plugins]\nhermes-ext = hermes_ext.hosts.hermes.plugin" in text
     assert "[pytest11]\nhermes_ext.testing.plugin = hermes_ext.testing.plugin" in text
     assert "[console_scripts]\nhermes-ext = hermes_ext.cli:main" in text
+
+
+def test_the_plugin_folder_is_of_this_version() -> None:
+    """The manifest of the plugin's folder names the version of the package that it belongs to."""
+    manifest = yaml.safe_load((ROOT / "plugin" / "hermes-ext" / "plugin.yaml").read_text())
+    assert manifest["version"] == __version__
+    assert manifest["name"] == PLUGIN

@@ -526,3 +526,15 @@ def test_order_shows_the_chain(home):
     assert shown.code == 0
     positions = [shown.out.index(name) for name in ("early", "late", "built in", "guarding")]
     assert positions == sorted(positions)
+
+
+def test_doctor_names_other_plugins_that_gate_tools(home):
+    """Another plugin that gates or traces tools is a note, on the page and in the JSON."""
+    home.write_config("plugins: {enabled: [hermes-ext, latitude]}\n")
+
+    page = home.run("doctor")
+    findings = home.run("doctor", "--json").json["findings"]
+
+    assert page.code == 0
+    assert "the plugin latitude traces" in page.out
+    assert [each["severity"] for each in findings if each["code"] == "neighbor"] == ["note"]

@@ -271,15 +271,21 @@ GROUP = Group(
         ),
         Way(
             "in a turn of a session that another agent is in, too",
+            # A newer Hermes lets one turn at a time into a session: there the second comes behind.
             "other = stage.agent(session_id=agent.session_id)\n"
+            "inside = threading.Event()\n"
+            "inner = threading.Thread(target=other.run_conversation, args=('inner',))\n"
             "def script(request):\n"
-            "    if request.last_user == 'inner' and not request.tool_results:\n"
-            "        return Reply(tool_calls=(jot('evil'),))\n"
-            "    if request.last_user == 'outer' and not request.tool_results:\n"
-            "        other.run_conversation('inner')\n"
-            "        return Reply(tool_calls=(jot('evil'),))\n"
-            "    return Reply('Done.')\n"
-            "stage.script = script\nreturn agent.run_conversation('outer')",
+            "    if request.last_user == 'inner':\n"
+            "        inside.set()\n"
+            "    elif not request.tool_results:\n"
+            "        inner.start()\n"
+            "        inside.wait(3)\n"
+            "    calls = () if request.tool_results else (jot('evil'),)\n"
+            "    return Reply('Done.', tool_calls=calls)\n"
+            "stage.script = script\n"
+            "told = agent.run_conversation('outer')\n"
+            "inner.join()\nreturn told",
             how="one turn inside the other",
         ),
         Way(

@@ -111,7 +111,7 @@ def test_refused_on_every_surface(
     home.extension("g", GUARD)
     without(home, lost)
     with surface(home, name) as say:
-        shown = say("hello")
+        shown = say("hello", FUNCTIONS[lost])
     assert model.main_requests == []
     reason = f"{FUNCTIONS[lost]} was taken by the plugin z_taker"
     # What a turn streams goes to its agent, and a request of a turn without us names none.

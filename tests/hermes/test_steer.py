@@ -90,3 +90,66 @@ def edit(user_message, origin, state, session_id):
     assert "[editor] keep it to yourself" in shown
     assert "noon" in shown
     assert home.occurrences("tiger") == []
+
+
+def test_breaking_a_request_off(hermes: HomeFactory) -> None:
+    """Text that breaks a request off passes the hook once, and only what it became is sent."""
+    home = hermes()
+    home.extension(
+        "editor",
+        HEAD
+        + """
+@register_hook('transform_user_input')
+def edit(user_message, origin):
+    __main__.seen.append([user_message, origin])
+    if 'zebra' in user_message:
+        return HookResult.rewrite(user_message.replace('zebra', 'giraffe'))
+    if 'secret' in user_message:
+        return HookResult.block('keep it to yourself')
+""",
+    )
+    facts = play(
+        home,
+        """
+        agent = stage.agent()
+        if not hasattr(agent, 'redirect'):
+            report(known=False)
+        else:
+            accepted = []
+
+            def script(request):
+                while request.last_user == 'begin' and texts:
+                    accepted.append(agent.redirect(texts.pop(0)))
+                return Reply('Done.')
+            stage.script = script
+            texts = ['my secret is tiger', 'look for a zebra']
+            agent.run_conversation('begin')
+
+            def while_a_tool_runs(args, **_):
+                accepted.append(agent.redirect('a zebra in a tool'))
+                return '{}'
+            from tools.registry import registry
+            registry.register(name='turn_me', toolset='stage', handler=while_a_tool_runs, schema={
+                'name': 'turn_me', 'description': 'x',
+                'parameters': {'type': 'object', 'properties': {}}})
+            stage.script = None
+            stage.say(stage.agent(), 'again')
+            agent = stage.agent()
+            stage.say(agent, 'tools', Reply(tool_calls=(ToolUse('turn_me'),)))
+            sent = [json.dumps(request.body) for request in stage.model.requests]
+            report(known=True, accepted=accepted, seen=seen, sent=sent)
+        """,
+    )
+    if not facts["known"]:
+        pytest.skip("this Hermes cannot break a request off: only newer ones have AIAgent.redirect")
+    assert facts["accepted"] == [True, True, True]
+    assert [text for text, origin in facts["seen"] if origin == "steer"] == [
+        "my secret is tiger",
+        "look for a zebra",
+        "a zebra in a tool",
+    ]
+    sent = "\n".join(facts["sent"])
+    assert "look for a giraffe" in sent
+    assert "a giraffe in a tool" in sent
+    assert "zebra" not in sent
+    assert "tiger" not in sent

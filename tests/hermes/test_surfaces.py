@@ -45,17 +45,48 @@ def request(messages):
     return HookResult.inject_system('RULE-ONE applies.')
 
 
+@register_hook('before_llm_call', priority=200)
+def spelling(messages):
+    if 'work on the giraffe' in str(messages):
+        return HookResult.rewrite([
+            {**each, 'content': str(each['content']).replace('the giraffe', 'the tall giraffe')}
+            if each['role'] == 'user' else each
+            for each in messages
+        ])
+
+
+@register_hook('before_llm_call', priority=300)
+def note(messages):
+    if 'tall giraffe' in str(messages):
+        return HookResult.inject_user('NOTE-TWO is here.')
+
+
+@register_hook('intercept_tool_call', tools=['write_file'])
+def written(tool_args):
+    name = tool_args['path'].rsplit('/', 1)[-1]
+    if name == 'c.txt':
+        return HookResult.rewrite({**tool_args, 'content': 'REWRITTEN'})
+    if name == 'd.txt':
+        return HookResult.answer('{"answered": "ANSWERED"}')
+
+
 @register_hook('intercept_tool_call', guard=True, tools=['write_file'])
 def tree(tool_args):
     if tool_args['path'].endswith('b.txt'):
         return HookResult.block('b.txt is not to be written')
+    if tool_args['path'].endswith('e.txt'):
+        return HookResult.ask('may e.txt be written?')
 
 
 @register_hook('transform_tool_result', tools=['read_file'])
 def mask(result):
+    if 'private' in result:
+        return HookResult.block('private')
     return HookResult.rewrite(result.replace('abcdef123', '[MASKED]'))
 """
 
+# Nobody is asked anywhere: a question is refused.
+ALONE = {"approvals": {"mode": "off"}}
 TITLES_ON = {"auxiliary": {"title_generation": {"enabled": True}}}
 
 
@@ -64,37 +95,54 @@ def echo(request: ModelRequest) -> Reply:
 
 
 def calls_in(project: Path) -> tuple[ToolUse, ...]:
-    """Two writes and a read. Whole paths: a gateway works in a directory of its own."""
+    """Five writes and two reads. Whole paths: a gateway works in a directory of its own."""
     return (
-        ToolUse("write_file", {"path": str(project / "a.txt"), "content": "x"}),
-        ToolUse("write_file", {"path": str(project / "b.txt"), "content": "x"}),
+        *(
+            ToolUse("write_file", {"path": str(project / f"{n}.txt"), "content": n})
+            for n in "abcde"
+        ),
         ToolUse("read_file", {"path": str(project / "secret.txt")}),
+        ToolUse("read_file", {"path": str(project / "own.txt")}),
     )
 
 
 @pytest.mark.parametrize("name", SURFACES)
-def test_same_verdicts(model_factory: ModelFactory, hermes: HomeFactory, name: str) -> None:
-    """Input, request, tool call and tool result are judged alike, whatever the surface."""
+def test_every_action(model_factory: ModelFactory, hermes: HomeFactory, name: str) -> None:
+    """Each action on input, requests, tool calls and results is honored, whatever the surface."""
     script: list[Reply] = []
     model = model_factory(script)
-    home = hermes(model)
+    home = hermes(model, config=ALONE)
     script += [Reply(tool_calls=calls_in(home.project)), Reply("ALL-DONE")]
     (home.project / "secret.txt").write_text("token=abcdef123\n")
+    (home.project / "own.txt").write_text("private\n")
     home.extension("rules", RULES)
     with surface(home, name) as say:
-        shown = say("work on the zebra")
+        shown = say("work on the zebra", "ALL-DONE")
     assert shown.count("ALL-DONE") == 1, shown
     first, second = model.main_requests
-    assert first.last_user == "work on the giraffe"
     for request in (first, second):
+        assert request.contains("work on the tall giraffe")
         assert request.system.endswith("RULE-ONE applies.")
         assert request.system.count("RULE-ONE applies.") == 1
-    written, blocked, read = [text for _, text in second.tool_results]
-    assert "error" not in json.loads(written)
+        assert request.contains("NOTE-TWO is here.")
+    done, blocked, rewritten, answered, asked, masked, withheld = [
+        text for _, text in second.tool_results
+    ]
+    assert "error" not in json.loads(done)
     assert json.loads(blocked) == {"error": "[rules] b.txt is not to be written"}
-    assert "token=[MASKED]" in read
+    assert "error" not in json.loads(rewritten)
+    assert json.loads(answered) == {"answered": "ANSWERED"}
+    assert "may e.txt be written?" in json.loads(asked)["error"]
+    assert "token=[MASKED]" in masked
+    assert json.loads(withheld) == {"error": "[rules] private"}
     assert not second.contains("abcdef123")
-    assert sorted(path.name for path in home.project.iterdir()) == ["a.txt", "secret.txt"]
+    texts = {path.name: path.read_text() for path in home.project.iterdir()}
+    assert texts == {
+        "a.txt": "a",
+        "c.txt": "REWRITTEN",
+        "own.txt": "private\n",
+        "secret.txt": "token=abcdef123\n",
+    }
     assert home.occurrences("work on the zebra") == []
 
 
@@ -113,17 +161,18 @@ def test_ended_without_the_model(
             ("halt now", "[rules] NO-REQUEST-TODAY"),
             ("something cached", "ANSWER-FROM-CACHE"),
         ):
-            shown = say(text)
+            shown = say(text, reply)
             assert shown.count(reply) == 1, shown
         assert model.main_requests == []
-        assert "HEARD(and now)" in say("and now")
+        assert "HEARD(and now" in say("and now", "HEARD(and now")
     [request] = model.main_requests
     assert home.occurrences("xyzzy-hunter2") == [home.home / "extensions/rules/__init__.py"]
     assert not any(one.contains("xyzzy-hunter2") for one in model.requests)
     if name != "oneshot":
         roles = [message["role"] for message in request.messages]
         assert roles == ["user", "assistant"] * 4 + ["user"]
-        assert [role for role, _ in home.session_rows()] == ["user", "assistant"] * 5
+        kept = [role for role, _ in home.session_rows() if role != "session_meta"]
+        assert kept == ["user", "assistant"] * 5
         assert request.messages[0]["content"] == "[withheld by rules]"
         assert len(home.session_ids()) == 1
 

@@ -36,7 +36,7 @@ class UsersPlugins:
 
     def put_into(self, folder: Path) -> None:
         """Copy those that lie in the home; what cannot be copied is left out."""
-        for source in self._folders():
+        for source in self.folders():
             target = folder / source.relative_to(self.folder)
             # A plugin that is missing there is told by its name.
             try:
@@ -44,7 +44,8 @@ class UsersPlugins:
             except (OSError, shutil.Error):
                 shutil.rmtree(target, ignore_errors=True)
 
-    def _folders(self) -> Iterator[Path]:
+    def folders(self) -> Iterator[Path]:
+        """Where those are that are turned on and lie in the home."""
         for manifest in sorted((*self._manifests("plugin.yaml"), *self._manifests("plugin.yml"))):
             source = manifest.parent
             names = {source.name, source.relative_to(self.folder).as_posix()}

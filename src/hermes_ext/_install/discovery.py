@@ -25,7 +25,7 @@ from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_of
 from hermes_ext._install.found import Found, counts, no_extension, package, well_named
 from hermes_ext._install.known_manifests import KnownManifests
 from hermes_ext._install.manifest import incompatibility, read_manifest
-from hermes_ext._install.projects import found_in, verdict_at
+from hermes_ext._install.projects import NO_PROJECTS, ProjectStack, found_in, projects_at
 from hermes_ext._install.records import (
     RESERVED_KEYS,
     ExtensionRecord,
@@ -54,12 +54,12 @@ _OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 class Discovery:
     """All that was found, by rank of source and then name, and what is wrong with the places.
 
-    project: what is to be thought of the project that was looked into, None if none was.
+    projects: what is to be thought of the projects that were looked into.
     """
 
     found: tuple[Found, ...]
     problems: tuple[Problem, ...] = ()
-    project: Verdict | None = None
+    projects: ProjectStack = NO_PROJECTS
 
 
 @frozen
@@ -85,10 +85,11 @@ def discover(
     if in_home or any(config.is_on(each.name) for each in bundled):
         known.save()  # not in a home where nothing is on: it stays as it is
     candidates = [*bundled, *in_home, *(_entry_points() if entry_points else ())]
-    verdict = verdict_at(config, home, cwd)
-    # Whether one of the project takes another's place is known only when it has been loaded.
-    found = sorted([*_resolved(candidates), *project_found(verdict)], key=_order)
-    return Discovery(tuple(found), tuple(problems), verdict)
+    stack = projects_at(config, home, cwd)
+    # Whether one of a project takes another's place is known only when it has been loaded.
+    in_projects = (found for verdict in stack.shown for found in project_found(verdict))
+    found = sorted([*_resolved(candidates), *in_projects], key=_order)
+    return Discovery(tuple(found), tuple(problems), stack)
 
 
 def found_at(path: Path, home: Path) -> Found | None:
@@ -104,7 +105,7 @@ def found_at(path: Path, home: Path) -> Found | None:
     return well_named(Found(path.stem, Source.GLOBAL, path, module_file=path), path.stem)
 
 
-def project_found(verdict: Verdict | None) -> tuple[Found, ...]:
+def project_found(verdict: Verdict) -> tuple[Found, ...]:
     """The extensions of a project, each name once."""
     return tuple(sorted(_resolved(found_in(verdict)), key=_order))
 

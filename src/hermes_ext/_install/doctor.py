@@ -20,6 +20,7 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._install.hermes_home import hermes_agent_version, plugin_off
 from hermes_ext._install.inventory import Inventory, inventory
+from hermes_ext._install.projects import ProjectStack
 from hermes_ext._install.records import (
     BROKEN,
     HERMES_EXT,
@@ -31,7 +32,15 @@ from hermes_ext._install.records import (
     canonical_name,
     did_you_mean,
 )
-from hermes_ext._trust.store import PIN, Standing, TrustStore, Verdict, pin_fault, pins
+from hermes_ext._trust.store import (
+    PIN,
+    Standing,
+    TrustStore,
+    Verdict,
+    listed_paths,
+    pin_fault,
+    pins,
+)
 from hermes_ext.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -94,12 +103,14 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
         "trust-store",
         "pin-invalid",
         "pin-unmatched",
+        "new-data",
         *(str(standing) for standing in Standing if standing is not Standing.TRUSTED),
     ),
     "project settings": ("project-settings",),
     "who can write": ("writable-by-others",),
     "plugin of Hermes": ("no-hermes-agent", "plugin-off"),
     "attachment to Hermes": ("host-unseen", "host-changed"),
+    "other plugins of Hermes": ("neighbor",),
 }
 _TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
 
@@ -167,8 +178,8 @@ def examine(
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal, seen.config),
-        *_problem_findings(seen.problems, seen.records, seen.config, seen.project),
-        *_trust_findings(home, seen.project, prog),
+        *_problem_findings(seen.problems, seen.records, seen.config, seen.projects),
+        *_trust_findings(home, seen.projects, prog),
         *(
             finding
             for record in seen.records
@@ -253,7 +264,7 @@ def _problem_findings(
     problems: Sequence[Problem],
     records: Sequence[ExtensionRecord],
     config: ExtensionsConfig,
-    project: Verdict | None,
+    projects: ProjectStack,
 ) -> Iterator[Finding]:
     """Problems of files; those that are a record's own reason are told with the record."""
     told = {
@@ -262,12 +273,13 @@ def _problem_findings(
         if record.status is not Status.MISSING
         for part in record.reason.split("; ")
     }
+    of_projects = {each.project.settings_file for each in projects.trusted}
     for problem in problems:
         if str(problem) in told:
             continue
         message = f"{problem.key}: {problem.message}" if problem.key else problem.message
         code = "config" if problem.file == config.file else "manifest"
-        if project is not None and problem.file == project.project.settings_file:
+        if problem.file in of_projects:
             code = "project-settings"
         yield Finding(
             Severity.ERROR if code == "config" else Severity.WARNING,
@@ -282,16 +294,30 @@ def _problem_findings(
 # -- trust ----------------------------------------------------------------------------------------
 
 
-def _trust_findings(home: Path, project: Verdict | None, prog: Prog) -> Iterator[Finding]:
+def _trust_findings(home: Path, projects: ProjectStack, prog: Prog) -> Iterator[Finding]:
     try:
         TrustStore(home).entries()
     except ConfigError as error:
         where = None if error.path is None else printable(error.path)
         told = f"no project is trusted: {error.message}"
         yield Finding(Severity.ERROR, "trust-store", None, where, told, error.hint)
-    if project is not None and project.standing is not Standing.TRUSTED:
-        yield _distrust(project, prog)
-    yield from _pin_findings(project)
+    yield from (_distrust(each, prog) for each in projects.left_out)
+    yield from (_new_data(each, prog) for each in projects.drifted)
+    yield from _pin_findings(projects)
+
+
+def _new_data(project: Verdict, prog: Prog) -> Finding:
+    root = shlex.quote(printable(project.project.root))
+    return Finding(
+        Severity.WARNING,
+        "new-data",
+        None,
+        printable(project.project.folder),
+        f"new data since you trusted it: {listed_paths(project.changed)}; the trusted version is "
+        "in force",
+        "Remove the files (extensions should write to their data_dir), or review and trust them: "
+        f"{prog('trust')} {root}",
+    )
 
 
 def _distrust(project: Verdict, prog: Prog) -> Finding:
@@ -314,13 +340,14 @@ def _distrust(project: Verdict, prog: Prog) -> Finding:
     )
 
 
-def _pin_findings(project: Verdict | None) -> Iterator[Finding]:
+def _pin_findings(projects: ProjectStack) -> Iterator[Finding]:
     fault = pin_fault()
     if fault is not None:
         hint = "`trust --digest` prints the digest of a project"
         yield Finding(Severity.WARNING, "pin-invalid", None, f"${PIN}", fault, hint)
-    if not pins() or (project is not None and project.pinned):
+    if not pins() or any(each.pinned for each in projects.trusted):
         return
+    project = projects.nearest
     here = "there is no project with extensions here"
     if project is not None:
         digest = "is not known" if project.tree is None else f"is {project.tree.digest}"

@@ -205,7 +205,7 @@ def _which(record: ExtensionRecord) -> str:
 
 def _stands(after: Inventory, record: ExtensionRecord, prog: Prog) -> str:
     """How it ended, and what to do about that."""
-    verdict = after.project
+    verdict = after.projects.nearest
     if record.status is not Status.UNTRUSTED or verdict is None:
         return f"{_WORDS.get(record.status, f'is {record.status}')}: {record.reason}"
     reason = record.reason

@@ -88,6 +88,7 @@ class Turn(state.TurnCore):
             task_id=or_unknown(task_id),
             state=self.state,
             session_state_of=self._session_state_of,
+            data_dir_of=runtime.data_dir,
             check_tool_args=runtime.schemas.error if runtime.schemas is not None else None,
             **scope,
         )

@@ -12,11 +12,10 @@ from hermes_ext._install.config import OFF_SWITCH, switched_off
 from hermes_ext._install.found import Found
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.loader import expected_refusal
-from hermes_ext._install.projects import notice
+from hermes_ext._install.projects import ProjectStack, notices
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name
 from hermes_ext._install.reloading.not_taken import with_old_rules
 from hermes_ext._install.switches import by_use, unknown_extension
-from hermes_ext._trust.store import Verdict
 from hermes_ext.cli._completion import completion
 from hermes_ext.cli._examining import doctor
 from hermes_ext.cli._live import in_force
@@ -24,7 +23,7 @@ from hermes_ext.cli._loading import LOAD_SECONDS, load_in_child
 from hermes_ext.cli._log import log, why
 from hermes_ext.cli._new import new
 from hermes_ext.cli._patience import patience
-from hermes_ext.cli._request import Request, Result, not_in_force, project_of
+from hermes_ext.cli._request import Request, Result, not_in_force, projects_of
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._trusting import trust, untrust
 from hermes_ext.cli._trying import replay, test
@@ -149,17 +148,16 @@ def _place(request: Request, seen: Inventory) -> dict[str, Any]:
         "readable": seen.config.readable,
         "off": OFF_SWITCH if switched_off() else None,
         "not_in_force": not_in_force(request),
-        "project": project_of(seen.project),
-        "notices": _notices(request, seen.project),
+        **projects_of(seen.projects),
+        "notices": _notices(request, seen.projects),
         "old_rules": _old_rules(request),
     }
 
 
-def _notices(request: Request, verdict: Verdict | None) -> list[str]:
+def _notices(request: Request, stack: ProjectStack) -> list[str]:
     if request.live is not None:
         return [text for text in (*request.live.notices, request.live.not_taken) if text]
-    told = notice(verdict, request.prog)
-    return [] if told is None else [told]
+    return [*notices(stack, request.prog)]
 
 
 def _old_rules(request: Request) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from hermes_ext.cli._loading import (
     look_at_host,
 )
 from hermes_ext.cli._patience import patience
-from hermes_ext.cli._request import Request, Result, project_of
+from hermes_ext.cli._request import Request, Result, projects_of
 
 if TYPE_CHECKING:
     from hermes_ext._canary.trial import Canary
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 def doctor(request: Request) -> Result:
     """Examines the configuration, the extensions and the host, and tries the hooks in Hermes."""
+    # Not at the top: no other command looks at other plugins.
+    from hermes_ext._canary.neighbors import neighbor_findings
+
     loading, findings = _examined(request)
+    findings = _ordered(findings, neighbor_findings(request.home))
     canary = _tried(request) if request.canary else None
     if canary is not None:
         findings = _ordered(findings, _findings_of(canary, request))
@@ -37,7 +41,7 @@ def doctor(request: Request) -> Result:
     payload = {
         "home": printable(request.home),
         "hermes_agent": hermes_agent_version(),
-        "project": project_of(inventory(request.home, request.cwd).project),
+        **projects_of(inventory(request.home, request.cwd).projects),
         "checked": loading.data.get("checked", 0),
         "findings": findings,
         "canary": None if canary is None else canary.to_json(),

@@ -86,11 +86,8 @@ def _local(moment: str) -> str:
 
 
 def _banner(payload: Mapping[str, Any], page: Page) -> None:
-    """The project, and what makes every `enabled` below mean less than it says."""
-    project = payload["project"]
-    if project is not None and project["standing"] == "trusted" and not payload["notices"]:
-        by = " by $HERMES_EXT_TRUST" if project["pinned"] else ""
-        page.line("Project ", (project["root"], "bold"), f" is trusted{by}.")
+    """The projects, and what makes every `enabled` below mean less than it says."""
+    _trusted(payload, page)
     for text in payload["notices"]:
         page.lines(f"{text[:1].upper()}{text[1:]}", style="yellow")
     if payload["off"]:
@@ -104,6 +101,15 @@ def _banner(payload: Mapping[str, Any], page: Page) -> None:
         page.lines(f"{_CHANGED}: {payload['next_start']}.", style="yellow")
     if any(payload.get(key) for key in _BANNER):
         page.blank()
+
+
+def _trusted(payload: Mapping[str, Any], page: Page) -> bool:
+    """The projects that apply, the outermost first; whether there are any."""
+    trusted = [each for each in payload["projects"] if each["standing"] == "trusted"]
+    for project in trusted:
+        by = " by $HERMES_EXT_TRUST" if project["pinned"] else ""
+        page.line("Project ", (project["root"], "bold"), f" is trusted{by}.")
+    return bool(trusted)
 
 
 def _table(extensions: Sequence[Mapping[str, Any]], page: Page, told: str | None) -> None:
@@ -403,8 +409,7 @@ def _info_settings(payload: Mapping[str, Any], page: Page) -> None:
 
 
 def _doctor(payload: Mapping[str, Any], page: Page) -> None:
-    if payload["project"] is not None and payload["project"]["standing"] == "trusted":
-        page.line("Project ", (payload["project"]["root"], "bold"), " is trusted.")
+    if _trusted(payload, page):
         page.blank()
     for severity in ("error", "warning", "note"):
         found = [each for each in payload["findings"] if each["severity"] == severity]

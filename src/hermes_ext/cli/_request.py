@@ -15,6 +15,7 @@ from hermes_ext.cli._decisions import Query
 from hermes_ext.exceptions import HermesExtError
 
 if TYPE_CHECKING:
+    from hermes_ext._install.projects import ProjectStack
     from hermes_ext._trust.store import Verdict
     from hermes_ext.runtime import Runtime
 
@@ -97,10 +98,16 @@ def not_in_force(request: Request) -> str | None:
     return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)
 
 
-def project_of(verdict: Verdict | None) -> dict[str, Any] | None:
-    """The project that was found, as `--json` prints it."""
-    if verdict is None:
-        return None
+def projects_of(stack: ProjectStack) -> dict[str, Any]:
+    """The projects that were found, as `--json` prints them: the nearest, and all."""
+    nearest = stack.nearest
+    return {
+        "project": None if nearest is None else _project(nearest),
+        "projects": [*map(_project, stack.all)],
+    }
+
+
+def _project(verdict: Verdict) -> dict[str, Any]:
     return {
         "root": printable(verdict.project.root),
         "folder": printable(verdict.project.folder),

@@ -264,9 +264,9 @@ class InForce(Generic[R]):
             )
             new = old.on(base)
             loads = new.loads()
-            for root, before in old.loads().items():
-                if root is None or root in loads:
-                    lost += losses(before, loads[root])
+            for roots, before in old.loads().items():
+                if roots in loads:
+                    lost += losses(before, loads[roots])
         except Exception as error:
             logger.exception("the extensions could not be loaded anew")
             lost = [f"{type(error).__name__}: {printable(str(error))}"]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_ext._install import import_name
 from hermes_ext._install.config import switched_off
+from hermes_ext.hosts.hermes import plugin_host
 
 if TYPE_CHECKING:
     import argparse
@@ -31,6 +32,9 @@ def register(ctx: Any) -> None:
         ctx: Hermes's plugin context.
     """
     if not switched_off():
+        if plugin_host.is_remote(ctx):
+            plugin_host.refuse(ctx)
+            return
         import_name.install()
         from hermes_ext.hosts.hermes import attaching, lacking
 
