@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hermes_ext._install.projects import ProjectStack
     from hermes_ext._install.reloading.in_force import InForce
     from hermes_ext._turns.decisions import DecisionLog
+    from hermes_ext._turns.notices import Notice, Notify
     from hermes_ext._turns.session_state import SessionState
     from hermes_ext._turns.store import SessionStore
 
@@ -133,6 +134,7 @@ class Runtime:
 
         def taken(config: ExtensionsConfig) -> None:
             log.level = LogLevel(config.log)
+            shared.notify = config.notify
             shared.approve_without_human = config.ask_without_human == "approve"
             shared.machine = _machine_of(config, shared.machine)
 
@@ -206,6 +208,25 @@ class Runtime:
     @on_failure.setter
     def on_failure(self, listener: Callable[[str], None] | None) -> None:
         self._shared.on_failure = listener
+
+    @property
+    def on_notice(self) -> Callable[[Notice], None] | None:
+        """Called with what a rule did, for the person who talks to the agent; None by default.
+
+        It is called in the thread of the hook, with `Notice.line()` as what to show. The user's
+        `extensions.notify` decides what is reported, and equal events of a turn are reported once
+        and, as their number, at its end.
+        """
+        return self._shared.on_notice
+
+    @on_notice.setter
+    def on_notice(self, listener: Callable[[Notice], None] | None) -> None:
+        self._shared.on_notice = listener
+
+    @property
+    def notify(self) -> Notify:
+        """What `on_notice` is called for: `blocks` (the default), `all` or `off`."""
+        return self._shared.notify
 
     @property
     def on_not_taken(self) -> Callable[[str], None] | None:
@@ -490,7 +511,9 @@ class _Shared:
     machine: Machine = Factory(Machine)
     data: DataFolders = Factory(lambda: DataFolders(None))
     told: set[str] = Factory(set)
+    notify: Notify = "blocks"
     on_failure: Callable[[str], None] | None = None
+    on_notice: Callable[[Notice], None] | None = None
     on_not_taken: Callable[[str], None] | None = None
     agent_at_work: Callable[[], bool] = lambda: False
 

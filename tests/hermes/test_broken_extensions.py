@@ -60,8 +60,9 @@ def test_each_costs_a_line(model_factory: ModelFactory, hermes: HomeFactory) -> 
     assert "[stringly]" in refused
     assert not (home.project / "a.txt").exists()
     # One-shot mode turns all logs off; what failed in the turn is told even so, where it stands.
-    [line] = [line for line in run.stderr.splitlines() if "stringly" in line]
+    line, blocked = [line for line in run.stderr.splitlines() if "stringly" in line]
     assert line.startswith("hermes-ext: ")
+    assert blocked.startswith("hermes-ext: stringly blocked write_file: ")
     assert "stringly/__init__.py" in line
     assert "returned 'block'" in line
     for name, (_, told) in BROKEN.items():

@@ -11,8 +11,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from hermes_ext._real_hermes.home import hermes_version
-from hermes_ext.hosts.hermes.seams import SEAMS, Seam
+from hermes_ext.hosts.hermes.seams import SEAMS
 
 NOTED: Final = Path(__file__).with_name("wraps.json")
 PAGE: Final = Path(__file__).parents[2] / "docs" / "hermes.md"

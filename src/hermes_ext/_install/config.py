@@ -44,6 +44,7 @@ from hermes_ext._install.yaml_nodes import (
     text_of,
     value_of,
 )
+from hermes_ext._turns.notices import Notify
 
 __all__ = [
     "OFF_SWITCH",
@@ -105,6 +106,7 @@ class ExtensionsConfig:
     observe: tuple[str, ...] = ()
     ask_without_human: AskWithoutHuman = "block"
     log: Log = "decisions"
+    notify: Notify = "blocks"
     reload: bool = True
     state_days: float = 30
     priorities: Mapping[str, int] = Factory(_empty)
@@ -306,9 +308,9 @@ class _Reading:
         elif key == "ask_without_human":
             self._choice(key, node, {"block": "block", "approve": "approve"})
         elif key == "log":
-            # YAML 1.1 reads a bare `off` as false, and a program that saves the file writes that.
-            words = ("decisions", "steps", "payloads", "off")
-            self._choice(key, node, {word: word for word in words} | {"false": "off"})
+            self._switch(key, node, "decisions", "steps", "payloads")
+        elif key == "notify":
+            self._switch(key, node, "blocks", "all")
         elif key == "state_days":
             self._state_days(node)
         elif key == "priorities":
@@ -333,6 +335,11 @@ class _Reading:
         known = list(dict.fromkeys(words.values()))
         told = f"found {described(node)}, expected {', '.join(known[:-1])} or {known[-1]}"
         self.problem(node, key, f"{told}; taken as {known[0]}", did_you_mean(word, known))
+
+    def _switch(self, key: str, node: Node, *words: str) -> None:
+        """One of some words, the first of which is the default, or `off`."""
+        # YAML 1.1 reads a bare `off` as false, and a program that saves the file writes that.
+        self._choice(key, node, {word: word for word in (*words, "off")} | {"false": "off"})
 
     def _state_days(self, node: Node) -> None:
         value = value_of(node, "int", "float")

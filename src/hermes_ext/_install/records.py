@@ -36,6 +36,7 @@ RESERVED_KEYS = (
     "observe",
     "ask_without_human",
     "log",
+    "notify",
     "reload",
     "state_days",
     "priorities",

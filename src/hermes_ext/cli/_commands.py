@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.loader import expected_refusal
 from hermes_ext._install.projects import ProjectStack, notices
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name
+from hermes_ext._install.reloading.not_taken import with_old_rules
 from hermes_ext._install.switches import by_use, unknown_extension
 from hermes_ext.cli._completion import completion
 from hermes_ext.cli._examining import doctor
@@ -160,6 +162,7 @@ def _place(request: Request, seen: Inventory) -> dict[str, Any]:
         "not_in_force": not_in_force(request),
         **projects_of(seen.projects),
         "notices": _notices(request, seen.projects),
+        "old_rules": _old_rules(request),
     }
 
 
@@ -167,6 +170,12 @@ def _notices(request: Request, stack: ProjectStack) -> list[str]:
     if request.live is not None:
         return [text for text in (*request.live.notices, request.live.not_taken) if text]
     return [*notices(stack, request.prog)]
+
+
+def _old_rules(request: Request) -> list[dict[str, Any]]:
+    """The running processes that have not taken a change; this one says so in its notices."""
+    own = os.getpid() if request.live is not None else None
+    return [each.to_json() for each in with_old_rules(request.home) if each.pid != own]
 
 
 def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[str, Any]:

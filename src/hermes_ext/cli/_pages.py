@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from hermes_ext._hooks.source import OWN
@@ -35,7 +36,7 @@ _STALE = "changed since it was last loaded"
 _CHANGED = "changed since: counts from the next turn, or start"
 _LONGEST = 160  # characters of a setting
 _WIDEST = 28  # characters of a column
-_BANNER = ("project", "notices", "off", "not_in_force", "next_start")
+_BANNER = ("project", "notices", "off", "not_in_force", "old_rules", "next_start")
 _NEXT_FAULT = re.compile(r"; (?=(?:/|~|[A-Za-z]:\\)[^;]*\.yaml(?::\d+)?: )")
 _COLUMNS = ("name", "version", "source")
 
@@ -81,6 +82,10 @@ def _list(payload: Mapping[str, Any], page: Page) -> None:
         _what_next(payload, page)
 
 
+def _local(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
+
+
 def _banner(payload: Mapping[str, Any], page: Page) -> None:
     """The projects, and what makes every `enabled` below mean less than it says."""
     _trusted(payload, page)
@@ -90,6 +95,9 @@ def _banner(payload: Mapping[str, Any], page: Page) -> None:
         page.line((f"Everything is off: ${payload['off']} is set.", "yellow"))
     if payload["not_in_force"]:
         page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
+    for each in payload["old_rules"]:
+        who = f"A running Hermes (pid {each['pid']}, since {_local(each['since'])})"
+        page.lines(f"{who} uses older rules: {each['reason']}", style="yellow")
     if payload.get("next_start"):
         page.lines(f"{_CHANGED}: {payload['next_start']}.", style="yellow")
     if any(payload.get(key) for key in _BANNER):

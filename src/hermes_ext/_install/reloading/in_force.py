@@ -28,6 +28,7 @@ from hermes_ext._install.directories import Projects, _Runtime
 from hermes_ext._install.importing import forget, hold
 from hermes_ext._install.loader import Base, Loaded, load_base
 from hermes_ext._install.reloading.look import Look, TooMuchError, is_code, look
+from hermes_ext._install.reloading.not_taken import NotTakenFile
 from hermes_ext._turns import state
 
 logger = logging.getLogger("hermes_ext")
@@ -69,6 +70,7 @@ class InForce(Generic[R]):
         self._took = taken
         self._ask_for_processes = agent_at_work
         self.not_taken: str | None = None
+        self._for_others = NotTakenFile(home)
         self.renew_locks()
         has_locks(self)
         first = self._first_look()
@@ -127,6 +129,7 @@ class InForce(Generic[R]):
         """Take nothing that changes from now on."""
         self._reloads = False
         state.stop_watching(self)
+        self._for_others.remove()
 
     # -- turns ----------------------------------------------------------------------------------
 
@@ -348,9 +351,12 @@ class InForce(Generic[R]):
         if text == self.not_taken:
             return
         self.not_taken = text
-        if text is not None:
-            logger.warning("%s", text)
-            self._tell(text)
+        if text is None:
+            self._for_others.remove()
+            return
+        self._for_others.report(text)
+        logger.warning("%s", text)
+        self._tell(text)
 
 
 def _not_taken(lost: list[str]) -> str:

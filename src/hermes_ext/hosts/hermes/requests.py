@@ -26,6 +26,7 @@ from hermes_ext._turns.state import current_turn
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes import forms
 from hermes_ext.hosts.hermes.host import current_agent_turn, hook_is_on, the_host
+from hermes_ext.hosts.hermes.notices import the_notices
 
 logger = logging.getLogger("hermes_ext")
 
@@ -245,7 +246,7 @@ def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:
     hidden = [name for name in offered if _must_be_judged(turn, name)]
     if not hidden:
         return request
-    the_host.say(
+    the_notices.say(
         f"the provider's own {', '.join(hidden)} is not offered to the model: it would run where "
         "no guard sees it"
     )
