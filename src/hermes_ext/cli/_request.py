@@ -14,6 +14,7 @@ from hermes_ext._install.hermes_home import (
     plugin_off,
     plugins_unreadable,
 )
+from hermes_ext._install.lost_hooks import lost_hooks
 from hermes_ext._install.records import Prog
 from hermes_ext.cli._decisions import Query
 from hermes_ext.exceptions import HermesExtError
@@ -96,14 +97,14 @@ class Result:
 
 
 def not_in_force(request: Request) -> str | None:
-    """Why no extension of this home is in force in Hermes; None without Hermes here, since
-    another host may be the one that runs them.
+    """Why extensions of this home, or hooks of theirs, are not in force in Hermes; None without
+    Hermes here, since another host may be the one that runs them.
     """
     if hermes_agent_version() is None:
         return None
     off = plugin_off(request.home)
     if off is None:
-        return plugins_unreadable()
+        return plugins_unreadable() or "; ".join(lost_hooks(request.home)) or None
     return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from hermes_ext._forks import has_locks
 from hermes_ext._hooks.specs import HookName
+from hermes_ext._install.lost_hooks import note_lost_hooks
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver, is_interactive
@@ -74,6 +75,7 @@ class Host:
         self.renew_locks()
         has_locks(self)
         self._runtimes: dict[Path, Runtime] = {}
+        self._lost: dict[Path, tuple[str, ...]] = {}
         self._over: OrderedDict[str, None] = OrderedDict()
         self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
 
@@ -163,7 +165,17 @@ class Host:
                 the_notices.say(str(lack))
         if refusal is not None:
             the_notices.say(refusal)
+        self._note_lost(tuple(map(str, found)))
         return refusal
+
+    def _note_lost(self, lines: tuple[str, ...]) -> None:
+        """For `list` in another process; of a home where nothing is lost nothing is written."""
+        from hermes_constants import get_hermes_home
+
+        home = Path(get_hermes_home())
+        if self._lost.get(home) != lines:
+            self._lost[home] = lines
+            note_lost_hooks(home, lines)
 
     def refusal_without_turn(self, *ids: str | None) -> str | None:
         """The same for a request or a tool call, where its turn began without us."""
