@@ -134,7 +134,7 @@ def test_extensions(block: Block, tmp_path: Path) -> None:
     manifest, config = neighbour(block, is_manifest), neighbour(block, is_config)
     name = yaml.safe_load(manifest.text)["name"] if manifest and config else "from-the-docs"
     folder = tmp_path / "extensions" / name
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "__init__.py").write_text(block.text, encoding="utf-8")
     if manifest and config and "config[" in block.text:
         (folder / "extension.yaml").write_text(manifest.text, encoding="utf-8")
@@ -225,6 +225,8 @@ def test_shell_lines(page: Path, tmp_path: Path) -> None:
         if block.page == page and block.language == "sh":
             for line in block.text.splitlines():
                 run_line(line, tmp_path)
+                if line.startswith("mkdir"):  # what the README says to put there
+                    put_readme_extension(home)
 
 
 def run_line(line: str, home: Path) -> None:
@@ -264,7 +266,7 @@ def run_child(
 def put_readme_extension(home: Path) -> Path:
     (block,) = [b for b in BLOCKS if b.page.name == "README.md" and b.language == "python"]
     folder = home / "extensions" / "no-force-push"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "__init__.py").write_text(block.text, encoding="utf-8")
     return folder
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hermes_ext._chain.fold import ChainOutcome, Step
     from hermes_ext._hooks.payloads import LLMRequest, ToolCall, ToolResult, UserInput
     from hermes_ext._turns.approval import Approval, ApprovalRequest
+    from hermes_ext._turns.notices import Notice
     from hermes_ext._turns.session_state import SessionState
     from hermes_ext._turns.state import TurnState
     from hermes_ext._turns.turn import Turn
@@ -48,6 +49,7 @@ _LATER = {
     "ApprovalRequest": "hermes_ext._turns.approval",
     "ChainOutcome": "hermes_ext._chain.fold",
     "LLMRequest": "hermes_ext._hooks.payloads",
+    "Notice": "hermes_ext._turns.notices",
     "Runtime": "hermes_ext.runtime",
     "SessionState": "hermes_ext._turns.session_state",
     "Step": "hermes_ext._chain.fold",
@@ -69,6 +71,7 @@ __all__ = [
     "InputResult",
     "InputVerdict",
     "LLMRequest",
+    "Notice",
     "RequestResult",
     "RequestVerdict",
     "Runtime",

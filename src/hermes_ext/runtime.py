@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -31,6 +31,7 @@ from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.records import ExtensionRecord, Prog
 from hermes_ext._turns.approval import Approver
+from hermes_ext._turns.data_folders import DataFolders
 from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
 from hermes_ext._turns.turn import Turn
 from hermes_ext.effects import Machine
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
     from hermes_ext._install.config import ExtensionsConfig, Problem
     from hermes_ext._install.directories import Still
     from hermes_ext._install.loader import Base, Loaded
+    from hermes_ext._install.projects import ProjectStack
     from hermes_ext._install.reloading.in_force import InForce
     from hermes_ext._turns.decisions import DecisionLog
+    from hermes_ext._turns.notices import Notice, Notify
     from hermes_ext._turns.session_state import SessionState
     from hermes_ext._turns.store import SessionStore
 
@@ -60,7 +63,8 @@ class Runtime:
             may run. None: nobody is there, and `ask` blocks.
         tool_schemas: JSON Schemas of the tools' arguments by tool name, or a function of the
             name; rewritten arguments are checked against them.
-        home: where session state is kept (`<home>/…`); None keeps it in memory.
+        home: where session state and the handlers' `data_dir` are kept (`<home>/…`); None keeps
+            the state in memory, and the folders until the runtime is gone.
 
     Raises:
         RegistrationError: a handler cannot work: it names an argument that its hook does not have,
@@ -81,7 +85,8 @@ class Runtime:
         home: str | Path | None = None,
     ) -> None:
         schemas = SchemaChecks(tool_schemas) if tool_schemas is not None else None
-        shared = _Shared(approver, False, None, _store_in(home), schemas)
+        data = DataFolders(None if home is None else Path(home))
+        shared = _Shared(approver, False, None, _store_in(home), schemas, data=data)
         self._setup(*_made_of(handlers, config), shared)
 
     @classmethod
@@ -99,7 +104,7 @@ class Runtime:
 
         Args:
             cwd: the directory that the work happens in; the process's own by default.
-            home: the Hermes home; `$HERMES_HOME`, else `~/.hermes`.
+            home: the Hermes home, `~` for the user's folder; by default the one that Hermes takes.
             approver: as for `Runtime`.
             tool_schemas: as for `Runtime`.
             command: how the user calls our commands in this host, for what `notices` say.
@@ -109,11 +114,11 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext._install.config import hermes_home, known_home
         from hermes_ext._install.reloading.in_force import InForce
+        from hermes_ext._install.which_home import hermes_home
         from hermes_ext._turns.decisions import DecisionLog, LogLevel
 
-        home = known_home(Path(home or hermes_home()))
+        home = Path(home).expanduser().absolute() if home else hermes_home()
         directory = Path(cwd) if cwd else _working_directory()
         store = _store_in(home, clock)
         log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
@@ -124,10 +129,12 @@ class Runtime:
             store,
             SchemaChecks(tool_schemas) if tool_schemas is not None else None,
             command,
+            data=DataFolders(home),
         )
 
         def taken(config: ExtensionsConfig) -> None:
             log.level = LogLevel(config.log)
+            shared.notify = config.notify
             shared.approve_without_human = config.ask_without_human == "approve"
             shared.machine = _machine_of(config, shared.machine)
 
@@ -153,22 +160,14 @@ class Runtime:
 
     @classmethod
     def _loaded(cls, loaded: Loaded, shared: _Shared) -> Self:
-        from hermes_ext._install.projects import notice
-
         runtime = cls.__new__(cls)
         runtime._setup((*loaded.handlers, *own_guards(loaded)), loaded.commands, shared)
         runtime._owners |= {package: name for name, package in loaded.packages.items()}
         runtime.records = loaded.records
         runtime.problems = loaded.problems
-        root = None if loaded.project is None else loaded.project.project.root
-        runtime._whole_names = {
-            record.name: f"{record.name} of {root}"
-            for record in loaded.records
-            if record.loaded and record.source is Source.PROJECT
-        }
-        told = notice(loaded.project, Prog(shared.command))
-        runtime.notices = () if told is None else (told,)
+        runtime._homes = loaded.homes
         runtime.refusal = loaded.refusal
+        runtime.tell_of(loaded.projects)
         return runtime
 
     def _setup(
@@ -181,10 +180,16 @@ class Runtime:
         self.notices: tuple[str, ...] = ()
         self.refusal: str | None = None
         self._shared = shared
-        self._whole_names: dict[str, str] = {}
+        self._homes: Mapping[str, Path] = {}
         self._projects: InForce[Any] | Still[Any] | None = None
         self._directory: Path | None = None
         self._owners = {handler.function.__module__: handler.extension for handler in handlers}
+
+    def tell_of(self, projects: ProjectStack) -> None:
+        """Let `notices` say what of these projects is not in force as it is on the disk."""
+        from hermes_ext._install.projects import notices
+
+        self.notices = notices(projects, Prog(self._shared.command))
 
     @property
     def approver(self) -> Approver | None:
@@ -203,6 +208,25 @@ class Runtime:
     @on_failure.setter
     def on_failure(self, listener: Callable[[str], None] | None) -> None:
         self._shared.on_failure = listener
+
+    @property
+    def on_notice(self) -> Callable[[Notice], None] | None:
+        """Called with what a rule did, for the person who talks to the agent; None by default.
+
+        It is called in the thread of the hook, with `Notice.line()` as what to show. The user's
+        `extensions.notify` decides what is reported, and equal events of a turn are reported once
+        and, as their number, at its end.
+        """
+        return self._shared.on_notice
+
+    @on_notice.setter
+    def on_notice(self, listener: Callable[[Notice], None] | None) -> None:
+        self._shared.on_notice = listener
+
+    @property
+    def notify(self) -> Notify:
+        """What `on_notice` is called for: `blocks` (the default), `all` or `off`."""
+        return self._shared.notify
 
     @property
     def on_not_taken(self) -> Callable[[str], None] | None:
@@ -342,6 +366,7 @@ class Runtime:
                 session_id=session_id,
                 conversation_id=conversation,
                 session_state=here.session_state(conversation, command.extension),
+                data_dir=lambda: here.data_dir(command.extension),
                 cwd=directory,
                 platform=platform,
             )
@@ -450,7 +475,19 @@ class Runtime:
 
         What is kept for it (session state, what a person has always allowed) is kept under this.
         """
-        return self._whole_names.get(extension, extension)
+        root = self._homes.get(extension)
+        return extension if root is None else f"{extension} of {root}"
+
+    def data_dir(self, extension: str) -> Path:
+        """The private folder of an extension for its files; made where it is not there.
+
+        Below `<home>/extensions-data`, a project's extensions by project; without a home a
+        temporary folder.
+
+        Raises:
+            StateError: it cannot be made, or is not the user's.
+        """
+        return self._shared.data.of(extension, self._homes.get(extension))
 
     def close(self) -> None:
         """Write what is still to be written, and let go of files."""
@@ -472,8 +509,11 @@ class _Shared:
     schemas: SchemaChecks | None
     command: str = ""
     machine: Machine = Factory(Machine)
+    data: DataFolders = Factory(lambda: DataFolders(None))
     told: set[str] = Factory(set)
+    notify: Notify = "blocks"
     on_failure: Callable[[str], None] | None = None
+    on_notice: Callable[[Notice], None] | None = None
     on_not_taken: Callable[[str], None] | None = None
     agent_at_work: Callable[[], bool] = lambda: False
 

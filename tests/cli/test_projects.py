@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import yaml
-from tests.projects import GOOD, GUARD
+from tests.projects import GOOD, GUARD, Place
 
 from hermes_ext import Runtime
 from hermes_ext._trust.store import TrustStore
@@ -31,6 +33,89 @@ def test_list_begins_with_the_project(home, repo):
     assert row["reason"] == "you have not trusted them"
     assert after.out.splitlines()[0] == f"Project {repo.root} is trusted."
     assert before.code == after.code == 0
+
+
+def test_all_projects_that_apply_are_listed(home, repo, monkeypatch):
+    """The outermost first, by `list`, `info` and `doctor` alike, whatever lies in between."""
+    repo.add("outer", GUARD)
+    repo.trust()
+    inner = Place(repo.root, "packages/inner", home.path)
+    inner.add("inner", GUARD)
+    inner.trust()
+    monkeypatch.chdir(inner.root)
+
+    roots = [str(repo.root), str(inner.root)]
+    assert home.run("list").out.splitlines()[:2] == [f"Project {e} is trusted." for e in roots]
+    for argv in (["list"], ["info", "outer"], ["doctor"]):
+        told = home.run(*argv, "--json").json
+        assert [each["root"] for each in told["projects"]] == roots
+        assert told["project"]["root"] == roots[1]
+    rows = {e["name"]: e["status"] for e in home.run("list", "--json").json["extensions"]}
+    assert (rows["outer"], rows["inner"]) == ("enabled", "enabled")
+
+
+def test_trust_finds_what_was_trusted_before_from_below_a_repository(home, repo, monkeypatch):
+    """Where a line says that it changed, a command without a path is about the same project."""
+    repo.add("outer", GUARD)
+    repo.trust()
+    below = repo.root / "vendor"
+    (below / ".git").mkdir(parents=True)
+    monkeypatch.chdir(below)
+    repo.add("outer", GOOD)
+
+    (line,) = home.run("list", "--json").json["notices"]
+    assert str(repo.root) in line
+    assert home.run("trust", "--json").json["root"] == str(repo.root)
+    assert home.run("list").out.splitlines()[0] == f"Project {repo.root} is trusted."
+    assert home.run("untrust", "--json").json["root"] == str(repo.root)
+
+
+def test_new_data_is_reported_alike(home, repo):
+    """`list`, `trust --list` and `doctor` call it trusted and name the file."""
+    folder = repo.add("rules", GUARD)
+    repo.trust()
+    assert "trusted; nothing has changed" in home.run("trust", "--list").out
+    (folder / "audit.log").touch()
+
+    (line,) = home.run("list", "--json").json["notices"]
+    (row,) = home.run("trust", "--list", "--json").json["projects"]
+    found = {e["code"]: e["message"] for e in home.run("doctor", "--json").json["findings"]}
+    for text in (line, row["reason"], found["new-data"]):
+        assert "extensions/rules/audit.log" in text
+    assert row["standing"] == "trusted"
+    assert "nothing has changed" not in home.run("trust", "--list").out
+
+
+def test_an_extension_of_a_linked_work_tree_is_tried_like_the_main_ones(home, repo, tmp_path):
+    """By its path, where what it is is trusted in the main work tree."""
+    repo.add("rules", GUARD)
+    repo.trust()
+    tree = tmp_path.resolve() / "feature"
+    shutil.copytree(repo.hermes, tree / ".hermes")
+    admin = repo.root / ".git" / "worktrees" / "feature"
+    admin.mkdir(parents=True)
+    (admin / "commondir").write_text("../..\n")
+    (tree / ".git").write_text(f"gitdir: {admin}\n")
+
+    tried = home.run("test", str(tree / ".hermes" / "extensions" / "rules"))
+    assert "not trusted" not in tried.out + tried.err
+    assert tried.code == 0
+    (tree / ".git").unlink()
+    assert home.run("test", str(tree / ".hermes" / "extensions" / "rules")).code == 1
+
+
+def test_an_extension_that_is_tried_writes_nothing_that_stays(home, repo):
+    """Its `data_dir` is then a temporary folder."""
+    repo.add(
+        "rules",
+        "from hermes_ext import register_hook\n"
+        '@register_hook("intercept_tool_call")\n'
+        "def check(data_dir):\n"
+        '    (data_dir / "note").touch()\n',
+    )
+    repo.trust()
+    assert home.run("test", "rules").code == 0
+    assert not (home.path / "extensions-data").exists()
 
 
 def test_names_cannot_take_over_the_first_line(home, repo):

@@ -76,7 +76,7 @@ def test_a_folder_that_is_no_extension_yet(home):
     told = home.run("list").out
 
     assert told.count("has no __init__.py; add one") == 2
-    assert "empty is empty" in told
+    assert "empty is not an extension: it is empty" in told
     assert "warning:" not in told
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from tests.enforcement.table import Group, Tried, Way, came_of, home_of
 from tests.harness.home import Gateway, HermesHome
+from tests.harness.stdio import served
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
 
@@ -188,56 +189,6 @@ TUI = "the terminal interface's backend"
 QUEUED = "the terminal interface's backend, a message that was queued"
 ACP = "an editor, by ACP"
 
-# The server is run as its command runs it, with pipes for its standard input and output; a
-# thread at their other ends is the client. What it has to say goes on in `said`.
-_PIPES = """\
-import json, os, sys, threading
-from pathlib import Path
-
-stdin, to_server = os.pipe()
-from_server, stdout = os.pipe()
-os.dup2(stdin, 0)
-os.dup2(stdout, 1)
-sent = os.fdopen(to_server, 'w')
-got = os.fdopen(from_server)
-number = 0
-
-def tell(**message):
-    sent.write(json.dumps({'jsonrpc': '2.0', **message}) + '\\n')
-    sent.flush()
-
-def until(matches):
-    for line in got:
-        message = json.loads(line)
-        answer(message)
-        if matches(message):
-            return message
-    raise EOFError('the server has ended')
-
-def ask(method, params):
-    global number
-    number += 1
-    asked = number
-    tell(id=asked, method=method, params=params)
-    reply = until(lambda one: one.get('id') == asked and 'method' not in one)
-    assert 'result' in reply, reply
-    return reply['result']
-
-def answer(message):
-    pass
-
-def client():
-    try:
-        converse(*TEXTS)
-        code = 0
-    except BaseException:
-        import traceback
-        traceback.print_exc()
-        code = 1
-    sys.stderr.flush()
-    os._exit(code)
-"""
-
 _TUI_CLIENT = """
 def happens(event):
     until(lambda one: one.get('params', {}).get('type') == event)
@@ -252,7 +203,7 @@ def converse(text, queued):
     for _ in range(2):
         happens('message.complete')
 
-threading.Thread(target=client).start()
+threading.Thread(target=client, daemon=True).start()
 from tui_gateway.entry import main
 main()
 """
@@ -272,14 +223,10 @@ def converse(text):
     prompt = [{'type': 'text', 'text': text}]
     ask('session/prompt', {'sessionId': session, 'prompt': prompt})
 
-threading.Thread(target=client).start()
+threading.Thread(target=client, daemon=True).start()
 from acp_adapter.entry import main
 main([])
 """
-
-
-def _served(home: HermesHome, client: str, *texts: str) -> object:
-    return home.python(_PIPES.replace("TEXTS", repr(texts)) + client, timeout=240).check()
 
 
 def _tui(base: Path, guarded: bool) -> dict[str, Tried]:
@@ -296,13 +243,13 @@ def _tui(base: Path, guarded: bool) -> dict[str, Tried]:
         folders = {TUI: home.project / "tui", QUEUED: home.project / "queued"}
         for folder in folders.values():
             folder.mkdir()
-        told = _served(home, _TUI_CLIENT, *(f"work in {folder}" for folder in folders.values()))
+        told = served(home, _TUI_CLIENT, *(f"work in {folder}" for folder in folders.values()))
         return {name: came_of(folder, told) for name, folder in folders.items()}
 
 
 def _acp(base: Path, guarded: bool) -> Tried:
     with _home(base, guarded) as (home, _):
-        return _work(home, "acp", lambda text: _served(home, _ACP_CLIENT, text))
+        return _work(home, "acp", lambda text: served(home, _ACP_CLIENT, text))
 
 
 # -- without a person ------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ import pyte
 
 ENTER, CTRL_C = "\r", "\x03"
 
+# Newer Hermes takes an Enter within 50 ms of other keys for a pasted line end.
+_BETWEEN_PRESSES = 0.1
+
 # Programs ask where the cursor is, and what terminal this is, and wait for an answer.
 _CURSOR, _DEVICE = b"\x1b[6n", b"\x1b[c"
 
@@ -33,6 +36,7 @@ class Terminal:
         self._screen = pyte.Screen(cols, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._tail = b""
+        self._pressed = 0.0
 
     @property
     def screen(self) -> str:
@@ -43,10 +47,13 @@ class Terminal:
         """Type these characters, once the program reads keys and not lines.
 
         A program that prints between two prompts lets the terminal read lines meanwhile, and a
-        Ctrl-C is a signal then, not a key.
+        Ctrl-C is a signal then, not a key. Two presses are as far apart as a person's.
         """
         self.wait(self._reads_keys)
+        while (left := self._pressed + _BETWEEN_PRESSES - time.monotonic()) > 0:
+            self._read(left)
         self._write(keys)
+        self._pressed = time.monotonic()
 
     def wait(self, seen: str | Callable[[], bool], timeout: float = 120) -> str:
         """Read what the program writes until the screen shows a text, or something holds.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -439,7 +440,8 @@ for name, (home, project) in json.loads(Path("rows.json").read_text()).items():
     shown, sys.__stderr__ = sys.__stderr__, io.StringIO()
     try:
         result = stage.say(stage.agent(), "go", Reply(tool_calls=(jot("one"), jot("two"))))
-        said = sys.__stderr__.getvalue().splitlines()
+        lines = sys.__stderr__.getvalue().splitlines()
+        said = [line for line in lines if not line.endswith("(hermes extensions why)")]
     finally:
         sys.__stderr__ = shown
         reset_hermes_home_override(token)
@@ -551,3 +553,30 @@ def test_a_start_with_a_file_that_cannot_be_read(
     assert run.stderr.count(told) == 1, run
     assert told in model.main_requests[1].tool_results[0][1]
     assert not (home.project / "a.txt").exists()
+
+
+def test_a_home_that_is_written_with_a_tilde(
+    model_factory: ModelFactory, hermes: HomeFactory
+) -> None:
+    """`HERMES_HOME='~/.hermes'` is what Hermes takes it for, with the same extensions in force and
+    listed: a folder `~` of the working directory in 0.19, the user's own in later releases.
+    """
+    model = model_factory([Reply("Done.")])
+    home = hermes(model)
+    home.extension(
+        "good",
+        "from hermes_ext import HookResult, register_hook\n"
+        "@register_hook('before_llm_call')\n"
+        "def rule():\n    return HookResult.inject_system('RULE-ONE applies.')\n",
+    )
+    places = (home.project / "~/.hermes", home.user / ".hermes")
+    for place in places:
+        shutil.copytree(home.home, place)
+
+    run = home.cli("-z", "go", env={"HERMES_HOME": "~/.hermes"}).check()
+    listed = home.cli("extensions", "list", env={"HERMES_HOME": "~/.hermes"})
+
+    assert run.stdout == "Done.\n"
+    [request] = model.main_requests
+    assert request.system.endswith("RULE-ONE applies.")
+    assert "good" in listed.stdout

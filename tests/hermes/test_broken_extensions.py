@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -59,8 +60,9 @@ def test_each_costs_a_line(model_factory: ModelFactory, hermes: HomeFactory) -> 
     assert "[stringly]" in refused
     assert not (home.project / "a.txt").exists()
     # One-shot mode turns all logs off; what failed in the turn is told even so, where it stands.
-    [line] = [line for line in run.stderr.splitlines() if "stringly" in line]
+    line, blocked = [line for line in run.stderr.splitlines() if "stringly" in line]
     assert line.startswith("hermes-ext: ")
+    assert blocked.startswith("hermes-ext: stringly blocked write_file: ")
     assert "stringly/__init__.py" in line
     assert "returned 'block'" in line
     for name, (_, told) in BROKEN.items():
@@ -82,3 +84,80 @@ def test_each_costs_a_line(model_factory: ModelFactory, hermes: HomeFactory) -> 
         for _, told in BROKEN.values():
             assert told in output
         assert "Traceback" not in output
+
+
+def test_what_is_not_an_extension_neither_hangs_nor_hides(
+    model_factory: ModelFactory, hermes: HomeFactory
+) -> None:
+    """Pipes, nested folders and bytecode cost a line each: Hermes starts, answers, and the good
+    extension holds; every command ends.
+    """
+    model = model_factory([Reply("Done.")])
+    home = hermes(model)
+    home.extension("good", GOOD)
+    root = home.home / "extensions"
+    os.mkfifo(root / "pipe.py")
+    os.mkfifo(root / "plain-pipe")
+    (root / "nested/nested").mkdir(parents=True)
+    (root / "nested/nested/__init__.py").write_text(STRING)
+    (root / "old.pyc").touch()
+    (root / "README.md").touch()
+
+    run = home.oneshot("go").check()
+
+    assert run.stdout == "Done.\n"
+    [request] = model.main_requests
+    assert request.system.endswith("RULE-ONE applies.")
+    for name, told in (
+        ("pipe", "it is a named pipe"),
+        ("plain-pipe", "it is a named pipe"),
+        ("nested", f"the extension seems to be {root / 'nested/nested'}"),
+        ("old.pyc", "bytecode without its source"),
+    ):
+        said = f" {name} is not in force (not-an-extension)"
+        [line] = [line for line in run.stderr.splitlines() if said in line]
+        assert told in line
+    assert "README" not in run.stderr
+    for command in (["list"], ["list", "--load"], ["doctor", "--no-canary"], ["disable", "good"]):
+        assert home.cli("extensions", *command).returncode in {0, 1}
+    assert home.cli("extensions", "doctor", "--no-canary").returncode == 1
+
+
+def test_a_pipe_for_a_folder_of_extensions_refuses_the_required(
+    model_factory: ModelFactory, hermes: HomeFactory
+) -> None:
+    """Where `extensions` itself is a pipe, Hermes answers, one line says so, and with a required
+    guard no tool runs.
+    """
+    write = ToolUse("write_file", {"path": "a.txt", "content": "x"})
+    model = model_factory([Reply(tool_calls=(write,)), Reply("Done.")])
+    home = hermes(model)
+    root = home.home / "extensions"
+    if root.exists():
+        root.rmdir()
+    os.mkfifo(root)
+    home.write_config({"extensions": {"required": ["guard"]}})
+
+    run = home.oneshot("go").check()
+
+    assert not (home.project / "a.txt").exists()
+    assert "it is a named pipe, not a folder" in run.stderr
+
+
+def test_a_guard_that_can_match_no_tool_costs_a_line(
+    model_factory: ModelFactory, hermes: HomeFactory
+) -> None:
+    """A guard for a tool that this Hermes does not have is called out at the start, with the name
+    that was probably meant; one for a tool that it has is not.
+    """
+    model = model_factory([Reply("Done.")])
+    home = hermes(model)
+    for name, tool in (("dead", "Bash"), ("alive", "terminal")):
+        guard = f"@register_hook('intercept_tool_call', guard=True, tools=['{tool}'])\n"
+        home.extension(name, HEAD + guard + "def check(tool_name): ...\n")
+
+    run = home.oneshot("go").check()
+
+    [line] = [line for line in run.stderr.splitlines() if "not in force here" in line]
+    assert "extension dead" in line
+    assert 'Did you mean "terminal"?' in line

@@ -10,6 +10,7 @@ from tests.harness.home import HermesHome
 from tests.hermes.stage import pip_plugin
 from tests.hermes.surfaces import SURFACES, surface
 
+from hermes_ext._install.lost_hooks import lost_hooks
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 pytestmark = pytest.mark.hermes
@@ -114,8 +115,11 @@ def test_refused_on_every_surface(
         shown = say("hello", FUNCTIONS[lost])
     assert model.main_requests == []
     reason = f"{FUNCTIONS[lost]} was taken by the plugin z_taker"
-    # What a turn streams goes to its agent, and a request of a turn without us names none.
-    assert reason in shown or (lost, name) == ("turn", "api-stream")
+    assert reason in shown
+    for command in (["list"], ["info", "g"]):
+        told = home.python("from hermes_ext.cli import main; main()", *command)
+        assert "Not in force: " in told.stdout
+        assert reason in " ".join(told.stdout.split())
     assert re.search(f"^hermes-ext: .*{re.escape(reason)}", terminal(home), re.MULTILINE)
 
 
@@ -161,6 +165,10 @@ def test_nothing_relies_on_it(model_factory: ModelFactory, hermes: HomeFactory) 
     assert run.stdout.strip() == "Done."
     reason = f"{FUNCTIONS['request']} was taken by the plugin z_taker"
     assert f"hermes-ext: before_llm_call of polite is not in force: {reason}" in run.stderr
+    assert lost_hooks(home.home) == (f"before_llm_call of polite is not in force: {reason}",)
+    home.extra_env.clear()  # without the thief nothing is lost, and nothing is kept of it
+    home.oneshot("hello").check()
+    assert lost_hooks(home.home) == ()
 
 
 def test_no_extension_is_on(model_factory: ModelFactory, hermes: HomeFactory) -> None:

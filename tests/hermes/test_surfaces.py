@@ -143,7 +143,19 @@ def test_every_action(model_factory: ModelFactory, hermes: HomeFactory, name: st
         "own.txt": "private\n",
         "secret.txt": "token=abcdef123\n",
     }
-    assert home.occurrences("work on the zebra") == []
+
+
+@pytest.mark.parametrize("name", SURFACES)
+def test_nothing_keeps_what_was_typed(
+    model_factory: ModelFactory, hermes: HomeFactory, name: str
+) -> None:
+    """What an input was before it was rewritten stands in no file of the home."""
+    home = hermes(model_factory(echo))
+    home.extension("rules", RULES)
+    with surface(home, name) as say:
+        say("look at the zebra", "HEARD(look at the giraffe")
+    assert home.occurrences("look at the giraffe") != []
+    assert home.occurrences("look at the zebra") == []
 
 
 @pytest.mark.parametrize("name", SURFACES)
@@ -180,8 +192,9 @@ def test_ended_without_the_model(
 def test_titles(model_factory: ModelFactory, hermes: HomeFactory) -> None:
     """A session's title is made of what its first input was rewritten to; of a blocked one, none.
 
-    CLI and gateways hand what was typed to `maybe_auto_title`; it is called here as they call it,
-    because a command that ends with its turn seldom comes to make a title.
+    In 0.19 CLI and gateways hand what was typed to `maybe_auto_title`; it is called here as they
+    call it, because a command that ends with its turn seldom comes to make a title. Newer code
+    makes titles at a turn's start.
     """
     model = model_factory(echo)
     home = hermes(model, config=TITLES_ON)
@@ -190,25 +203,27 @@ def test_titles(model_factory: ModelFactory, hermes: HomeFactory) -> None:
         in_process.PRELUDE
         + """
 import threading
+from agent import title_generator
 from agent.title_generator import maybe_auto_title
+
+at_the_start = hasattr(title_generator, 'apply_instant_title')
 
 for typed in ('tell me of the zebra', 'my word is xyzzy-hunter2', 'plain words'):
     agent = new_agent()
     result = agent.run_conversation(typed)
-    maybe_auto_title(
-        agent._session_db, agent.session_id, typed, result['final_response'], result['messages'],
-        main_runtime=runtime_of(agent),
-    )
+    if not at_the_start:
+        maybe_auto_title(
+            agent._session_db, agent.session_id, typed, result['final_response'],
+            result['messages'], main_runtime=runtime_of(agent),
+        )
     for thread in threading.enumerate():
         if thread.name == 'auto-title':
             thread.join(30)
 """
     ).check()
     asked = [one.last_user for one in model.requests if not one.is_main]
-    assert [text.partition("\n")[0] for text in asked] == [
-        "User: tell me of the giraffe",
-        "User: plain words",
-    ]
+    firsts = [text.removeprefix("User: ").partition("\n")[0] for text in asked]
+    assert firsts == ["tell me of the giraffe", "plain words"]
     assert not any(one.contains("zebra") or one.contains("xyzzy") for one in model.requests)
     assert home.occurrences("xyzzy-hunter2") == [home.home / "extensions/rules/__init__.py"]
 
@@ -268,7 +283,7 @@ def test_messaging_gateway(model_factory: ModelFactory, hermes: HomeFactory) -> 
         send("tell me of the zebra")
         model.wait_for(lambda seen: any(not request.is_main for request in seen))
     [title] = [request for request in model.requests if not request.is_main]
-    assert title.last_user.startswith("User: tell me of the giraffe")
+    assert title.last_user.removeprefix("User: ").startswith("tell me of the giraffe")
     assert ("user", "[withheld by rules]") in home.session_rows()
     assert home.home / "logs" / "agent.log" in home.occurrences("msg='[not logged: ")
     for typed in ("xyzzy-hunter2", "zebra"):

@@ -405,6 +405,7 @@ def register(ctx):
     facts = play(
         home,
         """
+        import io
         agent = stage.agent()
         step = ''
         kinds = ('value', 'exit', 'odd', 'deep', 'text', 'fine')
@@ -414,8 +415,9 @@ def register(ctx):
             kinds = ['uncopyable', 'types', 'after']
             if step == 'execution':  # Hermes itself ends a turn whose arguments contain themselves
                 kinds.insert(2, 'cycle')
-            results = stage.use(agent, *[jot(kind) for kind in kinds])
-            facts[step] = [results, stage.jots]
+            with io.StringIO() as sys.__stderr__:
+                results = stage.use(agent, *[jot(kind) for kind in kinds])
+                facts[step] = [results, stage.jots, sys.__stderr__.getvalue()]
         report(**facts)
         """,
     )
@@ -423,8 +425,9 @@ def register(ctx):
     assert jots == ["fine 1"]
     assert ["[crasher]" in text for text in results] == [True] * 5 + [False]
     for step in ("pre", "execution"):
-        results, jots = facts[step]
+        results, jots, shown = facts[step]
         assert jots[-1] == "after 1"
+        assert "hermes-ext: blocked jot: the call could not be judged" in shown
         assert not [line for line in jots if line.startswith("uncopyable")]
         assert "could not be judged" in results[0]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_ext._install.config import ExtensionsConfig, hermes_home, read_config
+from hermes_ext._install.config import ExtensionsConfig, read_config
 
 FEATURE_REQUEST = """\
 # ~/.hermes/config.yaml
@@ -494,15 +494,6 @@ def test_a_path_is_relative_to_the_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/someone")
     assert read(tmp_path, "extensions: {global_dir: ~/x}\n").global_dir == Path("/home/someone/x")
     assert read(tmp_path, "extensions: {global_dir: ./x}\n").global_dir == tmp_path / "x"
-
-
-def test_hermes_home(monkeypatch):
-    """The home is `$HERMES_HOME`, else `~/.hermes`."""
-    monkeypatch.setenv("HOME", "/home/someone")
-    monkeypatch.setenv("HERMES_HOME", "~/other")
-    assert hermes_home() == Path("/home/someone/other")
-    monkeypatch.setenv("HERMES_HOME", "")
-    assert hermes_home() == Path("/home/someone/.hermes")
 
 
 def test_the_locale_makes_no_difference(tmp_path):

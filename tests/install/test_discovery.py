@@ -87,17 +87,6 @@ def test_folders_and_files_are_found_without_running_them(home):
     assert list(root.rglob("imported")) == []
 
 
-def test_what_is_no_extension_is_left_alone(home):
-    """Hidden, private, backup and unrelated entries are no extensions and no records."""
-    root = home / "extensions"
-    for name in (".git", "_off", "__pycache__", "old~"):
-        package(root, name)
-    (root / "README.md").touch()
-    (root / "notes").mkdir()
-    (root / "notes/todo.txt").touch()
-    assert found_in(home).found == ()
-
-
 @pytest.mark.parametrize(
     ("files", "hint"),
     [
@@ -107,15 +96,14 @@ def test_what_is_no_extension_is_left_alone(home):
     ],
 )
 def test_a_folder_without_init_says_what_is_missing(home, files, hint):
-    """What looks like an extension and is none is a record with a warning, not an error."""
+    """A folder that is not a package is a record that says what to do."""
     folder = home / "extensions/half"
     folder.mkdir()
     for file in files:
         (folder / file).touch()
     record = records(home)["half"]
-    assert record.status is Status.SKIPPED
+    assert record.status is Status.NOT_AN_EXTENSION
     assert hint in record.reason
-    assert record.warnings == (record.reason,)
 
 
 @pytest.mark.parametrize(
@@ -262,11 +250,12 @@ def test_entries_that_cannot_be_read_hide_no_others(home):
     (root / "gone").symlink_to(home / "nowhere")
     (root / "loop").symlink_to(root / "loop")
     (root / "file.py").symlink_to(root / "file.py")
+    (root / "README").symlink_to(root / "README")
     found = records(home)
     assert found["good"].status is Status.ENABLED
     assert found["gone"].status is Status.LOAD_ERROR
     assert "is a link to" in found["gone"].reason
-    for name in ("loop", "file"):
+    for name in ("loop", "file", "README"):
         assert found[name].status is Status.LOAD_ERROR
         assert "cannot be read" in found[name].reason
 
@@ -280,7 +269,7 @@ def test_permissions_that_are_missing_hide_no_others(home, monkeypatch, closed):
     root = home / "extensions"
     package(root, "good")
     package(root, "shut")
-    scandir, opened, target = os.scandir, open, os.path.normpath(root / closed)
+    scandir, opened, target = os.scandir, os.open, os.path.normpath(root / closed)
 
     def refuse(call):
         def asked(path, *args, **kwargs):
@@ -291,7 +280,7 @@ def test_permissions_that_are_missing_hide_no_others(home, monkeypatch, closed):
         return asked
 
     monkeypatch.setattr(_discovery.os, "scandir", refuse(scandir))
-    monkeypatch.setattr(_discovery, "open", refuse(opened), raising=False)
+    monkeypatch.setattr(_discovery.os, "open", refuse(opened))
     seen = inventory(home)
     if closed == ".":
         assert "extensions.global_dir: " in str(seen.problems[0])

@@ -10,6 +10,7 @@ from hermes_ext._install.doctor import Finding, Severity, examine, is_broken
 from hermes_ext._install.hermes_home import install
 from hermes_ext._install.host_package import host_package
 from hermes_ext._install.loader import load
+from hermes_ext._install.sentinel import NAME as SENTINEL
 from hermes_ext._trust.store import TrustStore
 
 REGISTER = "from hermes_ext import register_hook\n"
@@ -119,6 +120,7 @@ def test_a_required_one_that_did_not_load_is_told_as_refusal(home):
     """A required extension that fails is told with its consequence for every tool call."""
     add(home, "needed", "1 / 0\n")
     configure(home, "extensions:\n  required: [needed]\n")
+    install(home)
 
     findings = examined(home)
 
@@ -288,7 +290,7 @@ def test_a_project_that_cannot_be_used_is_a_warning(repo):
 
 
 def test_replacing_is_told(repo):
-    """A replaced extension is a note; one that may not be replaced is a warning with the key."""
+    """A replaced extension is a note; a guard that may not replace another is an error."""
     for name, code in (("free", GOOD), ("kept", GUARD)):
         repo.add(name, code, to_home=True)
         repo.add(name, code)
@@ -296,7 +298,7 @@ def test_replacing_is_told(repo):
 
     kept, free = in_project(repo)
 
-    assert (kept.severity, kept.code, kept.extension) == (Severity.WARNING, "not-replaced", "kept")
+    assert (kept.severity, kept.code, kept.extension) == (Severity.ERROR, "not-replaced", "kept")
     assert "extensions.overridable" in kept.message
     assert (free.severity, free.code, free.extension) == (Severity.NOTE, "replaced", "free")
     assert str(repo.hermes) in free.message
@@ -321,6 +323,7 @@ def test_a_required_project_extension_that_is_not_trusted_is_an_error(repo):
     """Tool calls are refused while it is not loaded, and the reason is that it is not trusted."""
     repo.add("needed")
     configure(repo.home, "extensions:\n  required: [needed]\n")
+    install(repo.home)
 
     error, note = in_project(repo)
 
@@ -393,3 +396,182 @@ def test_broken_is_what_can_never_work(home):
     broken = {record.name for record in loaded.records if is_broken(record, loaded.config)}
 
     assert broken == {"idle", "failed"}
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "guard.pyc", "pipe.py"])
+def test_what_is_not_an_extension_is_an_error(home, name):
+    """Anything else in the folder is one error with its reason."""
+    path = home / "extensions" / name
+    os.mkfifo(path) if name == "pipe.py" else path.touch()
+
+    finding = only(home)
+
+    assert (finding.severity, finding.code) == (Severity.ERROR, "not-an-extension")
+    assert finding.where == str(path)
+
+
+def test_disabled_and_skipped_are_no_errors(home):
+    """What is off, or says itself that it cannot run here, is at most a note."""
+    skip = "from hermes_ext import SkipExtension\nraise SkipExtension('no rtk')\n"
+    add(home, "skips", skip)
+    add(home, "silent", GUARD)
+    configure(home, "extensions:\n  disabled: [silent]\n")
+
+    assert {finding.severity for finding in examined(home)} == {Severity.NOTE}
+
+
+@pytest.mark.parametrize(("code", "severity"), [(GUARD, Severity.ERROR), (GOOD, Severity.NOTE)])
+def test_a_shadowed_guard_is_an_error(home, code, severity):
+    """Of a folder and a file of one name, the file's guard is not in force; others are a note."""
+    add(home, "rules", GOOD)
+    (home / "extensions/rules.py").write_text(code)
+
+    [finding] = [each for each in examined(home) if each.code == "shadowed"]
+
+    assert finding.severity is severity
+    assert str(home / "extensions/rules") in finding.message
+
+
+def test_a_guard_that_the_user_lets_projects_replace_is_a_note(repo):
+    """`overridable` names the guard, so that a project's extension in its place is no error."""
+    repo.add("rules", GUARD, to_home=True)
+    repo.add("rules", GOOD)
+    repo.trust()
+    repo.config("  overridable: [rules]\n")
+
+    [finding] = [each for each in in_project(repo) if each.code == "replaced"]
+
+    assert finding.severity is Severity.NOTE
+
+
+def test_one_guard_in_two_places_is_a_note(home):
+    """A link to a guard that is in force hides no rule."""
+    add(home, "rules", GUARD)
+    (home / "extensions/again").symlink_to(home / "extensions/rules")
+
+    assert {finding.severity for finding in examined(home)} == {Severity.NOTE}
+
+
+DEAD = REGISTER + '@register_hook("intercept_tool_call", guard=True, tools={!r})\n'
+DEAD += "def check(tool_name): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("tools", "hint"),
+    [
+        (["Bash"], '"terminal"'),
+        (["bash*"], '"terminal"'),
+        (["Write", "MultiEdit"], '"write_file"'),
+        (["terminl"], '"terminal"'),
+        (["Run Command"], '"terminal"'),
+    ],
+)
+def test_a_guard_that_can_match_no_tool_is_an_error(home, tools, hint):
+    """A guard all of whose patterns are dead is an error that says what was probably meant."""
+    add(home, "rules", DEAD.format(tools))
+
+    finding = only(home)
+
+    assert (finding.severity, finding.code) == (Severity.ERROR, "matches-nothing")
+    assert hint in finding.message
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        ["*"],
+        ["Terminal"],
+        ["write file"],
+        ["mcp_github_push"],
+        ["mcp_*"],
+        ["m*_query"],
+        ["[a-z]*_query"],
+        ["term*"],
+        ["frobnicate"],
+        ["Bash", "terminal"],
+        ["Bash", "mcp_*"],
+    ],
+)
+def test_a_guard_that_may_match_a_tool_is_no_error(home, tools):
+    """One pattern that a tool, an MCP server or a plugin may have is enough."""
+    add(home, "rules", DEAD.format(tools))
+
+    assert {finding.severity for finding in examined(home)} <= {Severity.WARNING, Severity.NOTE}
+
+
+def test_the_tools_of_this_hermes_decide(home):
+    """Where Hermes's tools are known, a name that none has is an error, a plugin's tool is not."""
+    add(home, "rules", DEAD.format(["frobnicate"]))
+    loaded = load(home)
+
+    codes = {
+        tools: [
+            each.code
+            for each in examine(home, None, loaded, host_tools=tools)
+            if each.extension == "rules"
+        ]
+        for tools in (("terminal",), ("terminal", "frobnicate"))
+    }
+
+    assert codes == {("terminal",): ["matches-nothing"], ("terminal", "frobnicate"): []}
+
+
+@pytest.mark.parametrize("change", ["untrusted", "changed", "refused"])
+def test_in_a_pipeline_a_project_that_is_not_trusted_is_an_error(repo, change):
+    """With `ci`, a project that was never trusted, has changed or is refused fails the check."""
+    repo.add("one", GUARD)
+    if change == "changed":
+        repo.trust()
+        repo.add("two", GUARD)
+    if change == "refused":
+        os.mkfifo(repo.hermes / "extensions/pipe")
+
+    found = {
+        ci: [
+            each.severity
+            for each in examine(
+                repo.home, repo.root, load(repo.home, repo.root), host_tools=(), ci=ci
+            )
+            if each.code == change
+        ]
+        for ci in (True, False)
+    }
+
+    assert found[True] == [Severity.ERROR]
+    assert found[False] in ([Severity.NOTE], [Severity.WARNING])
+
+
+@pytest.mark.parametrize(("pin", "code"), [("0" * 64, "pin-unmatched"), ("abc", "pin-invalid")])
+def test_in_a_pipeline_a_pin_that_trusts_nothing_is_an_error(repo, monkeypatch, pin, code):
+    """With `ci`, a HERMES_EXT_TRUST that matches no project fails the check."""
+    repo.add("one")
+    repo.trust()
+    monkeypatch.setenv("HERMES_EXT_TRUST", pin)
+
+    loaded = load(repo.home, repo.root)
+    [severity] = [
+        each.severity
+        for each in examine(repo.home, repo.root, loaded, ci=True)
+        if each.code == code
+    ]
+
+    assert severity is Severity.ERROR
+
+
+def test_a_missing_sentinel_is_told_where_something_is_required(home):
+    """With `required` set, a home without the sentinel, or with one that is off, is a warning."""
+    add(home, "needed", GUARD)
+    assert examined(home) == []
+    configure(home, "extensions:\n  required: [needed]\n")
+
+    missing = only(home)
+    install(home)
+    there = examined(home)
+    config = home / "config.yaml"
+    config.write_text(config.read_text().replace(SENTINEL, "other"))
+    off = only(home)
+
+    assert (missing.severity, missing.code) == (Severity.WARNING, "sentinel-missing")
+    assert there == []
+    assert off.code == "sentinel-missing"
+    assert "plugins.enabled does not name" in off.message

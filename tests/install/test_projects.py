@@ -570,7 +570,7 @@ def test_what_lies_further_down_takes_nothing_out_of_force(
     assert len(told) == 1
     assert f"The extensions of {place.root} stay in force there" in told[0]
     assert answer(Runtime.from_config(home=place.home, cwd=below), below) == "from the guard"
-    assert loaded(place, below).project.nearer[0].project.root == below
+    assert loaded(place, below).projects.left_out[0].project.root == below
     assert rows(inventory(place.home, below), "rule")[Source.PROJECT].status is Status.ENABLED
 
 

@@ -54,11 +54,10 @@ def doubled(line: str) -> str:
         ("a: &a {x: 1, y: 1}\nb: &b {x: 2, z: 2}\nc: {<<: [*a, *b], y: 3}\n",
          {"a": {"x": 1, "y": 1}, "b": {"x": 2, "z": 2}, "c": {"x": 1, "z": 2, "y": 3}}),
         ("a: &a {<<: *a, x: 1}\n", {"a": {"x": 1}}),
-        (doubled("{new}: &{new} {{<<: [{old}]}}\n"), {key: {"k": 1} for key in "abcdefghi"}),
     ],
     ids=[
         "nothing", "mark", "comment", "carriage-returns", "keys-as-written", "equals",
-        "quoted-merge", "merges", "merges-itself", "merges-of-merges",
+        "quoted-merge", "merges", "merges-itself",
     ],
 )  # fmt: skip
 def test_what_is_read(text, value):
@@ -75,9 +74,10 @@ def test_a_merged_key_is_not_given_twice():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (doubled("{new}: &{new} [{old}]\n"), "stands for more than 100,000 values"),
+        (doubled("{new}: &{new} [{old}]\n"), "it stands for more than 1,000,000 values"),
+        (doubled("{new}: &{new} {{<<: [{old}]}}\n"), "it stands for more than 1,000,000 values"),
         (
-            "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: *a{n - 1}}}\n" for n in range(1, 999)),
+            "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: *a{n - 1}}}\n" for n in range(1, 300)),
             "too many merge keys in a row",
         ),
         (
@@ -113,12 +113,12 @@ def test_what_cannot_be_read(text, expected):
 def test_merging_has_an_end():
     """A mapping that is merged into hundreds of others is refused before it is."""
     base = ", ".join(f"k{index}: " for index in range(20_000))
-    merges = ", ".join(["{<<: *b}"] * 400)
+    merges = ", ".join(["{<<: *b}"] * 20)
     assert "`<<` stands for more than 100,000 values" in fault_of(
         f"x: &b {{{base}}}\ny: [{merges}]\n"
     )
     empty = ", ".join(["{}"] * 1_000)
-    merges = ", ".join(["{<<: *b}"] * 1_000)
+    merges = ", ".join(["{<<: *b}"] * 500)
     assert "`<<` stands for more than" in fault_of(f"x: &b [{empty}]\ny: [{merges}]\n")
 
 

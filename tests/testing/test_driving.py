@@ -226,6 +226,25 @@ def test_a_restart_keeps_session_state_and_nothing_else(author: Author, tmp_path
     assert_rewritten(extension.input("x"), "n2")
 
 
+KEEPS = """
+    @register_hook("transform_user_input")
+    def count(data_dir):
+        file = data_dir / "seen"
+        file.write_text((file.read_text() if file.exists() else "") + "x")
+        return HookResult.rewrite(file.read_text())
+"""
+
+
+def test_a_restart_keeps_the_data_dir(author: Author) -> None:
+    """It lies in the scratch home, and a test can look into it."""
+    extension = author(KEEPS)
+    assert_rewritten(extension.input("hello"), "x")
+    extension.restart()
+    assert_rewritten(extension.input("hello"), "xx")
+    assert (extension.data_dir / "seen").read_text() == "xx"
+    assert extension.data_dir.is_relative_to(extension.home)
+
+
 def test_session_state_ages_by_the_clock(author: Author) -> None:
     """Unused for `state_days` while others were used it is gone; a day before it is not."""
     start = datetime(2030, 5, 1, tzinfo=UTC)

@@ -30,6 +30,7 @@ _NAMES: Final = {
     "extensions": "the extensions",
     "plugins": "Hermes's plugins",
     "extensions-trust": "the list of trusted projects",
+    "extensions-data": "the extensions' own files",
 }
 _BEGINNINGS: Final = {
     ("extensions-state.db",): "the extensions' state",

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from attrs import field, frozen
 
+from hermes_ext._hooks.payloads import NAMED_ONLY
 from hermes_ext._hooks.signature import did_you_mean, is_async_function, name_of, place_of
 from hermes_ext.exceptions import RegistrationError
 
@@ -34,6 +35,7 @@ COMMAND_ARGUMENTS: Final = (
     "conversation_id",
     "session_state",
     "config",
+    "data_dir",
     "cwd",
     "platform",
 )
@@ -115,10 +117,11 @@ def register_command(name: str, *, args_hint: str = "", help: str = "") -> Calla
     """Mark a function as a slash command, and return it unchanged.
 
     The function names the arguments that it wants of `args` (the text behind the name),
-    `session_id`, `conversation_id`, `session_state`, `config`, `cwd` (a `Path`) and `platform`;
-    one that has a default is left out where the host does not know it, else it is None. It returns
-    the text for the user, or None for none. It may be `async`, and has 30 seconds. The model sees
-    nothing of it: what is to have an effect on the agent goes through `session_state`.
+    `session_id`, `conversation_id`, `session_state`, `config`, `data_dir` and `cwd` (a `Path` each)
+    and `platform`; one that has a default is left out where the host does not know it, else it is
+    None. It returns the text for the user, or None for none. It may be `async`, and has 30 seconds.
+    The model sees nothing of it: what is to have an effect on the agent goes through
+    `session_state`.
 
     Args:
         name: what is typed behind the slash: letters, digits and hyphens, as in `plan`.
@@ -189,7 +192,7 @@ def _wanted(name: str, function: FunctionType) -> tuple[tuple[str, ...], frozens
     for parameter in inspect.signature(function).parameters.values():
         told = f"{name_of(function)}, for /{name}, "
         if parameter.kind is parameter.VAR_KEYWORD:
-            rest = [each for each in COMMAND_ARGUMENTS if each not in wants]
+            rest = [each for each in COMMAND_ARGUMENTS if each not in {*wants, *NAMED_ONLY}]
             return (*wants, *rest), frozenset({*optional, *rest})
         if parameter.name in COMMAND_ARGUMENTS and parameter.kind in (
             parameter.POSITIONAL_OR_KEYWORD,

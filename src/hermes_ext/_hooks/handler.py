@@ -119,6 +119,7 @@ _EXPRESSIONS: Final = {
     "metadata": "own_metadata(metadata)",
     "config": "handler.config",
     "session_state": "scope.session_state_of(handler.extension)",
+    "data_dir": "scope.data_dir_of(handler.extension)",
     "user_message": "event.text",
     "user_content": "own_copy(event.content)",
     "command": "event.command",
@@ -134,7 +135,7 @@ _EXPRESSIONS: Final = {
     "duration_ms": "event.duration_ms",
 }
 _COPIED: Final = frozenset({"event", "user_content", "messages", "tool_args"})
-_OF_ITS_EXTENSION: Final = frozenset({"config", "session_state"})
+_OF_ITS_EXTENSION: Final = frozenset({"config", "data_dir", "session_state"})
 _OF_EVENT_OR_NONE: Final = frozenset(
     {"status", "duration_ms", "api_call_count", "request_id", "command", "user_content"}
 )

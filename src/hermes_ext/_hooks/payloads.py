@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ARGUMENTS",
     "EVENT_OF",
+    "NAMED_ONLY",
     "NO_METADATA",
     "ORIGINS",
     "SCOPE_FACTS",
@@ -369,6 +370,10 @@ SCOPE_FACTS: Final = (
 _SCOPE_FIELDS: Final = (*SCOPE_IDS, *SCOPE_FACTS, "state")
 
 
+def _no_data_dir(extension: str) -> Path:
+    raise LookupError(f"there is no place for files of {extension}")
+
+
 def _throwaway_state(_extension: str) -> MutableMapping[str, Any]:
     return {}
 
@@ -382,11 +387,12 @@ class Scope:
             handlers' arguments of these names. What is left out, or is `UNKNOWN`, reads as None and
             its name is in `unknown`.
         session_state_of: the session state of an extension, by its name.
+        data_dir_of: the data folder of an extension, by its name; made where it is not there.
         check_tool_args: what is wrong with rewritten arguments of a tool (name, arguments), or
             None; None where the host gives no schemas.
     """
 
-    __slots__ = (*_SCOPE_FIELDS, "check_tool_args", "session_state_of", "unknown")
+    __slots__ = (*_SCOPE_FIELDS, "check_tool_args", "data_dir_of", "session_state_of", "unknown")
 
     session_id: str | None
     conversation_id: str | None
@@ -405,6 +411,7 @@ class Scope:
     chat_id: str | None
     state: MutableMapping[str, Any]
     session_state_of: Callable[[str], MutableMapping[str, Any]]
+    data_dir_of: Callable[[str], Path]
     check_tool_args: Callable[[str, dict[str, Any]], str | None] | None
     unknown: frozenset[str]
 
@@ -412,6 +419,7 @@ class Scope:
         self,
         *,
         session_state_of: Callable[[str], MutableMapping[str, Any]] = _throwaway_state,
+        data_dir_of: Callable[[str], Path] = _no_data_dir,
         check_tool_args: Callable[[str, dict[str, Any]], str | None] | None = None,
         **values: Any,
     ) -> None:
@@ -421,6 +429,7 @@ class Scope:
         if strange:
             raise TypeError(f"Scope has no {', '.join(sorted(strange))}")
         self.session_state_of = session_state_of
+        self.data_dir_of = data_dir_of
         self.check_tool_args = check_tool_args
         self.unknown = frozenset(
             name for name in _SCOPE_FIELDS if values.get(name, UNKNOWN) is UNKNOWN
@@ -440,7 +449,10 @@ class Scope:
         return made
 
 
-_EVERYWHERE: Final = ("event", *_SCOPE_FIELDS, "session_state", "config", "metadata")
+_EVERYWHERE: Final = ("event", *_SCOPE_FIELDS, "session_state", "config", "data_dir", "metadata")
+
+NAMED_ONLY: Final = frozenset({"data_dir"})
+"""What `**kwargs` does not hold, because giving it leaves something on the disk."""
 
 ARGUMENTS: Final[Mapping[HookName, tuple[str, ...]]] = {
     HookName.TRANSFORM_USER_INPUT: ("user_message", "user_content", "command", *_EVERYWHERE),

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from hermes_ext._hooks.payloads import ARGUMENTS
+from hermes_ext._hooks.payloads import ARGUMENTS, NAMED_ONLY
 from hermes_ext._hooks.results import HookName
 from hermes_ext.exceptions import RegistrationError
 
@@ -141,7 +141,8 @@ class _SignatureCheck:
             if parameter.default is not parameter.empty:
                 optional.add(parameter.name)
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            rest = [name for name in self.known if name not in wants and name not in bound]
+            given = {*wants, *bound, *NAMED_ONLY}
+            rest = [name for name in self.known if name not in given]
             return Signature((*wants, *rest), False, frozenset({*optional, *rest}))
         self._refuse_bare_varargs(parameters)
         return Signature(tuple(wants), positional and not optional, frozenset(optional))

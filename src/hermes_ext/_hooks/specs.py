@@ -44,6 +44,9 @@ class HookSpecs:
     - `state`: the dict of this turn, shared by all extensions.
     - `session_state`: what this extension keeps for the conversation (JSON values).
     - `config`: this extension's own validated settings.
+    - `data_dir`: a private folder of this extension for its files, `Path`. It exists, lies outside
+      of every tree, and stays over restarts and upgrades. `**kwargs` does not hold it: it is made
+      when a handler that names it is first called.
     - `metadata`: what earlier handlers of this chain added; read-only.
 
     What the runtime does not know is None; a parameter that has a default is then left out.
@@ -76,6 +79,7 @@ class HookSpecs:
         state: MutableMapping[str, Any],
         session_state: MutableMapping[str, Any],
         config: Any,
+        data_dir: Path,
         metadata: Mapping[str, Any],
     ) -> InputResult:
         """Look at what the user wrote, before messages are built from it.
@@ -123,6 +127,7 @@ class HookSpecs:
         state: MutableMapping[str, Any],
         session_state: MutableMapping[str, Any],
         config: Any,
+        data_dir: Path,
         metadata: Mapping[str, Any],
     ) -> RequestResult:
         """Look at a request to the model, before it is sent.
@@ -173,6 +178,7 @@ class HookSpecs:
         state: MutableMapping[str, Any],
         session_state: MutableMapping[str, Any],
         config: Any,
+        data_dir: Path,
         metadata: Mapping[str, Any],
     ) -> CallResult:
         """Look at a tool call, before it runs.
@@ -221,6 +227,7 @@ class HookSpecs:
         state: MutableMapping[str, Any],
         session_state: MutableMapping[str, Any],
         config: Any,
+        data_dir: Path,
         metadata: Mapping[str, Any],
     ) -> ToolOutputResult:
         """Look at a tool's result, before the model sees it.

@@ -29,6 +29,7 @@ from hermes_ext._install.records import (
     did_you_mean,
     name_fault,
 )
+from hermes_ext._install.which_home import hermes_home
 from hermes_ext._install.yaml_nodes import (
     Unreadable,
     described,
@@ -43,12 +44,12 @@ from hermes_ext._install.yaml_nodes import (
     text_of,
     value_of,
 )
+from hermes_ext._turns.notices import Notify
 
 __all__ = [
     "OFF_SWITCH",
     "ExtensionsConfig",
     "Problem",
-    "hermes_home",
     "read_config",
     "switched_off",
 ]
@@ -105,6 +106,7 @@ class ExtensionsConfig:
     observe: tuple[str, ...] = ()
     ask_without_human: AskWithoutHuman = "block"
     log: Log = "decisions"
+    notify: Notify = "blocks"
     reload: bool = True
     state_days: float = 30
     priorities: Mapping[str, int] = Factory(_empty)
@@ -191,21 +193,6 @@ class ExtensionsConfig:
             if canonical_name(first.strip()) == canonical_name(name):
                 found.setdefault(bool(more), item)
         return line_of(found.get(False, found.get(True, node)))
-
-
-def hermes_home() -> Path:
-    """`$HERMES_HOME`, else `~/.hermes`."""
-    # os.path.expanduser leaves `~` where no home is known; Path.home() raises there.
-    return known_home(Path(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes")))
-
-
-def known_home(home: Path) -> Path:
-    """The home, or a place that cannot be read where no home is known.
-
-    `~` that nobody could replace would be a folder of that name in the working directory.
-    """
-    nowhere = Path(os.devnull, "no-home-is-known")
-    return nowhere if home.parts[:1] == ("~",) else Path(os.path.abspath(home))
 
 
 def switched_off() -> bool:
@@ -321,9 +308,9 @@ class _Reading:
         elif key == "ask_without_human":
             self._choice(key, node, {"block": "block", "approve": "approve"})
         elif key == "log":
-            # YAML 1.1 reads a bare `off` as false, and a program that saves the file writes that.
-            words = ("decisions", "steps", "payloads", "off")
-            self._choice(key, node, {word: word for word in words} | {"false": "off"})
+            self._switch(key, node, "decisions", "steps", "payloads")
+        elif key == "notify":
+            self._switch(key, node, "blocks", "all")
         elif key == "state_days":
             self._state_days(node)
         elif key == "priorities":
@@ -348,6 +335,11 @@ class _Reading:
         known = list(dict.fromkeys(words.values()))
         told = f"found {described(node)}, expected {', '.join(known[:-1])} or {known[-1]}"
         self.problem(node, key, f"{told}; taken as {known[0]}", did_you_mean(word, known))
+
+    def _switch(self, key: str, node: Node, *words: str) -> None:
+        """One of some words, the first of which is the default, or `off`."""
+        # YAML 1.1 reads a bare `off` as false, and a program that saves the file writes that.
+        self._choice(key, node, {word: word for word in (*words, "off")} | {"false": "off"})
 
     def _state_days(self, node: Node) -> None:
         value = value_of(node, "int", "float")

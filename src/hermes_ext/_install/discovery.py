@@ -12,6 +12,7 @@ one directory a folder before a file; the others are records that say which one 
 from __future__ import annotations
 
 import os
+import stat
 import zlib
 from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
@@ -22,10 +23,20 @@ from attrs import evolve, frozen
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
-from hermes_ext._install.found import Found, counts, no_extension, package, well_named
+from hermes_ext._install.distributions import Installed, Offered, installed_points
+from hermes_ext._install.found import Found, counts, package, well_named
 from hermes_ext._install.known_manifests import KnownManifests
 from hermes_ext._install.manifest import incompatibility, read_manifest
-from hermes_ext._install.projects import found_in, verdict_at
+from hermes_ext._install.not_extensions import (
+    is_kind,
+    is_minor,
+    minor,
+    no_extension,
+    other_file,
+    special,
+    uncounted,
+)
+from hermes_ext._install.projects import NO_PROJECTS, ProjectStack, found_in, projects_at
 from hermes_ext._install.records import (
     RESERVED_KEYS,
     ExtensionRecord,
@@ -36,30 +47,32 @@ from hermes_ext._install.records import (
     name_fault,
 )
 from hermes_ext._install.snapshot import stamp_of
+from hermes_ext._regular import check_readable, kind_of
 from hermes_ext._trust.store import TrustStore, Verdict
 from hermes_ext.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
-    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "hermes_ext.extensions"
 
+SAME_CODE = "the same code"
+
 OFF_IN_VAIN = "extensions.disabled turns off its"
 
-_OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
+OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 
 
 @frozen
 class Discovery:
     """All that was found, by rank of source and then name, and what is wrong with the places.
 
-    project: what is to be thought of the project that was looked into, None if none was.
+    projects: what is to be thought of the projects that were looked into.
     """
 
     found: tuple[Found, ...]
     problems: tuple[Problem, ...] = ()
-    project: Verdict | None = None
+    projects: ProjectStack = NO_PROJECTS
 
 
 @frozen
@@ -84,11 +97,14 @@ def discover(
     bundled = tuple(_bundled(known))
     if in_home or any(config.is_on(each.name) for each in bundled):
         known.save()  # not in a home where nothing is on: it stays as it is
-    candidates = [*bundled, *in_home, *(_entry_points() if entry_points else ())]
-    verdict = verdict_at(config, home, cwd)
-    # Whether one of the project takes another's place is known only when it has been loaded.
-    found = sorted([*_resolved(candidates), *project_found(verdict)], key=_order)
-    return Discovery(tuple(found), tuple(problems), verdict)
+    installed = installed_points(ENTRY_POINT_GROUP) if entry_points else Installed()
+    candidates = [*bundled, *in_home, *map(_entry_point, installed.points)]
+    problems += installed.problems
+    stack = projects_at(config, home, cwd)
+    # Whether one of a project takes another's place is known only when it has been loaded.
+    in_projects = (found for verdict in stack.shown for found in project_found(verdict))
+    found = sorted([*_resolved(candidates), *in_projects], key=_order)
+    return Discovery(tuple(found), tuple(problems), stack)
 
 
 def found_at(path: Path, home: Path) -> Found | None:
@@ -97,16 +113,29 @@ def found_at(path: Path, home: Path) -> Found | None:
     None where nothing there is an extension. Raises OSError where it cannot be read.
     """
     if path.is_dir():
-        found = _folder(path, KnownManifests(home))
-        return None if found is None else well_named(found, path.name)
+        return well_named(_folder(path, KnownManifests(home)), path.name)
     if path.suffix != ".py" or not path.is_file():
         return None
     return well_named(Found(path.stem, Source.GLOBAL, path, module_file=path), path.stem)
 
 
-def project_found(verdict: Verdict | None) -> tuple[Found, ...]:
-    """The extensions of a project, each name once."""
-    return tuple(sorted(_resolved(found_in(verdict)), key=_order))
+def project_found(verdict: Verdict) -> tuple[Found, ...]:
+    """The extensions of a project, each name once, and what else is in its folder."""
+    found = found_in(verdict)
+    return tuple(sorted(_resolved([*found, *_left_over(verdict, found)]), key=_order))
+
+
+def minor_entries(config: ExtensionsConfig, stack: ProjectStack) -> tuple[Found, ...]:
+    """What is expected beside extensions: hidden files, `__pycache__`, README and the like."""
+    in_projects = ((each.project.extensions, Source.PROJECT) for each in stack.shown)
+    places = [(config.global_dir, Source.GLOBAL), *in_projects]
+    rows = [
+        minor(Path(entry.path), source)
+        for folder, source in places
+        for entry in _entries_or_none(folder)
+        if is_minor(entry)
+    ]
+    return tuple(sorted(rows, key=_order))
 
 
 def bundled_dir() -> Path | None:
@@ -127,7 +156,7 @@ def standing(found: Found, config: ExtensionsConfig) -> Standing:
     if off:
         return Standing(False, Status.DISABLED, off)
     if found.status is not None:
-        return Standing(True, found.status, found.reason)
+        return Standing(found.meant, found.status, found.reason)
     manifest = found.manifest
     if manifest is not None and manifest.problems:
         return Standing(True, Status.LOAD_ERROR, "; ".join(map(str, manifest.problems)))
@@ -182,11 +211,15 @@ def manifest_problems(found: Iterable[Found]) -> tuple[Problem, ...]:
 
 
 def unknown_names(
-    config: ExtensionsConfig, found: Iterable[Found], elsewhere: Iterable[str] = ()
+    config: ExtensionsConfig,
+    found: Iterable[Found],
+    elsewhere: Iterable[str] = (),
+    unseen: Iterable[Problem] = (),
 ) -> tuple[tuple[Problem, ...], tuple[ExtensionRecord, ...]]:
     """Problems for names that are nowhere, and a record for each that should be somewhere.
 
-    elsewhere: names that other projects have, which are no mistake here.
+    elsewhere: names that other projects have, which are no mistake here. unseen: places that
+    could not be searched.
     """
     found = tuple(found)
     known = {canonical_name(each.name): each.name for each in found}
@@ -202,7 +235,7 @@ def unknown_names(
             continue
         if canonical_name(name) in in_projects and key not in {"on", "required"}:
             continue
-        problem = _unknown(config, key, name, known.values())
+        problem = _unknown(config, key, name, known.values(), _clues(name, found, unseen))
         problems.append(problem)
         if key in {"on", "disabled", "required", "observe"}:
             missing.setdefault(canonical_name(name), _missing(config, name, problem))
@@ -227,7 +260,19 @@ def named_in(config: ExtensionsConfig) -> Iterator[tuple[str, str]]:
     yield from (("", name) for name in config.settings)
 
 
-def _unknown(config: ExtensionsConfig, key: str, name: str, known: Iterable[str]) -> Problem:
+def _clues(name: str, found: Iterable[Found], unseen: Iterable[Problem]) -> Iterator[str]:
+    """What may be the reason that an extension is nowhere."""
+    for each in found:
+        if each.status is Status.NOT_AN_EXTENSION and each.path is not None:
+            stem = each.path.name.strip("_").partition(".")[0]
+            if canonical_name(stem.removesuffix("~")) == canonical_name(name):
+                yield each.reason
+    yield from map(str, unseen)
+
+
+def _unknown(
+    config: ExtensionsConfig, key: str, name: str, known: Iterable[str], clues: Iterable[str]
+) -> Problem:
     if key:
         line = config.line_of_name(key, name)
         told = f'names "{name}", and no extension of that name is installed'
@@ -239,8 +284,8 @@ def _unknown(config: ExtensionsConfig, key: str, name: str, known: Iterable[str]
     looked = (
         f"Looked among the bundled ones, the entry points and in {printable(config.global_dir)}"
     )
-    path = f"extensions.{key or name}"
-    return Problem(config.file, line, path, told, f"{hint} {looked}" if hint else looked)
+    hints = [f"{hint} {looked}" if hint else looked, *clues]
+    return Problem(config.file, line, f"extensions.{key or name}", told, ". ".join(hints))
 
 
 def _missing(config: ExtensionsConfig, name: str, problem: Problem) -> ExtensionRecord:
@@ -262,7 +307,7 @@ def _turned_off(found: Found, config: ExtensionsConfig) -> str:
     if config.is_disabled(found.name):
         line = config.line_of_name("disabled", found.name)
         return f"{printable(config.file)}:{line}: extensions.disabled names it"
-    if found.source in _OFF_UNTIL_NAMED and not config.is_on(found.name):
+    if found.source in OFF_UNTIL_NAMED and not config.is_on(found.name):
         kind = "bundled" if found.source is Source.BUNDLED else "installed"
         return f"not on: {kind} extensions are off until extensions.on names them"
     return ""
@@ -285,7 +330,7 @@ def _resolved(candidates: Iterable[Found]) -> Iterator[Found]:
     places: dict[str, str] = {}
     folders: dict[str, str] = {}
     for each in sorted(candidates, key=_precedence):
-        if each.status is Status.SKIPPED:  # no extension at all, it takes nobody's name
+        if each.status is Status.NOT_AN_EXTENSION:  # it takes nobody's name
             losers.append(each)
             continue
         name, place = canonical_name(each.name), _real(each, folders)
@@ -306,7 +351,7 @@ def _precedence(found: Found) -> tuple[int, bool]:
 
 
 def _why_not(loser: Found, winner: Found, place: str) -> str:
-    same = "the same code" if _real(winner, {}) == place else "an extension of the same name"
+    same = SAME_CODE if _real(winner, {}) == place else "an extension of the same name"
     where = printable(winner.path or winner.module or "")
     return f"{same} is used as {winner.source} extension {winner.name!r}: {where}"
 
@@ -359,77 +404,117 @@ def _global(
 ) -> tuple[list[Found], list[Problem]]:
     root = config.global_dir
     try:
-        with os.scandir(root) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
+        listed = _entries(root)
     except FileNotFoundError as error:
         usual = {home / "extensions", Path(os.path.expanduser("~/.hermes/extensions"))}
         expected = not config.global_dir_given or root in usual
-        return [], [] if expected else [_root_problem(config, error)]
+        is_link = os.path.islink(root)
+        return [], [] if expected and not is_link else [_root_problem(config, error)]
     except OSError as error:
         return [], [_root_problem(config, error)]
-    found = [_entry(entry, known) for entry in listed if counts(entry.name)]
-    return [each for each in found if each is not None], []
+    return [_entry(entry, known) for entry in listed if not is_minor(entry)], []
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+def _entries_or_none(folder: Path) -> list[os.DirEntry[str]]:
+    """Of a folder that may be missing or closed, which is reported elsewhere."""
+    try:
+        return _entries(folder)
+    except OSError:
+        return []
 
 
 def _root_problem(config: ExtensionsConfig, error: OSError) -> Problem:
-    told = f"{printable(config.global_dir)} cannot be read: {error.strerror or error}"
-    return Problem(config.file, config.line_of("global_dir"), "extensions.global_dir", told)
+    told = f"{printable(config.global_dir)} cannot be read: {_root_fault(config.global_dir, error)}"
+    line = config.line_of("global_dir") if config.global_dir_given else None
+    hint = "No extension of it is in force. Make it a folder that you can read, or remove it"
+    return Problem(config.file, line, "extensions.global_dir", told, hint)
 
 
-def _entry(entry: os.DirEntry[str], known: KnownManifests) -> Found | None:
+def _root_fault(root: Path, error: OSError) -> str:
+    """Why a folder cannot be listed."""
+    if isinstance(error, FileNotFoundError) and root.is_symlink():
+        return f"it is a link to {printable(os.readlink(root))}, which is not there"
+    if isinstance(error, NotADirectoryError) and root.exists():
+        return f"it is {kind_of(root.stat().st_mode)}, not a folder"
+    return str(error.strerror or error)
+
+
+def _entry(entry: os.DirEntry[str], known: KnownManifests) -> Found:
     path = Path(entry.path)
     name = path.stem if path.suffix == ".py" else path.name
     try:
-        found = _classified(name, path, entry, known)
+        found = _classified(name, path, known)
     except OSError as error:
         reason = f"{printable(path)} cannot be read: {error.strerror or error}"
+        if path.is_symlink() and isinstance(error, FileNotFoundError):
+            target = printable(os.readlink(path))
+            reason = f"{printable(path)} is a link to {target}, which is not there"
         return Found(printable(name), Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
-    return None if found is None else well_named(found, name)
+    return well_named(found, name)
 
 
-def _classified(
-    name: str, path: Path, entry: os.DirEntry[str], known: KnownManifests
-) -> Found | None:
-    if entry.is_symlink() and _dangling(path):
-        target = printable(os.readlink(path))
-        reason = f"{printable(path)} is a link to {target}, which is not there"
-        return Found(name, Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
-    if entry.is_dir():
+def _classified(name: str, path: Path, known: KnownManifests) -> Found:
+    mode = path.stat().st_mode
+    if not counts(path.name):
+        return uncounted(path, Source.GLOBAL)
+    if stat.S_ISDIR(mode):
         return _folder(path, known)
-    if path.suffix == ".py":
-        return Found(name, Source.GLOBAL, path, module_file=path)
-    return None
+    if not stat.S_ISREG(mode):
+        return special(path, Source.GLOBAL, mode)
+    if path.suffix != ".py":
+        return other_file(path, Source.GLOBAL)
+    check_readable(path)
+    return Found(name, Source.GLOBAL, path, module_file=path)
 
 
-def _dangling(link: Path) -> bool:
-    try:
-        link.stat()
-    except FileNotFoundError:
-        return True
-    return False
-
-
-def _folder(folder: Path, known: KnownManifests) -> Found | None:
+def _folder(folder: Path, known: KnownManifests) -> Found:
     with os.scandir(folder) as entries:  # unlike is_file(), this tells a folder that is closed
         names = {entry.name for entry in entries}
     if "__init__.py" in names:
-        with open(folder / "__init__.py", "rb"):
-            return package(folder.name, Source.GLOBAL, folder, known.read(folder))
+        check_readable(folder / "__init__.py")
+        return package(folder.name, Source.GLOBAL, folder, known.read(folder))
     return no_extension(folder, Source.GLOBAL, names)
+
+
+# --- a project's folder --------------------------------------------------------------------------
+
+
+def _left_over(verdict: Verdict, found: Iterable[Found]) -> Iterator[Found]:
+    """What is in a project's folder and not in its tree, or no extension by its name."""
+    if verdict.tree is None:
+        return
+    known = {each.path for each in found}
+    for entry in _entries_or_none(verdict.project.extensions):
+        path = Path(entry.path)
+        if path in known or is_minor(entry):
+            continue
+        row = _not_in_tree(path, entry)
+        if not verdict.is_trusted:
+            row = evolve(row, status=Status.UNTRUSTED, reason=verdict.reason)
+        yield row
+
+
+def _not_in_tree(path: Path, entry: os.DirEntry[str]) -> Found:
+    if not counts(path.name):
+        return uncounted(path, Source.PROJECT)
+    if is_kind(entry, stat.S_ISDIR):
+        return no_extension(path, Source.PROJECT, (each.name for each in _entries_or_none(path)))
+    if path.suffix != ".py":
+        return other_file(path, Source.PROJECT)
+    reason = f"{printable(path)} was added after the project was read. Start again to check it"
+    return Found(path.stem, Source.PROJECT, path, status=Status.UNTRUSTED, reason=reason)
 
 
 # --- entry points --------------------------------------------------------------------------------
 
 
-def _entry_points() -> Iterator[Found]:
-    from importlib.metadata import entry_points
-
-    points = entry_points(group=ENTRY_POINT_GROUP)
-    for point in sorted(points, key=lambda each: (each.name, each.value)):
-        yield _entry_point(point)
-
-
-def _entry_point(point: EntryPoint) -> Found:
+def _entry_point(offered: Offered) -> Found:
+    point = offered.point
     fault = name_fault(point.name)
     if fault:
         reason = f"the entry point {point.name!r} cannot be an extension: {fault}"
@@ -441,10 +526,9 @@ def _entry_point(point: EntryPoint) -> Found:
             status=Status.LOAD_ERROR,
             reason=reason,
         )
-    version = None if point.dist is None else point.dist.version
     spec = _spec(point.value.partition(":")[0].strip())
     file = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
-    told: dict[str, Any] = {"module": point.value, "version": version}
+    told: dict[str, Any] = {"module": point.value, "version": offered.version}
     if file is not None and file.name == "__init__.py":
         return package(
             point.name, Source.ENTRY_POINT, file.parent, read_manifest(file.parent), **told

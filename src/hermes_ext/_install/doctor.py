@@ -13,14 +13,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
-from hermes_ext._install.hermes_home import plugin_off
+from hermes_ext._install.discovery import OFF_UNTIL_NAMED, SAME_CODE
+from hermes_ext._install.guard_source import registers_guard
+from hermes_ext._install.hermes_home import plugin_off, plugins_unreadable, sentinel_fault
 from hermes_ext._install.host_package import host_package, host_program
 from hermes_ext._install.inventory import Inventory, inventory
+from hermes_ext._install.projects import ProjectStack
 from hermes_ext._install.records import (
     BROKEN,
     HERMES_EXT,
@@ -29,10 +32,24 @@ from hermes_ext._install.records import (
     Problem,
     Prog,
     Status,
-    canonical_name,
-    did_you_mean,
 )
-from hermes_ext._trust.store import PIN, Standing, TrustStore, Verdict, pin_fault, pins
+from hermes_ext._install.sentinel import sentinel_folder
+from hermes_ext._install.tool_names import (
+    TOOL_ALIASES,
+    ToolNames,
+    dead_guard,
+    nearest,
+    told_dead,
+)
+from hermes_ext._trust.store import (
+    PIN,
+    Standing,
+    TrustStore,
+    Verdict,
+    listed_paths,
+    pin_fault,
+    pins,
+)
 from hermes_ext.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -40,56 +57,15 @@ if TYPE_CHECKING:
 
 SLOW_IMPORT_SECONDS = 1.0
 
-# What Hermes registers itself, in any of its versions from 0.17 on. Names with a `_` family
-# (browser_click, …) are covered by the family, since a rule for one of them is rarely a slip.
-HERMES_TOOLS = (
-    "clarify",
-    "close_terminal",
-    "computer_use",
-    "cronjob",
-    "cronjob_manage",
-    "delegate_task",
-    "discord",
-    "discord_admin",
-    "execute_code",
-    "image_generate",
-    "memory",
-    "mixture_of_agents",
-    "patch",
-    "process",
-    "process_manage",
-    "project_create",
-    "project_list",
-    "project_switch",
-    "read_file",
-    "read_terminal",
-    "search_files",
-    "session_search",
-    "skill_manage",
-    "skill_view",
-    "skills_list",
-    "terminal",
-    "text_to_speech",
-    "todo",
-    "todo_list",
-    "video_analyze",
-    "video_generate",
-    "vision_analyze",
-    "web_extract",
-    "web_search",
-    "write_file",
-    "x_search",
-)
-_TOOL_FAMILIES = ("browser_", "feishu_", "ha_", "kanban_", "mcp_", "xai_", "yb_")
-# Names that no tool of Hermes has, and that `workflow-guard` takes for the ones that do the work.
-TOOL_ALIASES = {"write": "write_file", "edit": "patch"}
 # Every code of a finding, by what was looked at.
 CHECKS: Mapping[str, tuple[str, ...]] = {
     "configuration": ("config", "config-unreadable", "switched-off"),
     "required extensions": ("required-missing",),
     "manifests": ("manifest",),
+    "installed distributions": ("distribution",),
+    "folders of extensions": ("not-an-extension",),
     "loading": ("load-stopped", "load-error", "config-error", "incompatible", "skipped"),
-    "handlers": ("registers-nothing", "wrong-return", "warning", "fails-open"),
+    "handlers": ("registers-nothing", "wrong-return", "warning", "fails-open", "matches-nothing"),
     "import times": ("slow-import",),
     "names of extensions": ("shadowed", "replaced", "not-replaced"),
     "names of tools": ("unknown-tool", "tool-alias"),
@@ -98,11 +74,12 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
         "trust-store",
         "pin-invalid",
         "pin-unmatched",
+        "new-data",
         *(str(standing) for standing in Standing if standing is not Standing.TRUSTED),
     ),
     "project settings": ("project-settings",),
     "who can write": ("writable-by-others",),
-    "plugin of Hermes": ("no-hermes-agent", "plugin-off"),
+    "plugin of Hermes": ("no-hermes-agent", "plugin-off", "sentinel-missing"),
     "attachment to Hermes": ("host-unseen", "host-changed"),
     "other plugins of Hermes": ("neighbor",),
 }
@@ -157,6 +134,8 @@ def examine(
     needed_seams: Iterable[str] = (),
     seams_failure: str | None = None,
     host_commands: Iterable[str] = (),
+    host_tools: Iterable[str] = (),
+    ci: bool = False,
     prog: Prog = HERMES_EXT,
 ) -> tuple[Finding, ...]:
     """Everything found, errors first.
@@ -165,24 +144,29 @@ def examine(
     wrong with each function of the host that is to be wrapped, empty where nothing is; None where
     that was not looked at. needed_seams: those without which guards do not hold.
     seams_failure: why the host could not be looked at, None if it could. host_commands: the names
-    of the host's own slash commands. prog: what the user calls, for the hints.
+    of the host's own slash commands. host_tools: the names of all its tools, none where they are
+    not known. ci: for a pipeline, where a project that is not trusted as it is, and a pin that
+    trusts nothing, are errors. prog: what the user calls, for the hints.
     """
     seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
     refusal = None if loaded is None else loaded.refusal
+    names = (*host_tools, *seen.config.read_only_tools)
+    tools = ToolNames(frozenset(names), complete=bool([*host_tools]))
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal, seen.config),
-        *_problem_findings(seen.problems, seen.records, seen.config, seen.project),
-        *_trust_findings(home, seen.project, prog),
+        *_problem_findings(seen.problems, seen.records, seen.config, seen.projects),
+        *_trust_findings(home, seen.projects, prog, ci=ci),
         *(
             finding
             for record in seen.records
             for finding in _record_findings(record, seen, prog, refusal)
         ),
-        *_tool_name_findings(seen.config, seen.records),
+        *_tool_name_findings(seen.config, seen.records, tools),
         *_command_findings(seen.records, frozenset(host_commands)),
         *_writable_findings(home, seen.config),
         *_host_findings(home, seen.config, prog),
+        *_sentinel_findings(home, seen.config, prog),
         *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
     ]
     return in_order(findings)
@@ -258,7 +242,7 @@ def _problem_findings(
     problems: Sequence[Problem],
     records: Sequence[ExtensionRecord],
     config: ExtensionsConfig,
-    project: Verdict | None,
+    projects: ProjectStack,
 ) -> Iterator[Finding]:
     """Problems of files; those that are a record's own reason are told with the record."""
     told = {
@@ -267,12 +251,15 @@ def _problem_findings(
         if record.status is not Status.MISSING
         for part in record.reason.split("; ")
     }
+    of_projects = {each.project.settings_file for each in projects.trusted}
     for problem in problems:
         if str(problem) in told:
             continue
         message = f"{problem.key}: {problem.message}" if problem.key else problem.message
         code = "config" if problem.file == config.file else "manifest"
-        if project is not None and problem.file == project.project.settings_file:
+        if problem.file.parent.suffix in {".dist-info", ".egg-info"}:
+            code = "distribution"
+        if problem.file in of_projects:
             code = "project-settings"
         yield Finding(
             Severity.ERROR if code == "config" else Severity.WARNING,
@@ -287,16 +274,32 @@ def _problem_findings(
 # -- trust ----------------------------------------------------------------------------------------
 
 
-def _trust_findings(home: Path, project: Verdict | None, prog: Prog) -> Iterator[Finding]:
+def _trust_findings(
+    home: Path, projects: ProjectStack, prog: Prog, *, ci: bool
+) -> Iterator[Finding]:
     try:
         TrustStore(home).entries()
     except ConfigError as error:
         where = None if error.path is None else printable(error.path)
         told = f"no project is trusted: {error.message}"
         yield Finding(Severity.ERROR, "trust-store", None, where, told, error.hint)
-    if project is not None and project.standing is not Standing.TRUSTED:
-        yield _distrust(project, prog)
-    yield from _pin_findings(project)
+    yield from (_new_data(each, prog) for each in projects.drifted)
+    found = [*(_distrust(each, prog) for each in projects.left_out), *_pin_findings(projects)]
+    yield from (evolve(each, severity=Severity.ERROR) if ci else each for each in found)
+
+
+def _new_data(project: Verdict, prog: Prog) -> Finding:
+    root = shlex.quote(printable(project.project.root))
+    return Finding(
+        Severity.WARNING,
+        "new-data",
+        None,
+        printable(project.project.folder),
+        f"new data since you trusted it: {listed_paths(project.changed)}; the trusted version is "
+        "in force",
+        "Remove the files (extensions should write to their data_dir), or review and trust them: "
+        f"{prog('trust')} {root}",
+    )
 
 
 def _distrust(project: Verdict, prog: Prog) -> Finding:
@@ -319,13 +322,14 @@ def _distrust(project: Verdict, prog: Prog) -> Finding:
     )
 
 
-def _pin_findings(project: Verdict | None) -> Iterator[Finding]:
+def _pin_findings(projects: ProjectStack) -> Iterator[Finding]:
     fault = pin_fault()
     if fault is not None:
         hint = "`trust --digest` prints the digest of a project"
         yield Finding(Severity.WARNING, "pin-invalid", None, f"${PIN}", fault, hint)
-    if not pins() or (project is not None and project.pinned):
+    if not pins() or any(each.pinned for each in projects.trusted):
         return
+    project = projects.nearest
     here = "there is no project with extensions here"
     if project is not None:
         digest = "is not known" if project.tree is None else f"is {project.tree.digest}"
@@ -346,7 +350,7 @@ def _record_findings(
     advice = None if said else advice_on(record.name, prog, required=record.required)
     yield from _status_findings(record, advice)
     if record.status is Status.SHADOWED:
-        yield _shadow_finding(record, seen.records)
+        yield _shadow_finding(record, seen)
     if _is_idle(record, seen.config):
         yield _about(
             record,
@@ -391,27 +395,45 @@ def _status_findings(record: ExtensionRecord, advice: str | None) -> Iterator[Fi
             record.reason,
             advice,
         )
-    elif record.status is Status.INCOMPATIBLE:
-        yield _about(record, Severity.ERROR, "incompatible", record.reason)
+    elif record.status in {Status.INCOMPATIBLE, Status.NOT_AN_EXTENSION}:
+        yield _about(record, Severity.ERROR, str(record.status), record.reason)
     elif record.status is Status.SKIPPED:
         yield _about(record, Severity.NOTE, "skipped", record.reason)
 
 
-def _shadow_finding(record: ExtensionRecord, records: Iterable[ExtensionRecord]) -> Finding:
+def _shadow_finding(record: ExtensionRecord, seen: Inventory | Loaded) -> Finding:
     """Another one of its name is used: as ever, or between a project and the user's own."""
     used = [
         each
-        for each in records
-        if canonical_name(each.name) == canonical_name(record.name)
-        and each.status is not Status.SHADOWED
+        for each in seen.records
+        if each.status is not Status.SHADOWED
         and each.path is not None
         and printable(each.path) in record.reason
     ]
+    severity, hint = Severity.NOTE, None
+    if _is_lost_guard(record, used, seen.config):
+        severity = Severity.ERROR
+        hint = "It is a guard, and it is not in force. Rename or remove one of the two"
     if record.source is Source.PROJECT and any(e.source is not Source.PROJECT for e in used):
-        return _about(record, Severity.WARNING, "not-replaced", record.reason)
+        severity = max(severity, Severity.WARNING, key=lambda each: -each.rank)
+        return _about(record, severity, "not-replaced", record.reason, hint)
     if record.source is not Source.PROJECT and any(e.source is Source.PROJECT for e in used):
-        return _about(record, Severity.NOTE, "replaced", record.reason)
-    return _about(record, Severity.NOTE, "shadowed", record.reason)
+        return _about(record, severity, "replaced", record.reason, hint)
+    return _about(record, severity, "shadowed", record.reason, hint)
+
+
+def _is_lost_guard(
+    record: ExtensionRecord, used: Sequence[ExtensionRecord], config: ExtensionsConfig
+) -> bool:
+    """Whether a guard is not in force that nobody has said to do without."""
+    if SAME_CODE in record.reason:
+        return False
+    if record.source in OFF_UNTIL_NAMED and not config.is_on(record.name):
+        return False
+    by_project = any(each.source is Source.PROJECT for each in used)
+    if by_project and record.source is not Source.PROJECT and config.is_overridable(record.name):
+        return False
+    return registers_guard(record.path)
 
 
 def _can_fail_open(info: HookInfo) -> bool:
@@ -440,20 +462,26 @@ def _about(
 
 
 def _tool_name_findings(
-    config: ExtensionsConfig, records: Sequence[ExtensionRecord]
+    config: ExtensionsConfig, records: Sequence[ExtensionRecord], tools: ToolNames
 ) -> Iterator[Finding]:
     for name, settings in config.settings.items():
         if isinstance(settings, Mapping):
             for key in _TOOL_SETTINGS & settings.keys():
                 place = _place(config.file, config.line_of(name, key))
                 for tool in _texts(settings[key]):
-                    yield from _tool_name_finding(name, place, f"extensions.{name}.{key}", tool)
+                    told = f"extensions.{name}.{key}"
+                    yield from _tool_name_finding(name, place, told, tool, tools)
     for record in records:
         for info in record.hooks:
+            place = f"{info.file}:{info.line}"
+            if dead_guard(info, tools):
+                told = f"it is not in force: {told_dead(info)}"
+                hint = 'Name a tool that this Hermes has; those of MCP servers begin with "mcp_"'
+                yield Finding(Severity.ERROR, "matches-nothing", record.name, place, told, hint)
+                continue
             for tool in info.tools or ():
-                yield from _tool_name_finding(
-                    record.name, f"{info.file}:{info.line}", f"tools= of {info.handler}", tool
-                )
+                told = f"tools= of {info.handler}"
+                yield from _tool_name_finding(record.name, place, told, tool, tools)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -461,9 +489,10 @@ def _texts(value: Any) -> Iterator[str]:
         yield from (item for item in value if isinstance(item, str))
 
 
-def _tool_name_finding(extension: str, where: str, key: str, tool: str) -> Iterator[Finding]:
-    known = (*HERMES_TOOLS, *TOOL_ALIASES)
-    if tool in HERMES_TOOLS or tool.startswith(_TOOL_FAMILIES) or set(tool) & set("*?["):
+def _tool_name_finding(
+    extension: str, where: str, key: str, tool: str, tools: ToolNames
+) -> Iterator[Finding]:
+    if tools.can_match(tool):
         return
     if tool in TOOL_ALIASES:
         yield Finding(
@@ -483,7 +512,7 @@ def _tool_name_finding(extension: str, where: str, key: str, tool: str) -> Itera
         extension,
         where,
         f'{key}: Hermes itself has no tool "{tool}"',
-        did_you_mean(tool, known) or "Right if a plugin or an MCP server brings it",
+        nearest(tool) or "Right if a plugin or an MCP server brings it",
     )
 
 
@@ -540,6 +569,9 @@ def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator
         )
     # Without Hermes here, another host may be the one that runs the extensions.
     severity = Severity.NOTE if host is None else Severity.ERROR
+    unreadable = None if host is None else plugins_unreadable()
+    if unreadable is not None:
+        yield Finding(severity, "plugin-off", None, None, unreadable)
     off = plugin_off(home)
     if off is None:
         return
@@ -555,6 +587,15 @@ def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator
     elif config.readable:  # else the file as a whole is told already
         told = f"{off.key}: {off.told}" if off.key else off.told
         yield Finding(severity, "plugin-off", None, _place(off.file, off.line), told, off.hint)
+
+
+def _sentinel_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
+    fault = sentinel_fault(home, config)
+    if fault is not None:
+        told = f"{fault}: if this package goes, Hermes runs without the required extensions"
+        where = printable(sentinel_folder(home))
+        hint = f"Run {prog('install')}"
+        yield Finding(Severity.WARNING, "sentinel-missing", None, where, told, hint)
 
 
 def taken_command(name: str) -> str:

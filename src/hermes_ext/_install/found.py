@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ class Found:
     running something. module: what an entry point names, `package.module` or with `:attribute`.
     tree: the verified files that it comes from, None: the disk.
     status: None if it may be loaded, else why not, with the reason. also_at: other places of the
-    same extension or name.
+    same extension or name. meant: False for what nobody meant as an extension.
     """
 
     name: str
@@ -41,6 +40,7 @@ class Found:
     reason: str = ""
     warnings: tuple[str, ...] = ()
     also_at: tuple[Path, ...] = ()
+    meant: bool = True
 
     @property
     def is_package(self) -> bool:
@@ -64,28 +64,10 @@ def counts(name: str) -> bool:
     return not name.startswith((".", "_")) and not name.endswith("~")
 
 
-def no_extension(folder: Path, source: Source, files: Iterable[str]) -> Found | None:
-    """A folder without `__init__.py` that was probably meant as one, or will be; None for others.
-
-    files: the names of what is in it.
-    """
-    names = set(files)
-    telling = {"extension.yaml", "pyproject.toml", "setup.py"} & names
-    if names and not telling and not any(name.endswith(".py") for name in names):
-        return None
-    lacks = "has no __init__.py" if names else "is empty: it has no __init__.py"
-    told = f"no extension: {printable(folder)} {lacks}"
-    hint = "install it with pip, or link to its package" if "pyproject.toml" in names else "add one"
-    reason = f"{told}; {hint}"
-    return Found(
-        folder.name, source, folder, status=Status.SKIPPED, reason=reason, warnings=(reason,)
-    )
-
-
 def well_named(found: Found, name: str) -> Found:
     """The same, as an error where its name cannot be an extension's."""
     fault = name_fault(name)
-    if not fault:
+    if not fault or found.status is Status.NOT_AN_EXTENSION:
         return found
     reason = f"{printable(found.path or name)} cannot be an extension: {fault}. Rename it"
     return evolve(found, name=printable(name), status=Status.LOAD_ERROR, reason=reason)

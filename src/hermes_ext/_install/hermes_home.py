@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,9 +9,18 @@ from attrs import evolve, frozen
 from yaml.nodes import MappingNode, SequenceNode
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import read_config
+from hermes_ext._install.config import ExtensionsConfig, read_config
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists, read_list
+from hermes_ext._install.distributions import entry_points_fault, installed_points
 from hermes_ext._install.host_package import HostPackage, host_package
+from hermes_ext._install.sentinel import NAME as SENTINEL
+from hermes_ext._install.sentinel import (
+    SentinelState,
+    remove_sentinel,
+    sentinel_folder,
+    sentinel_state,
+    write_sentinel,
+)
 from hermes_ext._install.yaml_nodes import items_of, node_at, read_document, text_of
 from hermes_ext.exceptions import ConfigError
 
@@ -47,8 +55,10 @@ class Installation:
     """What `install` or `uninstall` did and found.
 
     file: the `config.yaml` behind links. changes: lists that were changed, () for none.
-    folder: where extensions go; made: whether it was made now. hermes: what brings Hermes to
-    this Python, None if nothing does. notes: what the person should know, most urgent first.
+    folder: where extensions go; made: whether it was made now. sentinel: where the sentinel is,
+    None where there is none; sentinel_changed: whether it was written or removed now.
+    hermes: what brings Hermes to this Python, None if nothing does. notes: what the person should
+    know, most urgent first.
     """
 
     home: Path
@@ -58,10 +68,12 @@ class Installation:
     made: bool
     hermes: HostPackage | None
     notes: tuple[str, ...] = ()
+    sentinel: Path | None = None
+    sentinel_changed: bool = False
 
     @property
     def changed(self) -> bool:
-        return bool(self.changes) or self.made
+        return bool(self.changes) or self.made or self.sentinel_changed
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values; paths as printable text."""
@@ -72,23 +84,29 @@ class Installation:
             "changes": [change.to_json() for change in self.changes],
             "folder": printable(self.folder),
             "folder_made": self.made,
+            "sentinel": None if self.sentinel is None else printable(self.sentinel),
+            "sentinel_changed": self.sentinel_changed,
             "hermes_agent": self.hermes and self.hermes.version,
             "hermes_distribution": self.hermes and self.hermes.name,
             "notes": list(self.notes),
         }
 
 
-def install(home: Path) -> Installation:
+def install(home: Path, *, sentinel: bool = False) -> Installation:
     """Names the plugin in `plugins.enabled` of `home/config.yaml` and makes the extensions folder.
 
     Done before, it changes nothing. A `plugins.disabled` that names the plugin, which would win,
     loses it. Raises ConfigError where the file cannot be changed safely, with nothing changed.
+
+    sentinel: also write the sentinel, as is done where an extension is required.
     """
     _check_folder(home)
+    wanted = sentinel or bool(read_config(home).required)
+    names = (PLUGIN, SENTINEL) if wanted else (PLUGIN,)
     edited = _edit(
         home,
-        ListEdit("plugins", "enabled", add=(PLUGIN,)),
-        ListEdit("plugins", "disabled", remove=(PLUGIN,)),
+        ListEdit("plugins", "enabled", add=names),
+        ListEdit("plugins", "disabled", remove=names),
     )
     folder = edited.folder
     made = not folder.is_dir()
@@ -100,16 +118,57 @@ def install(home: Path) -> Installation:
             path=folder,
             hint="Make it yourself, or set extensions.global_dir to another one",
         ) from error
-    return evolve(edited, made=made, notes=tuple(_host_notes()))
+    old = sentinel_state(home) is SentinelState.OLD
+    written, notes = _write_sentinel(home, asked=sentinel) if wanted or old else (False, [])
+    done = evolve(_with_sentinel(edited), made=made, sentinel_changed=written)
+    return evolve(done, notes=(*_host_notes(), *notes))
 
 
 def uninstall(home: Path) -> Installation:
-    """Takes the plugin out of `plugins.enabled`; extensions and their settings stay as they are.
+    """Takes the plugin out of `plugins.enabled`, and removes the sentinel if nobody changed it.
 
-    Done before, it changes nothing. Raises ConfigError as `install` does.
+    Extensions and their settings stay as they are. Done before, it changes nothing. Raises
+    ConfigError as `install` does.
     """
     _check_folder(home)
-    return _edit(home, ListEdit("plugins", "enabled", remove=(PLUGIN,)))
+    edited = _edit(home, ListEdit("plugins", "enabled", remove=(PLUGIN, SENTINEL)))
+    was = sentinel_state(home)
+    note = remove_sentinel(home)
+    removed = sentinel_state(home) is not was
+    notes = () if note is None else (note,)
+    return evolve(_with_sentinel(edited), notes=notes, sentinel_changed=removed)
+
+
+def sentinel_fault(home: Path, config: ExtensionsConfig) -> str | None:
+    """Why nothing refuses tools once this package is gone; None if something does, or need not."""
+    if not config.required or plugin_state(home) != "enabled":
+        return None
+    folder = printable(sentinel_folder(home))
+    state = sentinel_state(home)
+    if state is SentinelState.ABSENT:
+        return f"there is no sentinel ({folder})"
+    if state is SentinelState.CHANGED:
+        return f"the sentinel {folder} is not as install left it"
+    if SENTINEL in _listed(home / "config.yaml", "disabled"):
+        return f"the sentinel {folder} is off: plugins.disabled names {SENTINEL}"
+    if SENTINEL not in _listed(home / "config.yaml", "enabled"):
+        return f"the sentinel {folder} is off: plugins.enabled does not name {SENTINEL}"
+    return None
+
+
+def _write_sentinel(home: Path, *, asked: bool) -> tuple[bool, list[str]]:
+    """Whether it was written now; where nobody asked for it, why it was not is only a note."""
+    try:
+        return write_sentinel(home), []
+    except ConfigError as error:
+        if asked:
+            raise
+        return False, [str(error)]
+
+
+def _with_sentinel(done: Installation) -> Installation:
+    is_there = sentinel_state(done.home) is not SentinelState.ABSENT
+    return evolve(done, sentinel=sentinel_folder(done.home) if is_there else None)
 
 
 def plugin_state(home: Path) -> PluginState:
@@ -173,9 +232,15 @@ def plugin_off(home: Path) -> PluginOff | None:
 
 def plugin_is_visible() -> bool:
     """Whether this Python's metadata offers the plugin to Hermes."""
-    return any(
-        point.name == PLUGIN for point in importlib.metadata.entry_points(group=PLUGIN_GROUP)
-    )
+    return any(each.point.name == PLUGIN for each in installed_points(PLUGIN_GROUP).points)
+
+
+def plugins_unreadable() -> str | None:
+    """Why Hermes finds no installed plugin at all in this Python; None if it does."""
+    fault = entry_points_fault()
+    if fault is None:
+        return None
+    return f"Hermes cannot read the entry points of this Python, so it loads no plugin: {fault}"
 
 
 def _edit(home: Path, *edits: ListEdit) -> Installation:
@@ -207,6 +272,9 @@ def _host_notes() -> list[str]:
             "hermes-agent is not in this Python, so nothing will load the extensions here."
             " Install both into one environment: pip install hermes-agent hermes-ext"
         ]
+    unreadable = plugins_unreadable()
+    if unreadable is not None:
+        return [unreadable]
     if not plugin_is_visible():
         return [
             f"this Python's metadata has no plugin {PLUGIN}: install the package with pip,"

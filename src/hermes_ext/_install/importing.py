@@ -25,7 +25,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
@@ -44,6 +44,7 @@ from attrs import frozen
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.source_code import compiled
+from hermes_ext._regular import Signature, read_regular, signature
 
 if TYPE_CHECKING:
     from hermes_ext._trust.tree import Tree
@@ -61,9 +62,11 @@ _numbers = itertools.count(1)
 # forgotten: what is left of it, in a thread say, must not go on with files from the disk.
 _trees: dict[str, Tree | None] = {}
 
-# By private package, for those that come from the disk: whether a file is still as it was when the
-# package was loaded.
-_held: dict[str, Callable[[str], bool]] = {}
+# By private package, for those that come from the disk: how files looked when it was loaded.
+_held: dict[str, Mapping[str, Signature]] = {}
+
+# By private package: its first file.
+_files: dict[str, str] = {}
 
 
 class EndlessImport(Exception):  # noqa: N818 - reads as the reason it becomes
@@ -92,31 +95,76 @@ def import_file(package: str, file: Path, tree: Tree | None = None) -> Imported:
 
     Raises whatever its code raises; none of its modules is then left in `sys.modules`.
     """
-    _install_finder()
-    loader = _loader(package, file, tree)
-    spec = spec_from_file_location(package, file, loader=loader, submodule_search_locations=[])
-    assert spec is not None
-    if file.name != "__init__.py":  # a package without places, or its neighbours would be in it
-        spec.submodule_search_locations = []
+    adopt(package, str(file), tree)
+    spec = _main_spec(package)
+    assert spec.loader is not None
     begun = time.perf_counter()
     module = module_from_spec(spec)
     sys.modules[package] = module
     try:
-        loader.exec_module(module)
+        spec.loader.exec_module(module)
     except BaseException:
         forget(package)
         raise
     return Imported(module, package, time.perf_counter() - begun)
 
 
-def _loader(package: str, file: Path, tree: Tree | None) -> SourceFileLoader:
-    if tree is None:
-        return _SourceLoader(package, str(file))
-    from hermes_ext._install.from_tree import TreeLoader, serve
+def adopt(
+    package: str,
+    file: str,
+    tree: Tree | Mapping[str, Any] | None,
+    files: Mapping[str, Signature] | None = None,
+) -> None:
+    """Make a private package importable by its name; the arguments are those that `carried` gives.
 
-    _trees[package] = tree
-    serve(tree)
-    return TreeLoader(package, str(file), tree)
+    Args:
+        package: a name from `private_name`, of this process or of its parent.
+        file: its `__init__.py` or single file.
+        tree: the verified files that it comes from, or what is needed to make them; None: the disk.
+        files: how its files looked when it was loaded, None where that does not matter.
+    """
+    _install_finder()
+    _files[package] = file
+    if tree is not None:
+        from hermes_ext._install.from_tree import serve
+        from hermes_ext._trust.tree import Tree
+
+        _trees[package] = made = tree if isinstance(tree, Tree) else Tree.unpacked(tree)
+        serve(made)
+    if files is not None:
+        _held[package] = files
+
+
+def carried() -> list[tuple[Any, ...]]:
+    """What a child process needs to import the packages that are loaded now: see `adopt`."""
+    return [
+        (package, file, (tree := _trees.get(package)) and tree.packed(), _files_of(package))
+        for package, file in list(_files.items())
+    ]
+
+
+def _files_of(package: str) -> dict[str, Signature] | None:
+    seen = _held.get(package)
+    if seen is None:
+        return None
+    file = Path(_files[package])
+    top = str(file.parent if file.name == "__init__.py" else file)
+    return {path: each for path, each in seen.items() if path.startswith(top)}
+
+
+def _main_spec(package: str) -> ModuleSpec:
+    """The spec of a package's first file."""
+    file, tree = _files[package], _trees.get(package)
+    loader: SourceFileLoader = _SourceLoader(package, file)
+    if tree is not None:
+        from hermes_ext._install.from_tree import TreeLoader
+
+        loader = TreeLoader(package, file, tree)
+    spec = spec_from_file_location(package, file, loader=loader, submodule_search_locations=[])
+    assert spec is not None
+    if os.path.basename(file) != "__init__.py":
+        spec.submodule_search_locations = []  # without places, or its neighbours would be in it
+    return spec
 
 
 def import_entry_point(value: str) -> Imported:
@@ -138,12 +186,12 @@ def import_entry_point(value: str) -> Imported:
     return Imported(module, root, time.perf_counter() - begun)
 
 
-def hold(package: str, is_as_loaded: Callable[[str], bool]) -> None:
+def hold(package: str, files: Mapping[str, Signature]) -> None:
     """Have no module of a package imported from now on whose file is another than it was.
 
-    is_as_loaded: says so of a file, by its path.
+    files: how each looked, by its path.
     """
-    _held[package] = is_as_loaded
+    _held[package] = files
 
 
 def modules_of(package: str) -> list[str]:
@@ -159,6 +207,7 @@ def forget(package: str, keep: set[str] | frozenset[str] = frozenset()) -> None:
     if package in _trees:
         _trees[package] = None
     _held.pop(package, None)
+    _files.pop(package, None)
 
 
 def one_by_one(
@@ -332,6 +381,10 @@ def place_of(error: BaseException, folder: Path) -> str:
 class _SourceLoader(SourceFileLoader):
     """Compiles the source that is there, past all bytecode."""
 
+    def get_data(self, path: Any) -> bytes:
+        """The content of a file. Raises OSError for a pipe or device instead of waiting for it."""
+        return read_regular(path)
+
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
         return compiled(self.get_data(path), path)
@@ -358,6 +411,8 @@ class _Finder:
 
     def _found(self, fullname: str, path: Sequence[str]) -> ModuleSpec | None:
         root = ".".join(fullname.split(".", 2)[:2])
+        if fullname in _files:  # in a child process; here it is imported already
+            return self._unchanged(root, _main_spec(fullname))
         if root in _trees:
             from hermes_ext._install.from_tree import find_in_tree
 
@@ -368,21 +423,25 @@ class _Finder:
             # A new one each time: a FileFinder that is kept misses files added within a clock tick.
             spec = FileFinder(place, *_LOADERS).find_spec(fullname)
             if spec is not None and spec.loader is not None:
-                if root in _held and not _held[root](str(spec.origin)):
-                    raise ImportError(
-                        f"{printable(str(spec.origin))} has changed since its extension was "
-                        "loaded, and the two are not mixed: import it at the top of the module, "
-                        "not in a handler",
-                        name=fullname,
-                        path=spec.origin,
-                    )
-                return spec
+                return self._unchanged(root, spec)
             portions += (spec and spec.submodule_search_locations) or ()
         if not portions:
             return None
         folder = ModuleSpec(fullname, None, is_package=True)
         folder.submodule_search_locations = portions
         return folder
+
+    def _unchanged(self, root: str, spec: ModuleSpec) -> ModuleSpec:
+        """The same; ImportError where its file is another than when its package was loaded."""
+        file = str(spec.origin)
+        if root in _held and signature(file) != _held[root].get(file):
+            raise ImportError(
+                f"{printable(file)} has changed since its extension was loaded, and the two are "
+                "not mixed: import it at the top of the module, not in a handler",
+                name=spec.name,
+                path=file,
+            )
+        return spec
 
 
 _FINDER: Any = _Finder()

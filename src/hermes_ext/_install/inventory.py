@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 
@@ -23,7 +24,13 @@ from hermes_ext._install.discovery import (
 )
 from hermes_ext._install.found import Found
 from hermes_ext._install.project_settings import ProjectSettings
-from hermes_ext._install.projects import kept_from, replaced_by, settings_of
+from hermes_ext._install.projects import (
+    NO_PROJECTS,
+    ProjectStack,
+    kept_from,
+    replaced_by,
+    settings_of,
+)
 from hermes_ext._install.records import (
     BROKEN,
     ExtensionRecord,
@@ -32,24 +39,23 @@ from hermes_ext._install.records import (
     Status,
     canonical_name,
 )
-from hermes_ext._install.settings import fault_status, merged_settings
+from hermes_ext._install.settings import Merged, fault_status, merged_through
 from hermes_ext._install.snapshot import Remembered, key_of, read_snapshot
-from hermes_ext._trust.store import Verdict
 
 
 @frozen
 class Inventory:
     """What is installed, without running any of it; hooks are those that the last load recorded.
 
-    project: what is to be thought of the project, None without one. settings: of the project's
-    own file, None where it has none or is not trusted. found: what the records are of.
+    projects: what is to be thought of the projects. settings: of the trusted ones' own files, by
+    the root of the project, the outermost first. found: what the records are of.
     """
 
     config: ExtensionsConfig
     records: tuple[ExtensionRecord, ...]
     problems: tuple[Problem, ...]
-    project: Verdict | None = None
-    settings: ProjectSettings | None = None
+    projects: ProjectStack = NO_PROJECTS
+    settings: Mapping[Path, ProjectSettings] = MappingProxyType({})
     found: tuple[Found, ...] = ()
 
 
@@ -58,63 +64,93 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
     config = read_config(home)
     discovery = discover(config, home=home, cwd=cwd)
     remembered = read_snapshot(home)
-    settings = settings_of(discovery.project)
-    problems, missing = unknown_names(config, discovery.found, trusted_names(home))
-    own = () if settings is None else settings.problems
+    settings = _settings_of(discovery.projects)
+    problems, missing = unknown_names(
+        config, discovery.found, trusted_names(home), discovery.problems
+    )
     records = _with_places_taken(
         [(each, _inventory_record(each, config, remembered, settings)) for each in discovery.found],
         config,
+        discovery.projects,
     )
+    names = [each.name for each in discovery.found]
     told = (
         *config.problems,
         *discovery.problems,
         *manifest_problems(discovery.found),
         *problems,
-        *own,
-        *(() if settings is None else settings.unknown(each.name for each in discovery.found)),
+        *(problem for each in settings.values() for problem in each.problems),
+        *(problem for each in settings.values() for problem in each.unknown(names)),
     )
     found = discovery.found
-    return Inventory(config, (*records, *missing), told, discovery.project, settings, found)
+    return Inventory(config, (*records, *missing), told, discovery.projects, settings, found)
+
+
+def merged_of(
+    found: Found,
+    config: ExtensionsConfig,
+    settings: Mapping[Path, ProjectSettings],
+    *,
+    guard: bool,
+) -> Merged:
+    """The settings of an extension. settings, guard: as of `Inventory` and `merged_settings`."""
+    home = None if found.tree is None else found.tree.root
+    projects = ((each, root == home) for root, each in settings.items())
+    return merged_through(found.name, config, found.manifest, projects, guard=guard)
+
+
+def _settings_of(stack: ProjectStack) -> Mapping[Path, ProjectSettings]:
+    read = ((each.project.root, settings_of(each)) for each in stack.trusted)
+    return MappingProxyType({root: settings for root, settings in read if settings is not None})
+
+
+_Row: TypeAlias = tuple[Found, ExtensionRecord]
 
 
 def _with_places_taken(
-    rows: list[tuple[Found, ExtensionRecord]], config: ExtensionsConfig
+    rows: Sequence[_Row], config: ExtensionsConfig, stack: ProjectStack
 ) -> Iterator[ExtensionRecord]:
-    """The records, with what a project's extensions would replace, and what they may not."""
-    places = {canonical_name(found.name): (found, record) for found, record in rows if _on(record)}
-    own = {
-        canonical_name(found.name): found
-        for found, record in rows
-        if found.source is Source.PROJECT and record.status is Status.ENABLED
-    }
-    for found, record in rows:
+    """The records, with what projects' extensions would replace, and what they may not."""
+    order = {id(each.tree): depth for depth, each in enumerate(stack.trusted)}
+    places: dict[str, _Row] = {}
+    changed: dict[int, str] = {}
+    # Of one place, what is enabled last: what is not an extension takes nobody's name.
+    by_place = sorted(rows, key=lambda row: row[1].status is Status.ENABLED)
+    for row in sorted(by_place, key=lambda row: order.get(id(row[0].tree), -1)):
+        found, record = row
         name = canonical_name(found.name)
-        other, holder = places.get(name, (None, None))
-        if name not in own or other is None or holder is None:
-            yield record
+        holder = places.get(name)
+        if not _on(record):
             continue
-        # Not loaded yet: as long as nobody knows, it may be a guard.
-        known = bool(_hooks(holder)) and holder.status is Status.ENABLED
-        guard = not known or any(map(_is_guard, _hooks(holder)))
-        why = kept_from(other, guard=guard, config=config)
-        if found is own[name] and why is not None:
-            yield evolve(record, status=Status.SHADOWED, reason=why, configured_on=False)
-        elif found is other and why is None and holder.status is Status.ENABLED:
-            yield evolve(
-                record,
-                status=Status.SHADOWED,
-                reason=replaced_by(own[name]),
-                configured_on=False,
-                hooks=(),
-                turned_off=(),
-            )
-        else:
-            yield record
+        if holder is None or found.source is not Source.PROJECT:
+            places[name] = row
+        elif record.status is Status.ENABLED:
+            why = _kept_from(*holder, config)
+            if why is not None:
+                changed[id(found)] = why
+                continue
+            if holder[1].status is Status.ENABLED:
+                changed[id(holder[0])] = replaced_by(found)
+            places[name] = row
+    for found, record in rows:
+        why = changed.get(id(found))
+        yield record if why is None else _shadowed(record, why)
+
+
+def _kept_from(found: Found, record: ExtensionRecord, config: ExtensionsConfig) -> str | None:
+    # Not loaded yet: as long as nobody knows, it may be a guard.
+    known = bool(_hooks(record)) and record.status is Status.ENABLED
+    guard = not known or any(map(_is_guard, _hooks(record)))
+    return kept_from(found, guard=guard, config=config)
+
+
+def _shadowed(record: ExtensionRecord, why: str) -> ExtensionRecord:
+    changed = evolve(record, status=Status.SHADOWED, reason=why, configured_on=False)
+    return evolve(changed, hooks=(), turned_off=())
 
 
 def _on(record: ExtensionRecord) -> bool:
-    on = record.status is Status.ENABLED or (record.configured_on and record.status in BROKEN)
-    return record.source is not Source.PROJECT and on
+    return record.status is Status.ENABLED or (record.configured_on and record.status in BROKEN)
 
 
 def _hooks(record: ExtensionRecord) -> tuple[HookInfo, ...]:
@@ -129,7 +165,7 @@ def _inventory_record(
     found: Found,
     config: ExtensionsConfig,
     remembered: dict[tuple[str, str, str], Remembered],
-    settings: ProjectSettings | None,
+    settings: Mapping[Path, ProjectSettings],
 ) -> ExtensionRecord:
     stand = standing(found, config)
     last = remembered.get(key_of(found.source, found.name, found.path))
@@ -143,11 +179,8 @@ def _inventory_record(
     if stand.status is not None:
         changes |= {"status": stand.status, "reason": stand.reason}
         return record_of(found, config, configured_on=stand.configured_on, **changes)
-    own = found.source is Source.PROJECT
     guard = not known or any(map(_is_guard, known))
-    problems = merged_settings(
-        found.name, config, found.manifest, settings, own=own, guard=guard
-    ).problems
+    problems = merged_of(found, config, settings, guard=guard).problems
     changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
     if problems:
         changes["status"] = fault_status(problems, config)

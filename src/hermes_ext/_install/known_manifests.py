@@ -20,6 +20,7 @@ from hermes_ext._files import replace_file
 from hermes_ext._hooks.isolation import identical
 from hermes_ext._install.manifest import KEYS, MANIFEST_FILE, Manifest, manifest_of
 from hermes_ext._install.yaml_nodes import SETTINGS_BYTES
+from hermes_ext._regular import read_regular
 
 __all__ = ["KnownManifests"]
 
@@ -43,8 +44,7 @@ class KnownManifests:
         """As `read_manifest`."""
         file = folder / MANIFEST_FILE
         try:
-            with file.open("rb") as stream:
-                raw = stream.read(SETTINGS_BYTES + 1)
+            raw = read_regular(file, SETTINGS_BYTES + 1)
         except OSError:
             return manifest_of(file, None)
         digest = sha256(raw).hexdigest()

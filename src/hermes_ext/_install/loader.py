@@ -41,7 +41,7 @@ from hermes_ext._hooks.registration import (
 )
 from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.text import printable
-from hermes_ext._install import import_name
+from hermes_ext._install import children, import_name
 from hermes_ext._install.by_class import settings_class
 from hermes_ext._install.config import ExtensionsConfig, read_config, switched_off
 from hermes_ext._install.discovery import (
@@ -72,7 +72,14 @@ from hermes_ext._install.importing import (
     private_name,
 )
 from hermes_ext._install.project_settings import ProjectSettings
-from hermes_ext._install.projects import kept_from, replaced_by, settings_of, verdict_at
+from hermes_ext._install.projects import (
+    NO_PROJECTS,
+    ProjectStack,
+    kept_from,
+    projects_at,
+    replaced_by,
+    settings_of,
+)
 from hermes_ext._install.records import (
     BROKEN,
     HOOKS,
@@ -88,6 +95,7 @@ from hermes_ext._install.settings import (
     Merged,
     fault_status,
     merged_settings,
+    merged_through,
     read_only,
     typed_settings,
 )
@@ -108,9 +116,10 @@ class Loaded:
     their slash commands, each name once. problems: of
     the configuration and the manifests. settings: validated, by extension: a read-only mapping,
     or the extension's own attrs instance. refusal: why every tool call is refused, None if none
-    is. packages: the names in `sys.modules` below which each extension's modules stand. project:
-    what was thought of the project, None without one. base: what other projects can be loaded on.
-    ended: how loading each extension ended, for a later load that takes over what is the same.
+    is. packages: the names in `sys.modules` below which each extension's modules stand. projects:
+    what was thought of the projects. homes: by the name of an extension, the project that what is
+    kept for it belongs to. base: what other projects can be loaded on. ended: how loading each
+    extension ended, for a later load that takes over what is the same.
     """
 
     config: ExtensionsConfig
@@ -121,7 +130,8 @@ class Loaded:
     settings: Mapping[str, Any] = MappingProxyType({})
     refusal: str | None = None
     packages: Mapping[str, str] = MappingProxyType({})
-    project: Verdict | None = None
+    projects: ProjectStack = NO_PROJECTS
+    homes: Mapping[str, Path] = MappingProxyType({})
     base: Base | None = field(default=None, repr=False, eq=False)
     ended: tuple[_Ended, ...] = field(default=(), repr=False, eq=False)
 
@@ -157,14 +167,6 @@ class Base:
             if each.record.loaded and each.package.startswith(f"{PREFIX}.") and not each.found.tree
         }
 
-    def holders(self) -> dict[str, _Ended]:
-        """What is loaded, or should be and is broken, by canonical name."""
-        return {
-            canonical_name(e.found.name): e
-            for e in self.ended
-            if e.record.loaded or (e.record.configured_on and e.record.status in BROKEN)
-        }
-
 
 def load(
     home: Path,
@@ -181,7 +183,7 @@ def load(
     long one extension's import may take.
     """
     base = load_base(home, everything=everything, import_seconds=import_seconds)
-    return load_project(base, verdict_at(base.config, home, cwd))
+    return load_projects(base, projects_at(base.config, home, cwd))
 
 
 def load_base(
@@ -213,30 +215,39 @@ def load_base(
     return Base(home, config, discovery, tuple(ended), everything, import_seconds, remembered)
 
 
-def load_project(base: Base, verdict: Verdict | None, before: Loaded | None = None) -> Loaded:
-    """Load a project's extensions onto a base, which stays as it is; None: no project.
+def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()) -> Loaded:
+    """Load the extensions of projects onto a base, which stays as it is, the outermost first.
 
-    Nothing of a project runs that `verdict` does not call trusted.
+    Nothing of a project runs that `stack` does not call trusted.
 
-    before: an earlier load of the project, whose modules are taken over where its tree is the same.
+    before: earlier loads of the projects, whose modules are taken over where a tree is the same.
     """
-    project = _ProjectLoading(base, verdict, before)
-    ended = _each_command_once(project.ended())
+    kept = _Kept(each for load in before for each in load.ended)
+    layer = _Layer(base.ended)
+    for verdict in stack.shown:
+        layer = _ProjectLoading(base, verdict, kept, layer).layer()
+    ended = _each_command_once(layer.ended)
     found = [each.found for each in ended]
     config = base.config
-    unknown, missing = unknown_names(config, found, trusted_names(base.home))
+    unknown, missing = unknown_names(
+        config, found, trusted_names(base.home), base.discovery.problems
+    )
     records = (*(each.record for each in ended), *missing)
     problems = (
         *config.problems,
         *base.discovery.problems,
         *manifest_problems(found),
         *unknown,
-        *project.problems,
+        *(problem for each in layer.settings for problem in each.problems),
+        *(p for each in layer.settings for p in each.unknown(f.name for f in found)),
         *(problem for each in ended for problem in each.problems),
     )
     if base.remembered and not switched_off():
-        # Of the base as it was loaded, also what the project has replaced.
-        told = (*base.ended, *(each for each in ended if each.found.source is Source.PROJECT))
+        # As it was loaded, also what a project has replaced.
+        replaced = {id(each.found) for each in ended if not each.record.loaded}
+        own = (e for e in ended if e.found.source is Source.PROJECT)
+        lost = (e for e in layer.own if e.record.loaded and id(e.found) in replaced)
+        told = (*base.ended, *own, *lost)
         stamped = ((e.record, load_stamp(e.found, config, e.record.status)) for e in told)
         write_snapshot(base.home, (*stamped, *((record, 0) for record in missing)))
     return Loaded(
@@ -248,10 +259,18 @@ def load_project(base: Base, verdict: Verdict | None, before: Loaded | None = No
         MappingProxyType({e.found.name: e.settings for e in ended if e.record.loaded}),
         _refusal(config, records),
         MappingProxyType({e.found.name: e.package for e in ended if e.package}),
-        verdict,
+        stack,
+        _homes(stack, ended),
         base,
         tuple(ended),
     )
+
+
+def _homes(stack: ProjectStack, ended: Iterable[_Ended]) -> Mapping[str, Path]:
+    """Of a linked work tree's own extensions it is the main work tree, if its trust is theirs."""
+    trees = {id(each.tree): each.trusted_at or each.project.root for each in stack.trusted}
+    found = ((e.found.name, trees.get(id(e.found.tree))) for e in ended if e.record.loaded)
+    return MappingProxyType({name: root for name, root in found if root is not None})
 
 
 def unload(loaded: Loaded) -> None:
@@ -288,7 +307,10 @@ class Registered:
 
 @frozen
 class _Ended:
-    """How loading one extension ended. taken_over: its modules are those of an earlier load."""
+    """How loading one extension ended.
+
+    taken_over: its modules are those of an earlier load. merged: where its settings are from.
+    """
 
     found: Found
     record: ExtensionRecord
@@ -300,6 +322,7 @@ class _Ended:
     registered: Registered = Registered()
     commands: tuple[Command, ...] = ()
     taken_over: bool = False
+    merged: Merged | None = None
 
     @property
     def is_guard(self) -> bool:
@@ -355,11 +378,13 @@ class _Loading:
         *,
         look: bool,
         project: ProjectSettings | None = None,
+        outer: Sequence[ProjectSettings] = (),
         earlier: _Ended | None = None,
     ) -> None:
         self.found = found
         self.earlier = earlier
         self.project = project
+        self.outer = outer
         self.look = look
         self.config = config
         self.world = world
@@ -402,6 +427,7 @@ class _Loading:
             self.project,
             own=False,
             guard=ended.is_guard,
+            outer=ended.merged,
         )
         assert ended.module is not None
         try:
@@ -411,13 +437,15 @@ class _Loading:
             commands = self._commands(ended.registered.commands, settings)
         except _Failed as failed:
             # A project's mistake takes no rule of the user's out of force.
-            return evolve(ended, problems=(*merged.warnings, *failed.problems))
+            problems = (*ended.problems, *merged.warnings, *failed.problems)
+            return evolve(ended, problems=problems)
         return evolve(
             ended,
             handlers=handlers,
             commands=commands,
             settings=settings,
-            problems=merged.warnings,
+            problems=(*ended.problems, *merged.warnings),
+            merged=merged,
         )
 
     def _failed(self, failed: _Failed) -> _Ended:
@@ -473,12 +501,15 @@ class _Loading:
             registered,
             commands,
             self.earlier is not None,
+            merged,
         )
 
     def _merged(self) -> Merged:
-        own = self.found.source is Source.PROJECT
         name, manifest = self.found.name, self.found.manifest
-        return merged_settings(name, self.config, manifest, self.project if own else None, own=own)
+        if self.found.source is not Source.PROJECT:
+            return merged_settings(name, self.config, manifest)
+        projects = (*((each, False) for each in self.outer), (self.project, True))
+        return merged_through(name, self.config, manifest, projects)
 
     def _refuse(self, problems: tuple[Problem, ...]) -> None:
         if problems:
@@ -487,6 +518,7 @@ class _Loading:
 
     def _imported(self) -> tuple[Imported, Registered]:
         import_name.install()  # not before: a host without extensions stays as it is
+        children.watch()
         try:
             return self._collected()
         except KeyboardInterrupt:
@@ -740,30 +772,46 @@ def _text_of(error: BaseException) -> str:
     return printable(text if len(text) <= longest else f"{text[:longest]}...")
 
 
-class _ProjectLoading:
-    """The way of one project's extensions onto a base."""
+@frozen
+class _Layer:
+    """What is loaded so far, the outer projects' included.
 
-    def __init__(self, base: Base, verdict: Verdict | None, before: Loaded | None) -> None:
+    settings: of these projects. own: their extensions as they were loaded, replaced or not.
+    """
+
+    ended: tuple[_Ended, ...]
+    settings: tuple[ProjectSettings, ...] = ()
+    own: tuple[_Ended, ...] = ()
+
+    def holders(self) -> dict[str, _Ended]:
+        """What is loaded, or should be and is broken, by canonical name."""
+        broken = (e for e in self.ended if e.record.configured_on and e.record.status in BROKEN)
+        loaded = (e for e in self.ended if e.record.loaded)
+        return {canonical_name(e.found.name): e for e in (*broken, *loaded)}
+
+
+class _ProjectLoading:
+    """The way of one project's extensions onto what is loaded so far."""
+
+    def __init__(self, base: Base, verdict: Verdict, kept: _Kept, below: _Layer) -> None:
         self.base = base
-        self.kept = _Kept(() if before is None else before.ended)
+        self.kept = kept
+        self.below = below
         self.config = base.config
         self.found = project_found(verdict)
         self.settings = settings_of(verdict)
-        self.world = _World.of((*base.discovery.found, *self.found))
+        self.world = _World.of((*(each.found for each in below.ended), *self.found))
 
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Of the project's own settings file."""
-        if self.settings is None:
-            return ()
-        names = (each.name for each in (*self.base.discovery.found, *self.found))
-        return (*self.settings.problems, *self.settings.unknown(names))
+    def layer(self) -> _Layer:
+        """What is loaded with it."""
+        settings = () if self.settings is None else (self.settings,)
+        own, ended = self._ended(self._own())
+        return _Layer(tuple(ended), (*self.below.settings, *settings), (*self.below.own, *own))
 
-    def ended(self) -> list[_Ended]:
-        """All of the base and of the project, each once."""
-        own = self._own()
+    def _ended(self, own: list[_Ended]) -> tuple[list[_Ended], list[_Ended]]:
+        """The project's own, and all of what was loaded before and of the project, each once."""
         while own:
-            together = [*self._base(own), *own]
+            together = [*self._below(own), *own]
             try:
                 _ordered(together)
             except OrderCycleError as error:
@@ -771,8 +819,8 @@ class _ProjectLoading:
                 if left != own:
                     own = left
                     continue
-            return together
-        return [*self._base(own)]
+            return own, together
+        return own, [*self._below(own)]
 
     def _own(self) -> list[_Ended]:
         """The project's, in their order."""
@@ -784,16 +832,16 @@ class _ProjectLoading:
 
     def _kept_from(self, found: Found) -> str | None:
         """Why another of its name keeps its place; None if it does not."""
-        other = self.base.holders().get(canonical_name(found.name))
+        other = self.below.holders().get(canonical_name(found.name))
         if other is None or standing(found, self.config).status is not None:
             return None
         # One that does not load may be a guard; until it is mended nobody takes its place.
         guard = other.is_guard or not other.record.loaded
         return kept_from(other.found, guard=guard, config=self.config)
 
-    def _base(self, own: Iterable[_Ended]) -> Iterator[_Ended]:
+    def _below(self, own: Iterable[_Ended]) -> Iterator[_Ended]:
         taken = {canonical_name(each.found.name): each for each in own if each.record.loaded}
-        for each in self.base.ended:
+        for each in self.below.ended:
             new = taken.get(canonical_name(each.found.name))
             if not each.record.loaded:
                 yield each
@@ -811,6 +859,7 @@ class _ProjectLoading:
             self.world,
             look=self.base.everything,
             project=self.settings,
+            outer=self.below.settings,
             earlier=self._earlier(found),
         )
 

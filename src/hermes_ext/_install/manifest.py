@@ -11,6 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._hooks.text import printable
+from hermes_ext._install.distributions import version_of
 from hermes_ext._install.host_package import UPSTREAM, hermes_version
 from hermes_ext._install.records import Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
@@ -104,18 +105,11 @@ def installed_version(distribution: str) -> str | None:
     was updated in place the installed metadata may be old, or missing. A fork of Hermes Agent is
     what it is a fork of.
     """
-    from importlib.metadata import PackageNotFoundError, version
-
     from packaging.utils import canonicalize_name
 
     own = {"hermes-ext": lambda: __version__, UPSTREAM: hermes_version}
     name = canonicalize_name(distribution)
-    if name in own:
-        return own[name]()
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
+    return own[name]() if name in own else version_of(distribution)
 
 
 def incompatibility(

@@ -36,6 +36,7 @@ RESERVED_KEYS = (
     "observe",
     "ask_without_human",
     "log",
+    "notify",
     "reload",
     "state_days",
     "priorities",
@@ -48,6 +49,7 @@ class Status(StrEnum):
 
     ENABLED: its handlers are live (in an inventory: on, and nothing speaks against it).
     DISABLED: turned off, or never turned on. SKIPPED: it said itself that it cannot run here.
+    NOT_AN_EXTENSION: something else in an extensions folder.
     UNTRUSTED: project code that the user has not trusted. SHADOWED: another one of its name, or
     another name of the same code, is used. INCOMPATIBLE: a version or package that it needs is
     not here. CONFIG_ERROR: its settings are wrong. LOAD_ERROR: everything else that went wrong.
@@ -57,6 +59,7 @@ class Status(StrEnum):
     ENABLED = "enabled"
     DISABLED = "disabled"
     SKIPPED = "skipped"
+    NOT_AN_EXTENSION = "not-an-extension"
     UNTRUSTED = "untrusted"
     SHADOWED = "shadowed"
     INCOMPATIBLE = "incompatible"
@@ -66,7 +69,13 @@ class Status(StrEnum):
 
 
 BROKEN: Final = frozenset(
-    {Status.LOAD_ERROR, Status.CONFIG_ERROR, Status.INCOMPATIBLE, Status.MISSING}
+    {
+        Status.LOAD_ERROR,
+        Status.CONFIG_ERROR,
+        Status.INCOMPATIBLE,
+        Status.MISSING,
+        Status.NOT_AN_EXTENSION,
+    }
 )
 """Something is wrong, and the extension is not in force because of it."""
 

@@ -64,16 +64,19 @@ def merged_settings(
     *,
     own: bool = False,
     guard: bool = True,
+    outer: Merged | None = None,
 ) -> Merged:
     """Defaults, over them what the user says, over that what the project may say.
 
     Mappings are merged key by key, other values replaced. own: the extension is the project's.
+    outer: what projects further out make of them, in the place of what the user says.
     guard: it has a guard, or nobody knows; then, or where the user requires it, the project sets
     only what `project_may_set` opens. Where the project's part makes the settings of somebody
     else's extension wrong, that part is left out; its own extension is refused.
     """
     limited = not own and (guard or config.is_required(name))
-    layers = _Layers.of(name, config, manifest, project, own=own, limited=limited)
+    below = None if outer is None else outer._layers
+    layers = _Layers.of(name, config, manifest, project, own=own, limited=limited, below=below)
     if layers.problems:
         return Merged({}, layers.problems, layers.warnings, layers)
     values, problems = layers.checked()
@@ -82,6 +85,28 @@ def merged_settings(
         values, left = alone.checked()
         layers, problems = alone.blaming(problems, nobody=not left), left
     return Merged(values, problems, layers.warnings + layers.misfits(values, problems), layers)
+
+
+def merged_through(
+    name: str,
+    config: ExtensionsConfig,
+    manifest: Manifest | None,
+    projects: Iterable[tuple[ProjectSettings | None, bool]],
+    *,
+    guard: bool = True,
+) -> Merged:
+    """As `merged_settings`, of what several projects say.
+
+    projects: each one's settings, and whether the extension is its own; the outermost first.
+    """
+    merged = merged_settings(name, config, manifest, guard=guard)
+    warnings: tuple[Problem, ...] = ()
+    for settings, own in projects:
+        merged = merged_settings(
+            name, config, manifest, settings, own=own, guard=guard, outer=merged
+        )
+        warnings += merged.warnings
+    return evolve(merged, warnings=tuple(dict.fromkeys(warnings)))
 
 
 def typed_settings(cls: type, merged: Merged) -> tuple[Any, Merged]:
@@ -113,7 +138,7 @@ class _Layers:
     """What is merged into the settings of one extension.
 
     user, project: as written, the project's without what it may not set. problems: why there is
-    nothing to merge.
+    nothing to merge. below: those that stand in the place of `user`.
     """
 
     name: str
@@ -125,6 +150,7 @@ class _Layers:
     project: dict[str, Any]
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
+    below: _Layers | None = None
 
     @classmethod
     def of(
@@ -136,9 +162,14 @@ class _Layers:
         *,
         own: bool,
         limited: bool,
+        below: _Layers | None = None,
     ) -> _Layers:
-        user, problem = _section(config, name, "extensions.")
-        layers = cls(name, config, manifest, file, own, user, {}, (problem,) if problem else ())
+        if below is None:
+            user, problem = _section(config, name, "extensions.")
+        else:
+            user, problem = _over(below.user, below.project), next(iter(below.problems), None)
+        problems = (problem,) if problem else ()
+        layers = cls(name, config, manifest, file, own, user, {}, problems, below=below)
         if file is None or problem:
             return layers
         if own and not file.readable:
@@ -258,7 +289,7 @@ class _Layers:
                 return self.file, ""
             if self.own and not (path and _reaches(self.user, path)):
                 return self.file, ""
-        return self.config, "extensions."
+        return (self.config, "extensions.") if self.below is None else self.below._source(path)
 
     def origins(self, values: Mapping[str, Any]) -> Mapping[tuple[str, ...], str]:
         """Where each value is from that is no mapping with something in it."""
@@ -269,6 +300,8 @@ class _Layers:
             assert self.file is not None
             line = self.file.line_of(self.file.written(self.name) or "", *path)
             return f"{self.file.file.parent.name}/{self.file.file.name}:{line}"
+        if self.below is not None:
+            return self.below._origin(path)
         if _reaches(self.user, path):
             line = self.config.line_of(self.config.written(self.name) or "", *path)
             return f"{self.config.file.name}:{line}"

@@ -31,6 +31,7 @@ _UNTOLD = frozenset(
         Status.MISSING,
         Status.UNTRUSTED,
         Status.INCOMPATIBLE,
+        Status.NOT_AN_EXTENSION,
     }
 )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,9 @@ _WORDS = {
     Status.LOAD_ERROR: "cannot be loaded",
     Status.INCOMPATIBLE: "cannot be loaded here",
     Status.MISSING: "is not there",
+    Status.NOT_AN_EXTENSION: "is not an extension",
 }
-_UNUSED = {Status.UNTRUSTED: 1, Status.SHADOWED: 2}
+_UNUSED = {Status.UNTRUSTED: 1, Status.SHADOWED: 2, Status.NOT_AN_EXTENSION: 3}
 
 
 class UnknownExtensionError(ConfigError):
@@ -135,8 +136,9 @@ def by_use(record: ExtensionRecord) -> int:
     return _UNUSED.get(record.status, 0)
 
 
-def _sources(records: Iterable[ExtensionRecord]) -> set[Source]:
-    return {record.source for record in records if record.source is not None}
+def _sources(records: Sequence[ExtensionRecord]) -> set[Source]:
+    extensions = [each for each in records if each.status is not Status.NOT_AN_EXTENSION]
+    return {each.source for each in extensions or records if each.source is not None}
 
 
 def _is_written(found: Inventory, name: str) -> bool:
@@ -205,7 +207,7 @@ def _which(record: ExtensionRecord) -> str:
 
 def _stands(after: Inventory, record: ExtensionRecord, prog: Prog) -> str:
     """How it ended, and what to do about that."""
-    verdict = after.project
+    verdict = after.projects.nearest
     if record.status is not Status.UNTRUSTED or verdict is None:
         return f"{_WORDS.get(record.status, f'is {record.status}')}: {record.reason}"
     reason = record.reason

@@ -13,12 +13,14 @@ from attrs import frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext._install.records import Problem
+from hermes_ext._regular import read_regular
 
 # libyaml parses a long configuration about ten times as fast, and this runs at each start.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONSTRUCTOR: Any = yaml.constructor.SafeConstructor  # typed in some versions and not in others
 _DEPTH = 100  # settings need a handful of levels, and Python's stack ends at some hundreds
 _DEEP = 200
+_MOST = 1_000_000  # values that a whole file may stand for
 _MANY = 100_000  # values that a file's settings may stand for; aliases make millions of a few
 _DIGITS = 100
 SETTINGS_BYTES = 250_000  # people write settings and manifests, and parsing takes time
@@ -52,8 +54,7 @@ def read_document(file: Path, largest: int = -1) -> Document:
     largest: of what has more bytes only a fault is told.
     """
     try:
-        with file.open("rb") as stream:
-            raw = stream.read(largest + 1 if largest >= 0 else -1)
+        raw = read_regular(file, largest + 1 if largest >= 0 else -1)
     except FileNotFoundError:
         return Document(file, exists=False)
     except OSError as error:
@@ -98,12 +99,33 @@ def compose(text: str) -> Node | None:
     """The root of a text, whatever it holds.
 
     Raises:
-        Unreadable: it is nested too deeply.
+        Unreadable: it is nested too deeply, or aliases make it stand for too many values.
         yaml.YAMLError: it is no YAML.
         RecursionError: an alias holds itself.
     """
     root: Node | None = yaml.compose(text, Loader=_Composing if _may_be_deep(text) else _LOADER)
+    if "&" in text:
+        _count(root, {})
     return root
+
+
+def _count(node: Node | None, known: dict[int, int], depth: int = 0) -> int:
+    """How many values a node stands for, each alias with all that it repeats. Raises Unreadable."""
+    if node is None or isinstance(node, ScalarNode):
+        return 1
+    if depth > _DEEP:
+        raise Unreadable("is nested too deeply", line_of(node))
+    if id(node) not in known:
+        known[id(node)] = 0  # of an alias that holds itself
+        parts = node.value
+        if isinstance(node, MappingNode):
+            parts = [part for pair in node.value for part in pair]
+        count = 1 + sum(_count(part, known, depth + 1) for part in parts)
+        if count > _MOST:
+            told = f"by its aliases it stands for more than {_MOST:,} values"
+            raise Unreadable(told, line_of(node))
+        known[id(node)] = count
+    return known[id(node)]
 
 
 def _composed(file: Path, text: str) -> Document:

@@ -35,10 +35,10 @@ _QUIET: Mapping[str, Any] = {
     "memory": {"nudge_interval": 0},  # with creation_nudge_interval: the background review
     "skills": {"creation_nudge_interval": 0},
     "model_catalog": {"enabled": False},
+    # Newer Hermes asks about it at the first start in a terminal, and waits.
+    "telemetry": {"shared_metrics": {"enabled": False, "send": False, "offer_version": 2}},
     "tools": {"tool_search": {"enabled": "off"}},  # every tool is offered, none is looked up first
     "security": {"tirith_enabled": False, "allow_lazy_installs": False},
-    # Answered: else the first `hermes chat` asks whether it may send figures.
-    "telemetry": {"shared_metrics": {"enabled": False, "send": False, "offer_version": 2}},
 }
 
 

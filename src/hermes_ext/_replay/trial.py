@@ -15,8 +15,8 @@ from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.payloads import Event, ToolCall, ToolResult
 from hermes_ext._install.config import ExtensionsConfig
 from hermes_ext._install.found import Found
-from hermes_ext._install.loader import Loaded, load_base, load_project
-from hermes_ext._install.projects import verdict_at
+from hermes_ext._install.loader import Loaded, load_base, load_projects
+from hermes_ext._install.projects import projects_at
 from hermes_ext._install.records import canonical_name
 from hermes_ext._replay.events import Recorded
 from hermes_ext._replay.touching import Touched
@@ -128,7 +128,7 @@ def one(
     """
     on = turned_on(config, name)
     base = load_base(home, import_seconds=import_seconds, config=on, found=found)
-    loaded = load_project(base, verdict_at(config, home, cwd))
+    loaded = load_projects(base, projects_at(config, home, cwd))
     shared = _shared(config, "hermes-ext")
     tried = loaded
     if alone:

@@ -71,14 +71,37 @@ def find_projects(directory: Path, *, home: Path, global_dir: Path) -> Iterator[
     """
     try:
         start = real_path(directory)
-        root = repository_root(start) or start
     except (OSError, ValueError):  # the working directory is gone, or the path has a NUL
         return
+    yield from find_projects_at(start, home=home, global_dir=global_dir)
+
+
+def find_projects_at(start: Path, *, home: Path, global_dir: Path) -> Iterator[Project]:
+    """As `find_projects`, of a directory whose path is its real one."""
+    root = _nearest_repository(start) or start
     for folder in (start, *start.parents):
-        if _brings_something(folder / HERMES) and not _is_the_users(folder, home, global_dir):
-            yield Project(folder, refusal(folder) or _home_fault(Project(folder), home))
+        project = project_at(folder, home=home, global_dir=global_dir)
+        if project is not None:
+            yield project
         if folder == root:
             return
+
+
+def project_at(
+    folder: Path, *, home: Path, global_dir: Path, listed: bool = False
+) -> Project | None:
+    """The project that a folder is; None where it is none.
+
+    Args:
+        folder: its real path.
+        home, global_dir: as for `find_projects`.
+        listed: the user has trusted it, so that it is one even if nothing is left in it.
+    """
+    if not (listed or _brings_something(folder / HERMES)):
+        return None
+    if _is_the_users(folder, home, global_dir):
+        return None
+    return Project(folder, refusal(folder) or _home_fault(Project(folder), home))
 
 
 def repository_root(directory: Path) -> Path | None:

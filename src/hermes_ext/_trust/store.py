@@ -33,7 +33,15 @@ from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._hooks.text import as_name, printable
 from hermes_ext._trust.diff import changed_paths
 from hermes_ext._trust.place import Project, real_path, refusal
-from hermes_ext._trust.tree import KEPT_BYTES, Tree, TreeError, digest_of, read_tree, stamp_of
+from hermes_ext._trust.tree import (
+    KEPT_BYTES,
+    Tree,
+    TreeError,
+    digest_of,
+    kept_tree,
+    read_tree,
+    stamp_of,
+)
 from hermes_ext.exceptions import ConfigError
 
 PIN = "HERMES_EXT_TRUST"
@@ -44,6 +52,12 @@ _STORE_BYTES: Final = 16_000_000
 _SHOWN: Final = 5
 _LONGEST: Final = 100  # characters of a path in a reason
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+# What Python imports, a program that an extension may start, or what loading reads.
+_RUN: Final = re.compile(
+    r"\.(pyi?|pyw|pyz|pth|so|pyd|dll|dylib|zip|egg|whl|pkl|pickle|sh|bash|zsh|fish|m?js|ts|rb|pl"
+    r"|lua|exe|bat|cmd|ps1)$|(^|/)extensions?\.yaml$",
+    re.IGNORECASE,
+)
 _OURS: Final = re.compile(r"[0-9a-f]{64}\.zip|\.[0-9a-f]{64}\.zip\..*\.tmp")
 _EVIL: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -80,10 +94,12 @@ class Verdict:
     """What is thought of a project as it is on the disk.
 
     reason: why it is not trusted, printable, for a sentence that names the project; "" where it
-    is. names: of its extensions, printable. tree: None where it could not be read. pinned: whether
-    the environment trusts it. changed: the files that differ from what was trusted, as they are
-    named on the disk, () where that is not known. stamp: what `stamp_now` said before. nearer:
-    projects further down that are not trusted, where this one is in force instead of them.
+    is. names: of its extensions, printable. tree: what may be loaded, None where it could not be
+    read; of a trusted project what was trusted. pinned: whether the environment trusts it.
+    changed: the files that differ from what was trusted, as they are named on the disk, () where
+    that is not known; of a trusted project those that its extensions may have left beside their
+    code. stamp: what `stamp_now` said before. trusted_at: the project whose trust this is, another
+    than itself in a linked work tree.
     """
 
     project: Project
@@ -94,24 +110,38 @@ class Verdict:
     pinned: bool
     changed: tuple[str, ...]
     stamp: Hashable
-    nearer: tuple[Verdict, ...] = ()
+    trusted_at: Path | None = None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether its tree may be loaded."""
+        return self.standing is Standing.TRUSTED and self.tree is not None
 
 
-def judge(project: Project, home: Path) -> Verdict:
-    """Read a project and say whether the user trusts what it is now. Never raises."""
+def judge(project: Project, home: Path, twin: Path | None = None) -> Verdict:
+    """Read a project and say whether the user trusts what it is now. Never raises.
+
+    Args:
+        project: the project.
+        home: the Hermes home.
+        twin: the same project in the main work tree; what the user trusts there is trusted here.
+    """
     stamp = stamp_now(project, home)
     fault = project.refused or refusal(project.root)
     if fault is not None:
         return Verdict(project, Standing.REFUSED, fault, (), None, False, (), stamp)
     try:
-        tree = read_tree(project)
+        is_gone = project.root.is_dir() and not os.path.lexists(project.folder)
+        tree = kept_tree(project.root, {}) if is_gone else read_tree(project)
     except TreeError as error:
         stamp = _Unequal() if error.passing else stamp
         return Verdict(project, Standing.REFUSED, str(error), (), None, False, (), stamp)
-    pinned = tree.digest in pins()
-    standing, reason, changed = _standing(tree, TrustStore(home), pinned=pinned)
+    if tree.digest in pins():
+        names = tuple(map(printable, tree.names()))
+        return Verdict(project, Standing.TRUSTED, "", names, tree, True, (), stamp, project.root)
+    standing, reason, changed, tree, root = _standing(tree, TrustStore(home), twin)
     names = tuple(map(printable, tree.names()))
-    return Verdict(project, standing, reason, names, tree, pinned, changed, stamp)
+    return Verdict(project, standing, reason, names, tree, False, changed, stamp, root)
 
 
 def stamp_now(project: Project, home: Path) -> Hashable:
@@ -324,26 +354,60 @@ class _DamagedError(ConfigError):
 _ZIP_ERRORS: Final = (zipfile.BadZipFile, zlib.error, struct.error, IndexError)
 
 
-_Judged: TypeAlias = tuple[Standing, str, tuple[str, ...]]
+_Judged: TypeAlias = tuple[Standing, str, tuple[str, ...], Tree, Path | None]
 
 
-def _standing(tree: Tree, store: TrustStore, *, pinned: bool) -> _Judged:
-    """The standing, its reason, and what changed."""
-    if pinned:
-        return Standing.TRUSTED, "", ()
+def _standing(tree: Tree, store: TrustStore, twin: Path | None) -> _Judged:
+    """The standing, its reason, what changed, what may be loaded, and whose trust it is."""
     try:
         entries = store.entries()
     except ConfigError as error:
-        return Standing.UNTRUSTED, printable(str(error)), ()
-    here = next((each for each in entries if each.path == tree.root), None)
+        return Standing.UNTRUSTED, printable(str(error)), (), tree, None
+    by_path = {each.path: each for each in entries}
+    here = by_path.get(tree.root)
+    for entry in filter(None, (here, by_path.get(twin or tree.root))):
+        if entry.digest == tree.digest:
+            return Standing.TRUSTED, "", (), tree, entry.path
+        old = store.copy(entry.digest)
+        if old is not None and _only_has_more(tree, old):
+            return (
+                Standing.TRUSTED,
+                "",
+                changed_paths(old, tree),
+                kept_tree(tree.root, old),
+                entry.path,
+            )
     if here is None:
-        return Standing.UNTRUSTED, _never_trusted(tree, entries), ()
-    if here.digest == tree.digest:
-        return Standing.TRUSTED, "", ()
+        return Standing.UNTRUSTED, _never_trusted(tree, entries), (), tree, None
     old = store.copy(here.digest)
     changed = () if old is None else changed_paths(old, tree)
-    told = f": {_list(changed)}" if changed else ""
-    return Standing.CHANGED, f"changed since you trusted them{told}", changed
+    what = "are no longer there" if not tree.files else "changed since you trusted them"
+    told = f": {listed_paths(changed)}" if changed and tree.files else ""
+    return Standing.CHANGED, f"{what}{told}", changed, tree, None
+
+
+def _only_has_more(tree: Tree, old: Mapping[str, bytes]) -> bool:
+    """Whether all that was trusted is there, and the rest is nothing that could be run.
+
+    That is what an extension leaves that writes beside its own code: new files, and files that
+    grew. What was trusted is loaded then, and not what is on the disk.
+    """
+    if not old or not old.keys() <= tree.files.keys():
+        return False
+    try:
+        return all(
+            not _may_be_run(tree, path) and (path not in old or tree.starts_with(path, old[path]))
+            for path in changed_paths(old, tree)
+        )
+    except TreeError:  # it is being written
+        return False
+
+
+def _may_be_run(tree: Tree, path: str) -> bool:
+    """Whether loading reads a file, or it is a program: what may well be, is one."""
+    file = tree.files[path]
+    start = b"" if file.data is None else file.data[:2]
+    return _RUN.search(path) is not None or start == b"#!"
 
 
 def _never_trusted(tree: Tree, entries: Iterable[Entry]) -> str:
@@ -356,7 +420,8 @@ def _never_trusted(tree: Tree, entries: Iterable[Entry]) -> str:
     return "; ".join(filter(None, [told, pin_fault()]))
 
 
-def _list(paths: tuple[str, ...]) -> str:
+def listed_paths(paths: tuple[str, ...]) -> str:
+    """Some of the paths, and how many there are besides, for a sentence."""
     more = len(paths) - _SHOWN
     shown = ", ".join(as_name(path, _LONGEST) for path in paths[:_SHOWN])
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -19,9 +19,9 @@ import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, Self
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._trust.place import EXTENSIONS, HERMES, SETTINGS, Project
@@ -43,6 +43,7 @@ __all__ = [
     "TreeError",
     "TreeFile",
     "digest_of",
+    "kept_tree",
     "read_tree",
     "stamp_of",
 ]
@@ -106,6 +107,26 @@ class Tree:
             )
         return again.data
 
+    def packed(self) -> Mapping[str, Any]:
+        """What `unpacked` makes the same tree of, in another process too."""
+        values = asdict(self, recurse=False)
+        return {name.lstrip("_"): value for name, value in values.items()} | {
+            "files": dict(self.files)
+        }
+
+    @classmethod
+    def unpacked(cls, values: Mapping[str, Any]) -> Self:
+        """The tree of what `packed` gave."""
+        return cls(**{**values, "files": MappingProxyType(values["files"])})
+
+    def starts_with(self, relative: str, data: bytes) -> bool:
+        """Whether a file of the tree is this content, with or without more behind it.
+
+        Raises:
+            TreeError: it had to be read again, and is not what it was.
+        """
+        return self.files[relative].size >= len(data) and self.read(relative).startswith(data)
+
     def names(self) -> tuple[str, ...]:
         """The names of what looks like extensions, `NAME/__init__.py` and `NAME.py`, sorted."""
         found = set()
@@ -134,6 +155,17 @@ def read_tree(project: Project) -> Tree:
     digest = digest_of({path: each.sha256 for path, each in files.items()})
     places = {each.shown: each for each in walk.files}
     return Tree(project.root, MappingProxyType(files), digest, walk.stamp, places)
+
+
+def kept_tree(root: Path, files: Mapping[str, bytes]) -> Tree:
+    """The tree that these are all files of, whatever is on the disk now."""
+    kept = {path: _kept_file(files[path]) for path in sorted(files)}
+    digest = digest_of({path: each.sha256 for path, each in kept.items()})
+    return Tree(root, MappingProxyType(kept), digest, stamp_from(digest))
+
+
+def _kept_file(data: bytes) -> TreeFile:
+    return TreeFile(hashlib.sha256(data).hexdigest(), len(data), data)
 
 
 def stamp_of(project: Project) -> Stamp | None:

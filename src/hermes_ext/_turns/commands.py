@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from hermes_ext._chain.timeouts import TimedOut, workers
 from hermes_ext._hooks.commands import Command
 from hermes_ext._hooks.signature import did_you_mean
 from hermes_ext._hooks.text import printable, printable_lines
-from hermes_ext.exceptions import CommandError
+from hermes_ext.exceptions import CommandError, StateError
 
 if TYPE_CHECKING:
     from hermes_ext._turns.session_state import SessionState
@@ -28,6 +28,7 @@ def run_command(
     session_id: str,
     conversation_id: str,
     session_state: SessionState,
+    data_dir: Callable[[], Path],
     cwd: Path | None,
     platform: str | None,
 ) -> str:
@@ -44,6 +45,7 @@ def run_command(
         "conversation_id": conversation_id,
         "session_state": session_state,
         "config": command.config,
+        "data_dir": _data_dir(command, data_dir),
         "cwd": cwd,
         "platform": platform,
     }
@@ -65,6 +67,15 @@ def run_command(
         raise _error(command, f"returned {kind}, not text", "Return a str, or None")
     # Of a class of its own, what it really holds: its methods are the author's code.
     return printable_lines(str.__str__(returned))
+
+
+def _data_dir(command: Command, data_dir: Callable[[], Path]) -> Path | None:
+    if "data_dir" not in command.wants:
+        return None
+    try:
+        return data_dir()
+    except StateError as error:
+        raise _error(command, str(error)) from None
 
 
 def _failed(command: Command, error: BaseException) -> CommandError:

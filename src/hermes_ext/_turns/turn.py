@@ -28,6 +28,7 @@ from hermes_ext._hooks.specs import HookName
 from hermes_ext._hooks.text import printable, printable_lines, text_of
 from hermes_ext._turns import state
 from hermes_ext._turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
+from hermes_ext._turns.notices import Notice, TurnNotices, notice_of, refusal
 from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system
 from hermes_ext.exceptions import TurnEndedError
 
@@ -49,7 +50,15 @@ class Turn(state.TurnCore):
         host: for the host adapter's own use.
     """
 
-    __slots__ = ("_scope", "_token", "conversation_id", "host", "kept", "runtime")
+    __slots__ = (
+        "_notices",
+        "_scope",
+        "_token",
+        "conversation_id",
+        "host",
+        "kept",
+        "runtime",
+    )
 
     # How a chain is run; tests have more found out about each handler.
     _run = staticmethod(run)
@@ -71,6 +80,7 @@ class Turn(state.TurnCore):
         self.kept: tuple[Kept, ...] = ()
         self.host: Any = None
         self._token: Any = None
+        self._notices = TurnNotices()
         self._scope = Scope(
             session_id=session_id,
             conversation_id=conversation_id,
@@ -78,6 +88,7 @@ class Turn(state.TurnCore):
             task_id=or_unknown(task_id),
             state=self.state,
             session_state_of=self._session_state_of,
+            data_dir_of=runtime.data_dir,
             check_tool_args=runtime.schemas.error if runtime.schemas is not None else None,
             **scope,
         )
@@ -120,6 +131,10 @@ class Turn(state.TurnCore):
     def close(self) -> None:
         """End the turn: its state is gone, and its tool calls are refused from now on."""
         state.end(self)
+        with self.lock:
+            rest = self._notices.rest()
+        for notice in rest:
+            self._show(notice)
 
     def bind(
         self,
@@ -414,6 +429,7 @@ class Turn(state.TurnCore):
             return None
         outcome = ChainOutcome.refused(self.runtime.refusal, "hermes-ext", call)
         self._write(HookName.INTERCEPT_TOOL_CALL, call, self._scope, call.value, outcome)
+        self._notify(HookName.INTERCEPT_TOOL_CALL, call, outcome)
         return outcome
 
     def _questions(
@@ -476,6 +492,9 @@ class Turn(state.TurnCore):
         where = self._scope.cwd if machine is None or machine.cwd is None else machine.cwd
         scope = self._scope if where == self._scope.cwd else self._scope.replace(cwd=where)
         self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, came_in, settled)
+        refused = request is not None and answer.by == "person"
+        why = f"not approved: {request.reason}" if request is not None and refused else None
+        self._notify(HookName.INTERCEPT_TOOL_CALL, call, settled, why)
         return settled
 
     # -- results ----------------------------------------------------------------------------
@@ -549,6 +568,8 @@ class Turn(state.TurnCore):
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(hook, event, scope, before, outcome)
+        if outcome is not chain.passed:
+            self._notify(hook, event, outcome)
         return outcome
 
     async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
@@ -558,6 +579,8 @@ class Turn(state.TurnCore):
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(hook, event, scope, before, outcome)
+        if outcome is not chain.passed:
+            self._notify(hook, event, outcome)
         return outcome
 
     def _is_recorded(self, outcome: ChainOutcome) -> bool:
@@ -565,6 +588,51 @@ class Turn(state.TurnCore):
         log = self.runtime.log
         recorded = log is not None and log.level == "payloads" and not self.runtime.idle
         return recorded and outcome.action is not Action.ASK
+
+    # -- what the person is shown ---------------------------------------------------------------
+
+    def notify_refusal(
+        self, extension: str, tool_name: str, reason: str, *, tool_call_id: str | None = None
+    ) -> None:
+        """Report a call that the host itself refuses, as `Runtime.on_notice` gets those of rules.
+
+        Args:
+            extension: in whose name.
+            tool_name: the tool.
+            reason: why.
+            tool_call_id: the id of the call; the same refusal of one call is reported once.
+        """
+        if self.runtime.on_notice is not None and self.runtime.notify != "off":
+            self._show_once(refusal(extension, tool_name, reason), tool_call_id)
+
+    def _notify(
+        self, hook: HookName, event: Any, outcome: ChainOutcome, why: str | None = None
+    ) -> None:
+        """Report an outcome; a question is reported once it is answered."""
+        if self.runtime.on_notice is None or outcome.action is Action.ASK:
+            return
+        tool = getattr(event, "tool_name", None)
+        notice = notice_of(hook, tool, outcome, self.runtime.notify, why)
+        if notice is not None:
+            self._show_once(notice, getattr(event, "tool_call_id", None))
+
+    def _show_once(self, notice: Notice, call_id: str | None) -> None:
+        with self.lock:
+            new = self._notices.is_new(notice, call_id)
+        if new:
+            self._show(notice)
+
+    def _show(self, notice: Notice) -> None:
+        listener = self.runtime.on_notice
+        if listener is None:
+            return
+        try:
+            with state.entered(self):
+                listener(evolve(notice, session_id=self.session_id, turn_id=self.uid))
+        except Exception:  # the host's own; a line that cannot be shown changes no verdict
+            logger.warning("a notice could not be shown: %s", notice, exc_info=True)
+
+    # -- the decision log -----------------------------------------------------------------------
 
     def _write(
         self, hook: HookName, event: Any, scope: Scope, before: Any, outcome: ChainOutcome

@@ -13,9 +13,9 @@ from typing import Any
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import hermes_home
 from hermes_ext._install.records import Prog
 from hermes_ext._install.switches import UnknownExtensionError
+from hermes_ext._install.which_home import hermes_home
 from hermes_ext.cli._arguments import add_commands
 from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._completion import complete
@@ -105,6 +105,8 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         name=printable(getattr(args, "ext_name", "")),  # as records have it
         hook=getattr(args, "ext_hook", None),
         order=getattr(args, "ext_order", None),
+        every=getattr(args, "ext_all", False),
+        sentinel=getattr(args, "ext_sentinel", False),
         load=getattr(args, "ext_load", False),
         deadline=getattr(args, "ext_deadline", None),
         canary=getattr(args, "ext_canary", False),

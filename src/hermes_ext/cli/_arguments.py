@@ -37,6 +37,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "list", parents=[common], help="what is installed, and whether it is on"
     )
     command.add_argument(
+        "--all", action="store_true", dest="ext_all",
+        help="also hidden files, __pycache__, README, LICENSE and CHANGELOG of extensions folders",
+    )  # fmt: skip
+    command.add_argument(
         "--load", action="store_true", dest="ext_load",
         help="load everything in a child process and show what comes of it",
     )  # fmt: skip
@@ -67,9 +71,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     _add_test(commands, common)
     _add_replay(commands, common)
 
-    commands.add_parser(
+    command = commands.add_parser(
         "install", parents=[common], help="put the plugin into a Hermes home's plugins.enabled"
     )
+    command.add_argument(
+        "--sentinel", action="store_true", dest="ext_sentinel",
+        help="also a plugin that refuses tools if this package is gone"
+        " (written anyway where extensions.required names any)",
+    )  # fmt: skip
     commands.add_parser(
         "uninstall", parents=[common], help="take the plugin out; extensions stay where they are"
     )

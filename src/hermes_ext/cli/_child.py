@@ -61,6 +61,8 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
         needed_seams=host.needed,
         seams_failure=host.failure,
         host_commands=host.commands,
+        host_tools=host.tools,
+        ci=request["ci"],
         prog=Prog(*request["prog"]),
     )
     return {
@@ -228,6 +230,7 @@ def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
         "needed": needed,
         "failure": failures[0] if failures else None,
         "commands": _host_commands(),
+        "tools": _host_tools(),
     }
 
 
@@ -245,6 +248,15 @@ def _host_commands() -> list[str]:
         known = import_module("hermes_cli.commands").COMMAND_REGISTRY
         return sorted({name for each in known for name in (each.name, *each.aliases)})
     except (Exception, SystemExit):  # noqa: BLE001 - the host's own code, of any version
+        return []
+
+
+def _host_tools() -> list[str]:
+    """The names of the tools that the host and its plugins have registered."""
+    registry = sys.modules.get("tools.registry")
+    try:
+        return [] if registry is None else [*map(str, registry.registry.get_all_tool_names())]
+    except Exception:  # noqa: BLE001 - the host's own code, of any version
         return []
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install import hermes_home, switches
 from hermes_ext._install.config import OFF_SWITCH, switched_off
+from hermes_ext._install.discovery import minor_entries, record_of
 from hermes_ext._install.found import Found
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.loader import expected_refusal
-from hermes_ext._install.projects import notice
+from hermes_ext._install.projects import ProjectStack, notices
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name
+from hermes_ext._install.reloading.not_taken import with_old_rules
 from hermes_ext._install.switches import by_use, unknown_extension
-from hermes_ext._trust.store import Verdict
 from hermes_ext.cli._completion import completion
 from hermes_ext.cli._examining import doctor
 from hermes_ext.cli._live import in_force
@@ -22,7 +24,7 @@ from hermes_ext.cli._loading import LOAD_SECONDS, load_in_child
 from hermes_ext.cli._log import log, why
 from hermes_ext.cli._new import new
 from hermes_ext.cli._patience import patience
-from hermes_ext.cli._request import Request, Result, not_in_force, project_of
+from hermes_ext.cli._request import Request, Result, not_in_force, projects_of
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._trusting import trust, untrust
 from hermes_ext.cli._trying import replay, test
@@ -67,7 +69,18 @@ def list_all(request: Request) -> Result:
                 "handlers": loading.data.get("orders", {}).get(request.order, []),
                 "broken": loading.data.get("broken", []),
             }
+    if request.every:
+        payload["extensions"] += _minor_rows(seen)
     return Result(code, payload)
+
+
+def _minor_rows(seen: Inventory) -> list[dict[str, Any]]:
+    """Rows of the hidden files, caches and documents in extensions folders."""
+    found = minor_entries(seen.config, seen.projects)
+    return [
+        record_of(each, seen.config, status=each.status, reason=each.reason).to_json()
+        for each in found
+    ]
 
 
 def enable(request: Request) -> Result:
@@ -118,7 +131,7 @@ def _is_of(found: Found, record: ExtensionRecord) -> bool:
 
 def install(request: Request) -> Result:
     """Puts the plugin into a Hermes home."""
-    return Result(0, hermes_home.install(request.home).to_json())
+    return Result(0, hermes_home.install(request.home, sentinel=request.sentinel).to_json())
 
 
 def uninstall(request: Request) -> Result:
@@ -147,16 +160,22 @@ def _place(request: Request, seen: Inventory) -> dict[str, Any]:
         "readable": seen.config.readable,
         "off": OFF_SWITCH if switched_off() else None,
         "not_in_force": not_in_force(request),
-        "project": project_of(seen.project),
-        "notices": _notices(request, seen.project),
+        **projects_of(seen.projects),
+        "notices": _notices(request, seen.projects),
+        "old_rules": _old_rules(request),
     }
 
 
-def _notices(request: Request, verdict: Verdict | None) -> list[str]:
+def _notices(request: Request, stack: ProjectStack) -> list[str]:
     if request.live is not None:
         return [text for text in (*request.live.notices, request.live.not_taken) if text]
-    told = notice(verdict, request.prog)
-    return [] if told is None else [told]
+    return [*notices(stack, request.prog)]
+
+
+def _old_rules(request: Request) -> list[dict[str, Any]]:
+    """The running processes that have not taken a change; this one says so in its notices."""
+    own = os.getpid() if request.live is not None else None
+    return [each.to_json() for each in with_old_rules(request.home) if each.pid != own]
 
 
 def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext._hooks.results import Action
-from hermes_ext._install.config import hermes_home
 from hermes_ext._install.records import HOOKS, Status
+from hermes_ext._install.which_home import hermes_home
 from hermes_ext.cli._request import Request, Result
 
 SHELLS: Final = ("bash", "zsh", "fish", "tcsh", "powershell")

@@ -18,7 +18,7 @@ from hermes_ext.cli._loading import (
     look_at_host,
 )
 from hermes_ext.cli._patience import patience
-from hermes_ext.cli._request import Request, Result, project_of
+from hermes_ext.cli._request import Request, Result, projects_of
 
 if TYPE_CHECKING:
     from hermes_ext._canary.trial import Canary
@@ -43,7 +43,7 @@ def doctor(request: Request) -> Result:
         "home": printable(request.home),
         "hermes_agent": host and host.version,
         "hermes_distribution": host and host.name,
-        "project": project_of(inventory(request.home, request.cwd).project),
+        **projects_of(inventory(request.home, request.cwd).projects),
         "checked": loading.data.get("checked", 0),
         "findings": findings,
         "canary": None if canary is None else canary.to_json(),
@@ -59,7 +59,9 @@ def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
     with patience("Looking at Hermes", quiet=request.ci) as tell:
         host = look_at_host(request.home)
         tell("Loading the extensions")
-        loading = load_in_child(request.home, request.cwd, seconds, request.prog, host=host)
+        loading = load_in_child(
+            request.home, request.cwd, seconds, request.prog, host=host, ci=request.ci
+        )
     if loading.failure is None:
         return loading, loading.data["findings"]
     stopped = Finding(
@@ -79,6 +81,8 @@ def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
         seams=host.statuses,
         needed_seams=host.needed,
         seams_failure=host.failure,
+        host_tools=host.tools,
+        ci=request.ci,
         prog=request.prog,
     )
     return loading, [finding.to_json() for finding in in_order([stopped, *rest])]

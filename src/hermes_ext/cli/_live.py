@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from hermes_ext._install.inventory import Inventory
     from hermes_ext.runtime import Runtime
 
-_NEVER_LOADED = frozenset({Status.DISABLED, Status.SHADOWED, Status.MISSING, Status.UNTRUSTED})
+_NEVER_LOADED = frozenset(
+    {
+        Status.DISABLED,
+        Status.SHADOWED,
+        Status.MISSING,
+        Status.UNTRUSTED,
+        Status.NOT_AN_EXTENSION,
+    }
+)
 _NOT_LOADED = "not loaded"
 
 

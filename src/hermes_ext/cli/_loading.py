@@ -48,13 +48,15 @@ class Host:
 
     statuses: of each function of the host that is wrapped, None where there is no host here.
     needed: those without which guards do not hold. commands: the names of its own slash commands.
-    failure: why it could not be looked at.
+    tools: the names of its tools, () where they are not known. failure: why it could not be looked
+    at.
     """
 
     statuses: dict[str, str] | None = None
     needed: tuple[str, ...] = ()
     failure: str | None = None
     commands: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """What `Host(**…)` takes."""
@@ -62,9 +64,18 @@ class Host:
 
 
 def load_in_child(
-    home: Path, cwd: Path | None, seconds: float, prog: Prog, *, host: Host | None = None
+    home: Path,
+    cwd: Path | None,
+    seconds: float,
+    prog: Prog,
+    *,
+    host: Host | None = None,
+    ci: bool = False,
 ) -> Loading:
-    """Loads the extensions of `home` and `cwd`. Never raises because of what they do."""
+    """Loads the extensions of `home` and `cwd`. Never raises because of what they do.
+
+    host, ci: for the findings of `doctor`, see `examine`.
+    """
     with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
         result, trail = Path(folder, "result.json"), Path(folder, "trail.json")
         request = {
@@ -76,6 +87,7 @@ def load_in_child(
             "import_seconds": min(IMPORT_SECONDS, max(seconds / 2, seconds - _START_SECONDS)),
             "prog": [prog.name, prog.home],
             "host": None if host is None else host.to_json(),
+            "ci": ci,
         }
         ended = _run("load", request, home, seconds)
         data = _read(result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from hermes_ext._hooks.source import OWN
@@ -23,6 +24,7 @@ _STYLES = {
     "incompatible": "red",
     "config-error": "red",
     "load-error": "red",
+    "not-an-extension": "red",
     "missing": "red",
     "error": "red",
     "warning": "yellow",
@@ -34,7 +36,7 @@ _STALE = "changed since it was last loaded"
 _CHANGED = "changed since: counts from the next turn, or start"
 _LONGEST = 160  # characters of a setting
 _WIDEST = 28  # characters of a column
-_BANNER = ("project", "notices", "off", "not_in_force", "next_start")
+_BANNER = ("project", "notices", "off", "not_in_force", "old_rules", "next_start")
 _NEXT_FAULT = re.compile(r"; (?=(?:/|~|[A-Za-z]:\\)[^;]*\.yaml(?::\d+)?: )")
 _COLUMNS = ("name", "version", "source")
 
@@ -80,22 +82,35 @@ def _list(payload: Mapping[str, Any], page: Page) -> None:
         _what_next(payload, page)
 
 
+def _local(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
+
+
 def _banner(payload: Mapping[str, Any], page: Page) -> None:
-    """The project, and what makes every `enabled` below mean less than it says."""
-    project = payload["project"]
-    if project is not None and project["standing"] == "trusted" and not payload["notices"]:
-        by = " by $HERMES_EXT_TRUST" if project["pinned"] else ""
-        page.line("Project ", (project["root"], "bold"), f" is trusted{by}.")
+    """The projects, and what makes every `enabled` below mean less than it says."""
+    _trusted(payload, page)
     for text in payload["notices"]:
         page.lines(f"{text[:1].upper()}{text[1:]}", style="yellow")
     if payload["off"]:
         page.line((f"Everything is off: ${payload['off']} is set.", "yellow"))
     if payload["not_in_force"]:
         page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
+    for each in payload["old_rules"]:
+        who = f"A running Hermes (pid {each['pid']}, since {_local(each['since'])})"
+        page.lines(f"{who} uses older rules: {each['reason']}", style="yellow")
     if payload.get("next_start"):
         page.lines(f"{_CHANGED}: {payload['next_start']}.", style="yellow")
     if any(payload.get(key) for key in _BANNER):
         page.blank()
+
+
+def _trusted(payload: Mapping[str, Any], page: Page) -> bool:
+    """The projects that apply, the outermost first; whether there are any."""
+    trusted = [each for each in payload["projects"] if each["standing"] == "trusted"]
+    for project in trusted:
+        by = " by $HERMES_EXT_TRUST" if project["pinned"] else ""
+        page.line("Project ", (project["root"], "bold"), f" is trusted{by}.")
+    return bool(trusted)
 
 
 def _table(extensions: Sequence[Mapping[str, Any]], page: Page, told: str | None) -> None:
@@ -395,8 +410,7 @@ def _info_settings(payload: Mapping[str, Any], page: Page) -> None:
 
 
 def _doctor(payload: Mapping[str, Any], page: Page) -> None:
-    if payload["project"] is not None and payload["project"]["standing"] == "trusted":
-        page.line("Project ", (payload["project"]["root"], "bold"), " is trusted.")
+    if _trusted(payload, page):
         page.blank()
     for severity in ("error", "warning", "note"):
         found = [each for each in payload["findings"] if each["severity"] == severity]
@@ -484,6 +498,9 @@ def _install(payload: Mapping[str, Any], page: Page) -> None:
         _changes(payload, page)
         if payload["folder_made"]:
             page.lines(f"made the folder {payload['folder']}", indent=4)
+        if payload["sentinel_changed"]:
+            told = "refuses tools if this package is gone; to remove it, delete it"
+            page.lines(f"wrote the sentinel {payload['sentinel']}, which {told}", indent=4)
     else:
         page.line("Installed already; nothing was changed.")
     for note in payload["notes"]:
@@ -498,8 +515,12 @@ def _uninstall(payload: Mapping[str, Any], page: Page) -> None:
     if payload["changed"]:
         page.line(("Uninstalled.", "bold"))
         _changes(payload, page)
+        if payload["sentinel_changed"]:
+            page.line("removed the sentinel", indent=4)
     else:
         page.line("Not installed; nothing was changed.")
+    for note in payload["notes"]:
+        page.lines(f"Note: {note}", style="yellow")
     page.lines(f"Your extensions in {payload['folder']} and their settings stay as they are.")
 
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import field, frozen
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.hermes_home import plugin_off
+from hermes_ext._install.hermes_home import plugin_off, plugins_unreadable
 from hermes_ext._install.host_package import host_package
+from hermes_ext._install.lost_hooks import lost_hooks
 from hermes_ext._install.records import Prog
 from hermes_ext.cli._decisions import Query
 from hermes_ext.exceptions import HermesExtError
 
 if TYPE_CHECKING:
+    from hermes_ext._install.projects import ProjectStack
     from hermes_ext._trust.store import Verdict
     from hermes_ext.runtime import Runtime
 
@@ -39,7 +41,8 @@ class Request:
     the project's. event, last, chain: what an extension is tried on, and whether with all the
     others. config: another config.yaml. limit: of the newest so many events, 0 for all. deadline:
     in seconds, None for what is usual. canary: the hooks are tried in the real Hermes. ci: it is
-    for a pipeline. junit: the file that gets JUnit XML.
+    for a pipeline. junit: the file that gets JUnit XML. every: `list` shows hidden files too.
+    sentinel: `install` writes the sentinel.
     """
 
     home: Path
@@ -48,6 +51,8 @@ class Request:
     name: str = ""
     hook: str | None = None
     order: str | None = None
+    every: bool = False
+    sentinel: bool = False
     load: bool = False
     deadline: float | None = None
     canary: bool = False
@@ -89,19 +94,27 @@ class Result:
 
 
 def not_in_force(request: Request) -> str | None:
-    """Why no extension of this home is in force in Hermes; None without Hermes here, since
-    another host may be the one that runs them.
+    """Why extensions of this home, or hooks of theirs, are not in force in Hermes; None without
+    Hermes here, since another host may be the one that runs them.
     """
-    off = None if host_package() is None else plugin_off(request.home)
-    if off is None:
+    if host_package() is None:
         return None
+    off = plugin_off(request.home)
+    if off is None:
+        return plugins_unreadable() or "; ".join(lost_hooks(request.home)) or None
     return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)
 
 
-def project_of(verdict: Verdict | None) -> dict[str, Any] | None:
-    """The project that was found, as `--json` prints it."""
-    if verdict is None:
-        return None
+def projects_of(stack: ProjectStack) -> dict[str, Any]:
+    """The projects that were found, as `--json` prints them: the nearest, and all."""
+    nearest = stack.nearest
+    return {
+        "project": None if nearest is None else _project(nearest),
+        "projects": [*map(_project, stack.all)],
+    }
+
+
+def _project(verdict: Verdict) -> dict[str, Any]:
     return {
         "root": printable(verdict.project.root),
         "folder": printable(verdict.project.folder),

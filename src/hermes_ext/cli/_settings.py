@@ -9,10 +9,10 @@ from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.by_schema import example, missing_settings
 from hermes_ext._install.found import Found
-from hermes_ext._install.inventory import Inventory
+from hermes_ext._install.inventory import Inventory, merged_of
 from hermes_ext._install.records import ExtensionRecord, Status
 from hermes_ext._install.setting_words import is_secret
-from hermes_ext._install.settings import Merged, merged_settings
+from hermes_ext._install.settings import Merged
 
 _HIDDEN = "(hidden)"
 
@@ -22,14 +22,10 @@ def settings_of(record: ExtensionRecord, found: Found | None, seen: Inventory) -
     project says, and may not.
     """
     hooks = (*record.hooks, *record.turned_off)
-    merged = merged_settings(
-        record.name,
-        seen.config,
-        None if found is None else found.manifest,
-        seen.settings,
-        own=record.source is Source.PROJECT,
-        guard=not hooks or any(hook.guard for hook in hooks),
-    )
+    guard = not hooks or any(hook.guard for hook in hooks)
+    if found is None:
+        found = Found(record.name, Source.GLOBAL, record.path)
+    merged = merged_of(found, seen.config, seen.settings, guard=guard)
     return {
         "settings": [*_leaves(merged.values, merged.origins), *_missing(record, found, merged)],
         "problems": [problem.to_json() for problem in merged.problems],
@@ -37,11 +33,9 @@ def settings_of(record: ExtensionRecord, found: Found | None, seen: Inventory) -
     }
 
 
-def _missing(
-    record: ExtensionRecord, found: Found | None, merged: Merged
-) -> Iterator[dict[str, Any]]:
+def _missing(record: ExtensionRecord, found: Found, merged: Merged) -> Iterator[dict[str, Any]]:
     """What has to be set, and is not."""
-    if record.status is Status.UNTRUSTED or found is None or found.manifest is None:
+    if record.status is Status.UNTRUSTED or found.manifest is None:
         return
     for path, schema in missing_settings(found.manifest.config, merged.values):
         said = example(str(path[-1]), schema)

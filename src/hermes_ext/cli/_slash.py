@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import hermes_home
 from hermes_ext._install.records import Prog
+from hermes_ext._install.which_home import hermes_home
 from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._decisions import Query
 from hermes_ext.cli._errors import one_line

@@ -20,7 +20,7 @@ _HEADERS = 2  # lines of a diff that name its file
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _KIND_STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
 _STANDINGS = {
-    "trusted": ("trusted; nothing has changed", "green"),
+    "trusted": ("trusted", "green"),
     "changed": ("not used until you trust it again", "yellow"),
     "untrusted": ("not trusted", "yellow"),
     "refused": ("cannot be used", "red"),
@@ -159,6 +159,8 @@ def _outcome(payload: Mapping[str, Any], page: Page) -> None:
 def _all(payload: Mapping[str, Any], page: Page) -> None:
     for entry in payload["projects"]:
         text, style = _STANDINGS[entry["standing"]]
+        if entry["standing"] == "trusted" and not entry["reason"]:
+            text += "; nothing has changed"
         page.line((entry["root"], "bold"))
         _line(page, ": ".join(filter(None, (text, entry["reason"]))), indent=4, style=style)
         names = ", ".join(entry["names"]) or "no extension, only settings"

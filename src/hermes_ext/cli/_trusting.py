@@ -15,9 +15,10 @@ from hermes_ext._install.config import ExtensionsConfig, read_config
 from hermes_ext._install.inventory import inventory
 from hermes_ext._install.project_settings import ProjectSettings, read_project_settings
 from hermes_ext._install.records import Status
+from hermes_ext._trust.candidates import Listed, find_candidates
 from hermes_ext._trust.diff import FileChange, changes
 from hermes_ext._trust.place import HERMES, Project, find_project, real_path, repository_root
-from hermes_ext._trust.store import PIN, Entry, Standing, TrustStore, judge, pins
+from hermes_ext._trust.store import PIN, Entry, Standing, TrustStore, judge, listed_paths, pins
 from hermes_ext._trust.tree import Tree, TreeError, read_tree
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result, not_in_force
@@ -114,7 +115,17 @@ def _project(request: Request, config: ExtensionsConfig) -> Project:
             raise HermesExtError(f"nothing of this project can be trusted: {project.refused}")
         if project is not None:
             return project
+    above = _trusted_above(here, request, config)
+    if above is not None:
+        return above
     raise _no_project(here, request, config)
+
+
+def _trusted_above(here: Path, request: Request, config: ExtensionsConfig) -> Project | None:
+    """The nearest project that was trusted before and applies here, whatever lies in between."""
+    listed = Listed.now(request.home)
+    found = find_candidates(here, listed, home=request.home, global_dir=config.global_dir)
+    return next((each.project for each in found if each.listed and not each.project.refused), None)
 
 
 def _real(path: Path) -> Path:
@@ -309,4 +320,6 @@ def _still(request: Request, config: ExtensionsConfig, entry: Entry) -> tuple[st
     if project is None or project.root != entry.path:
         return "gone", f"it has no {HERMES}/extensions any more"
     verdict = judge(project, request.home)
+    if verdict.is_trusted and verdict.changed:
+        return str(verdict.standing), f"new data since then: {listed_paths(verdict.changed)}"
     return str(verdict.standing), printable(verdict.reason)

@@ -15,11 +15,12 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.discovery import found_at
 from hermes_ext._install.found import Found
 from hermes_ext._install.inventory import Inventory, inventory
+from hermes_ext._install.projects import verdict_of
 from hermes_ext._install.records import ExtensionRecord, Status, canonical_name, did_you_mean
 from hermes_ext._install.switches import UnknownExtensionError, by_use, unknown_extension
 from hermes_ext._redaction import redacted
 from hermes_ext._trust.place import EXTENSIONS, HERMES, find_project
-from hermes_ext._trust.store import Standing, Verdict, judge
+from hermes_ext._trust.store import Standing, Verdict
 from hermes_ext.cli._decisions import (
     NothingFoundError,
     installed_names,
@@ -124,7 +125,7 @@ def _project_of(path: Path, request: Request, seen: Inventory) -> Verdict | None
             project = find_project(
                 folder.parent, home=request.home, global_dir=seen.config.global_dir
             )
-            return None if project is None else judge(project, request.home)
+            return None if project is None else verdict_of(project, seen.config, request.home)
     return None
 
 
@@ -133,7 +134,7 @@ def _found(path: Path, home: Path) -> Found:
         found = found_at(path, home)
     except OSError as error:
         raise UnknownExtensionError(f"{printable(path)}: {error.strerror or error}") from None
-    if found is None or found.status is Status.SKIPPED:
+    if found is None or found.status is Status.NOT_AN_EXTENSION:
         raise UnknownExtensionError(
             f"{printable(path)} is no extension",
             hint="An extension is a folder with an __init__.py, or a single file NAME.py",

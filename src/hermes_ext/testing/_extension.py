@@ -206,6 +206,11 @@ class LoadedExtension:
         return handlers[0].config if handlers else None
 
     @property
+    def data_dir(self) -> Path:
+        """The folder that its handlers get as `data_dir`; it stays over `restart`."""
+        return self.runtime.data_dir(self.record.name)
+
+    @property
     def questions(self) -> list[ApprovalRequest]:
         """What its handlers asked a person, in order."""
         return [] if self.approver is None else self.approver.questions

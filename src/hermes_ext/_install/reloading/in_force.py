@@ -27,7 +27,8 @@ from hermes_ext._install.config import ExtensionsConfig, read_config, switched_o
 from hermes_ext._install.directories import Projects, _Runtime
 from hermes_ext._install.importing import forget, hold
 from hermes_ext._install.loader import Base, Loaded, load_base
-from hermes_ext._install.reloading.look import Look, TooMuchError, is_code, look, signature
+from hermes_ext._install.reloading.look import Look, TooMuchError, is_code, look
+from hermes_ext._install.reloading.not_taken import NotTakenFile
 from hermes_ext._turns import state
 
 logger = logging.getLogger("hermes_ext")
@@ -69,6 +70,7 @@ class InForce(Generic[R]):
         self._took = taken
         self._ask_for_processes = agent_at_work
         self.not_taken: str | None = None
+        self._for_others = NotTakenFile(home)
         self.renew_locks()
         has_locks(self)
         first = self._first_look()
@@ -127,6 +129,7 @@ class InForce(Generic[R]):
         """Take nothing that changes from now on."""
         self._reloads = False
         state.stop_watching(self)
+        self._for_others.remove()
 
     # -- turns ----------------------------------------------------------------------------------
 
@@ -261,9 +264,9 @@ class InForce(Generic[R]):
             )
             new = old.on(base)
             loads = new.loads()
-            for root, before in old.loads().items():
-                if root is None or root in loads:
-                    lost += losses(before, loads[root])
+            for roots, before in old.loads().items():
+                if roots in loads:
+                    lost += losses(before, loads[roots])
         except Exception as error:
             logger.exception("the extensions could not be loaded anew")
             lost = [f"{type(error).__name__}: {printable(str(error))}"]
@@ -297,10 +300,9 @@ class InForce(Generic[R]):
                 seen = seen if seen.is_now() else look(self._home, seen)
             except TooMuchError:
                 return
-        files = seen.files
         for package, file in packages.items():
-            if file in files:
-                hold(package, lambda path: signature(path) == files.get(path))
+            if file in seen.files:
+                hold(package, seen.files)
 
     def _drop(self, new: Projects[R] | None) -> None:
         if new is not None:
@@ -349,9 +351,12 @@ class InForce(Generic[R]):
         if text == self.not_taken:
             return
         self.not_taken = text
-        if text is not None:
-            logger.warning("%s", text)
-            self._tell(text)
+        if text is None:
+            self._for_others.remove()
+            return
+        self._for_others.report(text)
+        logger.warning("%s", text)
+        self._tell(text)
 
 
 def _not_taken(lost: list[str]) -> str:

@@ -13,7 +13,7 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
@@ -21,8 +21,7 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import ExtensionsConfig, read_config
 from hermes_ext._install.found import Found, counts
 from hermes_ext._install.manifest import MANIFEST_FILE
-
-Signature: TypeAlias = tuple[int, ...]
+from hermes_ext._regular import Signature, signature
 
 MAX_ENTRIES: Final = 5_000  # of one extension; each costs a microsecond at every turn
 
@@ -142,24 +141,6 @@ def look(home: Path, before: Look | None = None) -> Look:
     scan = _Scan()
     scan.all(str(global_dir))
     return Look(file, seen, meaning, global_dir, scan.files, scan.folders)
-
-
-def signature(path: str) -> Signature:
-    """What the system notes of a file, links followed; one number where it tells why it cannot."""
-    try:
-        found = os.stat(path)
-    except OSError as error:
-        return (error.errno or -1,)
-    except ValueError:
-        return (-1,)
-    return (
-        found.st_mode,
-        found.st_ino,
-        found.st_dev,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-    )
 
 
 def is_code(path: str) -> bool:

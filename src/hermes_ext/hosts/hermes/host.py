@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from hermes_ext._forks import has_locks
 from hermes_ext._hooks.specs import HookName
-from hermes_ext._install.records import BROKEN
+from hermes_ext._install.lost_hooks import note_lost_hooks
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver, is_interactive
+from hermes_ext.hosts.hermes.notices import the_notices
 from hermes_ext.hosts.hermes.places import (
     has_processes,
     machine_now,
@@ -74,7 +75,7 @@ class Host:
         self.renew_locks()
         has_locks(self)
         self._runtimes: dict[Path, Runtime] = {}
-        self._told: set[str] = set()
+        self._lost: dict[Path, tuple[str, ...]] = {}
         self._over: OrderedDict[str, None] = OrderedDict()
         self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
 
@@ -132,7 +133,10 @@ class Host:
         try:
             # In no project: each turn chooses its own.
             runtime = Runtime.from_config(
-                cwd=os.sep, home=home, tool_schemas=_schema_of, command="hermes extensions"
+                cwd=os.sep,
+                home=home.absolute(),
+                tool_schemas=_schema_of,
+                command="hermes extensions",
             )
         except Exception as error:
             # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
@@ -143,65 +147,11 @@ class Host:
                 "no tool runs until this is mended (hermes extensions doctor)"
             )
         runtime.approver = approver(lambda: runtime.approve_without_human)
-        runtime.on_failure = self._failed
-        runtime.on_not_taken = self._not_taken
+        runtime.on_failure = the_notices.failed
+        runtime.on_not_taken = the_notices.not_taken
+        runtime.on_notice = the_notices.show
         runtime.agent_at_work = has_processes
         return runtime
-
-    def _failed(self, text: str) -> None:
-        """A handler failed. One-shot mode turns all logs off; the person is to know even so."""
-        if logging.root.manager.disable >= logging.WARNING:
-            self.say(text, log=False)
-
-    def _not_taken(self, text: str) -> None:
-        """What changed on the disk is not in force: told again where it is so once more."""
-        self._told.discard(text)
-        self.say(text, log=False)  # the runtime has logged it
-
-    def _tell(self, runtime: Runtime) -> None:
-        """What the person must know before they rely on a rule, each thing once."""
-        if runtime.refusal is not None:
-            self.say(runtime.refusal)
-        told = runtime.refusal or ""
-        for record in runtime.records:
-            broken = record.status in BROKEN and record.configured_on
-            if broken and record.reason not in told:
-                self.say(
-                    f"extension {record.name} is not in force ({record.status}): {record.reason}"
-                )
-                told += record.reason
-        for problem in runtime.problems:
-            if str(problem) not in told:
-                self.say(str(problem))
-        for notice in runtime.notices:
-            self.say(notice, log=False)  # the runtime has logged it
-        self._tell_of_commands(runtime)
-
-    def _tell_of_commands(self, runtime: Runtime) -> None:
-        if not runtime.commands:
-            return
-        from hermes_ext.hosts.hermes.commands import taken_by_hermes
-
-        for name, owner in taken_by_hermes(runtime.commands).items():
-            extension = runtime.commands[name].extension
-            self.say(
-                f"/{name} of the extension {extension} is never called, because {owner} has a"
-                " command of this name; rename it"
-            )
-
-    def say(self, text: str, *, log: bool = True) -> None:
-        """One line for the person, once per process, past the host's redirected streams."""
-        if text in self._told:
-            return
-        self._told.add(text)
-        if log:
-            logger.warning("%s", text)
-        stream = sys.__stderr__
-        if stream is not None:
-            try:
-                print(f"hermes-ext: {text}", file=stream, flush=True)
-            except (OSError, ValueError):
-                logger.debug("standard error is closed")
 
     def refusal(self, runtime: Runtime) -> str | None:
         """Why no turn may be run in this Hermes, or None; what is merely lost is said."""
@@ -212,10 +162,20 @@ class Host:
         refusal = lacking.refusal(runtime, found) if found else None
         for lack in found:
             if refusal is None or str(lack) not in refusal:
-                self.say(str(lack))
+                the_notices.say(str(lack))
         if refusal is not None:
-            self.say(refusal)
+            the_notices.say(refusal)
+        self._note_lost(tuple(map(str, found)))
         return refusal
+
+    def _note_lost(self, lines: tuple[str, ...]) -> None:
+        """For `list` in another process; of a home where nothing is lost nothing is written."""
+        from hermes_constants import get_hermes_home
+
+        home = Path(get_hermes_home())
+        if self._lost.get(home) != lines:
+            self._lost[home] = lines
+            note_lost_hooks(home, lines)
 
     def refusal_without_turn(self, *ids: str | None) -> str | None:
         """The same for a request or a tool call, where its turn began without us."""
@@ -225,6 +185,12 @@ class Host:
 
     def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
         """A turn for one `run_conversation` of an agent."""
+        with the_notices.beginning(agent):
+            turn = self._turn_of(agent, history, task_id)
+            the_notices.report(turn.runtime)
+        return turn
+
+    def _turn_of(self, agent: Any, history: Any, task_id: str | None) -> Turn:
         session_id = str(getattr(agent, "session_id", "") or "")
         directory = self._directory_of(agent, task_id)
         turn = self._of_home().turn(
@@ -244,7 +210,6 @@ class Host:
             chat_id=getattr(agent, "_chat_id", None) or None,
         )
         turn.host = TurnData(agent)
-        self._tell(turn.runtime)
         return turn
 
     def _directory_of(self, agent: Any, task_id: str | None) -> Path:

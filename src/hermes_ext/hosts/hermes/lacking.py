@@ -25,6 +25,7 @@ from hermes_ext.hosts.hermes import attaching
 from hermes_ext.hosts.hermes.after_import import when_imported
 from hermes_ext.hosts.hermes.attaching import Standing
 from hermes_ext.hosts.hermes.host import the_host
+from hermes_ext.hosts.hermes.notices import the_notices
 from hermes_ext.runtime import Runtime
 
 logger = logging.getLogger("hermes_ext")
@@ -162,7 +163,7 @@ def _end_if_nowhere() -> None:
     places = [each for each in attaching.standings(HookName) if each.seam.name in _REFUSING]
     why = refusal(the_host.runtime()) if all(_looked_at(each).lost for each in places) else None
     if why is not None:
-        the_host.say(f"{why} Hermes ends here.", log=False)
+        the_notices.say_last(f"{why} Hermes ends here.")
         logging.shutdown()
         # Whoever caught an exception would go on without the rules.
         os._exit(1)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("hermes_ext")
 
+is_attached = False
+"""Whether the rules are attached to this process; `_install.sentinel_stub` asks."""
+
 
 def register(ctx: Any) -> None:
     """Attach to this Hermes, then add `hermes extensions` and `/extensions`.
@@ -39,6 +42,8 @@ def register(ctx: Any) -> None:
         from hermes_ext.hosts.hermes import attaching, lacking
 
         attaching.attach()
+        global is_attached  # noqa: PLW0603 - the process has one Hermes, which is attached to once
+        is_attached = True
         _try("a last look before each turn", lambda: lacking.watch(ctx))
     _try("`hermes extensions`", lambda: ctx.register_cli_command(**_IN_TERMINAL))
     _try("`/extensions`", lambda: ctx.register_command(**_IN_CHAT))

@@ -11,8 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 from attrs import frozen
@@ -24,6 +26,7 @@ from hermes_ext._turns.state import current_turn
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes import forms
 from hermes_ext.hosts.hermes.host import current_agent_turn, hook_is_on, the_host
+from hermes_ext.hosts.hermes.notices import the_notices
 
 logger = logging.getLogger("hermes_ext")
 
@@ -34,6 +37,10 @@ _UNKNOWN_FORM: Final = (
     "[hermes-ext] The request was not sent: it is in the form {mode}, which hermes-ext does not "
     "know, and {who} must be able to refuse. Choose another api_mode, or disable {who}."
 )
+
+
+# The agent whose request is made in this context, whether or not it is in a turn of ours.
+_asking: ContextVar[Callable[[], Any]] = ContextVar("hermes_ext_asking", default=lambda: None)
 
 
 @frozen
@@ -86,6 +93,7 @@ def build_api_kwargs(
     original: Callable[..., Any], agent: Any, api_messages: list[Message], *args: Any, **kwargs: Any
 ) -> Any:
     """Wraps `AIAgent._build_api_kwargs`."""
+    _asking.set(weakref.ref(agent))
     turn = current_agent_turn(agent)
     if turn is None:
         return original(agent, api_messages, *args, **kwargs)
@@ -197,6 +205,7 @@ def run_llm_execution(
         refusal = the_host.refusal_without_turn(context.get("task_id"), context.get("session_id"))
         if refusal is not None:
             reply = f"[hermes-ext] {refusal}"
+            _stream(reply)
             return forms.form_of(mode).answer(reply, str(context.get("model") or ""))
     if turn is not None and not forms.is_known(mode):
         # A fallback in mid-turn: the turn's own look was at another form.
@@ -215,7 +224,7 @@ def run_llm_execution(
     model = str(context.get("model") or "")
 
     def answer(reply: str) -> Any:
-        _stream(turn, reply)
+        _stream(reply)
         return form.answer(reply, model)
 
     if decided.reply is not None:
@@ -237,7 +246,7 @@ def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:
     hidden = [name for name in offered if _must_be_judged(turn, name)]
     if not hidden:
         return request
-    the_host.say(
+    the_notices.say(
         f"the provider's own {', '.join(hidden)} is not offered to the model: it would run where "
         "no guard sees it"
     )
@@ -251,9 +260,9 @@ def _must_be_judged(turn: Turn, tool: str) -> bool:
     return runtime.refusal is not None or any(one.extension in must_see for one in judges)
 
 
-def _stream(turn: Turn | None, reply: str) -> None:
+def _stream(reply: str) -> None:
     """Show a reply to whoever watches the stream: some show nothing else (the API server's SSE)."""
-    agent = turn.host.agent() if turn is not None else None
+    agent = _asking.get()()
     show = getattr(agent, "_fire_stream_delta", None)
     if callable(show):
         try:

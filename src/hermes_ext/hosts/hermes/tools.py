@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from attrs import define
 
+from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.host import hook_is_on, the_host
@@ -88,7 +89,7 @@ def pre_tool_block(
         return _block_message(Judge(turn), tool_name, args, context, message)
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not judge a call of %s", tool_name)
-        return message or internal_fault(error)
+        return message or _not_evaluated(turn, tool_name, error)
 
 
 def pre_tool_hooks(
@@ -110,7 +111,7 @@ def pre_tool_hooks(
         verdict = Judge(grant.turn).again(grant.verdict, coerced(tool_name, changed)).settled()
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not check what a hook made of a call of %s", tool_name)
-        return internal_fault(error), None
+        return _not_evaluated(grant.turn, tool_name, error), None
     if verdict.refusal is not None or verdict.answer is not None:
         return verdict.refusal or verdict.answer, None
     grant.verdict = verdict
@@ -290,7 +291,14 @@ def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | No
         return (verdict if exact else judge.again(verdict, now)).settled()
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not judge a call of %s at the last gate", tool)
-        return Verdict(tool, host_id, "", {}, "", refusal=internal_fault(error))
+        return Verdict(tool, host_id, "", {}, "", refusal=_not_evaluated(turn, tool, error))
+
+
+def _not_evaluated(turn: Turn, tool: str, error: Exception) -> str:
+    """The refusal of a call that could not be evaluated; the person sees it too."""
+    refusal = internal_fault(error)
+    turn.notify_refusal(OWN, tool, refusal.removeprefix(f"[{OWN}] "))
+    return refusal
 
 
 @contextmanager

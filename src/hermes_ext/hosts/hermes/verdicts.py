@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from hermes_ext._hooks.source import OWN
 from hermes_ext._turns.decisions import canonical_digest
 from hermes_ext._turns.state import judging_again
 from hermes_ext._turns.turn import Turn
@@ -147,15 +148,18 @@ class Judge:
         final = outcome.final(args)
         fault = hole(tool, final)
         if fault is not None:
+            turn.notify_refusal(OWN, tool, fault, tool_call_id=call_id)
             refusal = f"[hermes-ext] {fault}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
         if outcome.changed and not rewrite:
             rewriter = _who_changed(outcome)
-            refusal = (
-                f"[{rewriter}] the arguments of {tool} were changed by {_other_plugins()} after "
+            clash = (
+                f"the arguments of {tool} were changed by {_other_plugins()} after "
                 f"the extensions had judged them, and {rewriter} would rewrite them once more; "
                 "the two do not go together, so the call is refused"
             )
+            turn.notify_refusal(rewriter, tool, clash, tool_call_id=call_id)
+            refusal = f"[{rewriter}] {clash}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
         verdict = Verdict(tool, host_id, call_id, coerced(tool, final), "")
         verdict.digest = digest_of(tool, verdict.args)
