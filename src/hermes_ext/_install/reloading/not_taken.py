@@ -24,6 +24,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from hermes_ext._files import replace_file
 from hermes_ext._hooks.text import printable
+from hermes_ext._regular import read_regular
 
 logger = logging.getLogger("hermes_ext")
 
@@ -125,8 +126,7 @@ def _read(file: Path) -> OldRules | None:
     try:
         if not stat.S_ISREG(file.lstat().st_mode):
             return None
-        with file.open("rb") as stream:
-            data = json.loads(stream.read(_LARGEST))
+        data = json.loads(read_regular(file, _LARGEST))
         pid, since, reason = data["pid"], data["since"], data["reason"]
         datetime.fromisoformat(since)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
