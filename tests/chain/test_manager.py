@@ -195,6 +195,13 @@ class TestMatching:
         )
         assert outcome.errors == ()
 
+    @pytest.mark.parametrize("tool", ["mcp_git_hub_push", "mcp__git_hub__push"])
+    @pytest.mark.parametrize("pattern", ["mcp_git_hub_*", "mcp__git_hub__*", "mcp_*_push"])
+    def test_a_tool_of_a_server_in_any_hermes(self, tool, pattern):
+        """A pattern for a server's tools holds whichever way this Hermes separates the names."""
+        one = handler(passing, tools=[pattern])
+        assert HookManager([one]).chain(HOOK, tool)
+
     def test_spaces_in_a_pattern(self):
         """A name with a space inside is the same with an underscore."""
         one = handler(passing, tools=["write file"])

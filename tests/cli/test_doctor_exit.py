@@ -45,7 +45,10 @@ def test_a_nested_folder_fails(clean):
 
 
 @pytest.mark.skipif(host_package() is None, reason="hermes-agent is not here")
-@pytest.mark.parametrize(("tool", "code"), [("frobnicate", 1), ("Bash", 1), ("write_file", 0)])
+@pytest.mark.parametrize(
+    ("tool", "code"),
+    [("frobnicate", 1), ("Bash", 1), ("[Bb]ash", 1), ("?ash*", 1), ("write_file", 0)],
+)
 def test_the_tools_of_the_installed_hermes_decide(clean, tool, code):
     """A guard for a tool that the installed Hermes does not have is exit code 1."""
     clean.add("limited", LIMITED.format(tool))

@@ -483,6 +483,8 @@ def test_a_guard_that_can_match_no_tool_is_an_error(home, tools, hint):
         ["Terminal"],
         ["write file"],
         ["mcp_github_push"],
+        ["mcp__github__*"],
+        ["[m]cp_*"],
         ["mcp_*"],
         ["m*_query"],
         ["[a-z]*_query"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -19,7 +20,7 @@ from hermes_ext._hooks.results import HookName
 from hermes_ext._hooks.specs import PROJECT, HookSpecs
 from hermes_ext.exceptions import OrderCycleError, RegistrationError
 
-__all__ = ["HookManager", "OrderRow"]
+__all__ = ["HookManager", "OrderRow", "normal"]
 
 _CHAINS_KEPT: Final = 512
 
@@ -99,7 +100,7 @@ class HookManager:
         return chain
 
     def _compiled(self, hook: HookName, tool_name: str | None, origin: str) -> CompiledChain:
-        tool = _normal(tool_name)
+        tool = normal(tool_name)
         matching = [
             handler
             for handler in self._ordered[hook]
@@ -140,13 +141,17 @@ class HookManager:
 # -- matching -----------------------------------------------------------------------------------
 
 
-def _normal(tool_name: Any) -> str:
-    return "_".join(str(tool_name or "").casefold().split())
+def normal(tool_name: Any) -> str:
+    """A tool's name, or a pattern, in the form in which the two are compared.
+
+    Runs of underscores are one: a server's tool is `mcp_a_b` in Hermes 0.17 and `mcp__a__b` later.
+    """
+    return re.sub(r"[_\s]+", "_", str(tool_name or "").casefold().strip())
 
 
 def _is_for_tool(handler: Handler, tool: str) -> bool:
     return handler.tools is None or any(
-        fnmatchcase(tool, _normal(pattern)) for pattern in handler.tools
+        fnmatchcase(tool, normal(pattern)) for pattern in handler.tools
     )
 
 

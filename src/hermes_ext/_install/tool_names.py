@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Final
 
 from attrs import frozen
 
+from hermes_ext._chain.manager import normal
 from hermes_ext._install.records import ExtensionRecord, HookInfo, Status, did_you_mean
 
 # What Hermes registers itself, from 0.17 on. Names with a `_` family (browser_click, …) are
@@ -73,6 +75,7 @@ _OF_OTHER_AGENTS: Final = {
     "websearch": "web_search",
 }
 _WILD: Final = "*?["
+_SIGN: Final = re.compile(r"\[!?\]?[^\]]*\]|.", re.DOTALL)  # what stands for one character
 
 
 @frozen
@@ -98,17 +101,13 @@ class ToolNames:
         return not self.can_match(pattern) and (self.complete or nearest(pattern) is not None)
 
 
-def normal(name: str) -> str:
-    """A name in the form in which handlers are matched."""
-    return "_".join(name.casefold().split())
-
-
 def may_be_dynamic(pattern: str) -> bool:
     """Whether a pattern can match a name of one of the families, such as `mcp_*`."""
-    first = min((pattern.find(char) for char in _WILD if char in pattern), default=-1)
-    fixed = pattern if first < 0 else pattern[:first]
+    head, star, _ = pattern.partition("*")
+    signs = _SIGN.findall(head)
     return any(
-        fixed.startswith(family) or (first >= 0 and family.startswith(fixed)) for family in FAMILIES
+        all(map(fnmatchcase, family, signs)) and (star != "" or len(signs) >= len(family))
+        for family in FAMILIES
     )
 
 

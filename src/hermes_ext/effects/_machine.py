@@ -52,7 +52,7 @@ class Machine:
         local: whether the tools run on this machine; if not, paths are taken by their names.
         commands: what is known of commands; None for what comes with the package.
         schema: the JSON Schema of the tool's arguments, where the host has one.
-        read_only_tools: names, or patterns such as `mcp_docs_*`, of tools that the user says only
+        read_only_tools: names, or patterns such as `mcp__docs__*`, of tools that the user says only
             read.
     """
 
