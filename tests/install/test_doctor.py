@@ -452,6 +452,17 @@ def test_one_guard_in_two_places_is_a_note(home):
     assert {finding.severity for finding in examined(home)} == {Severity.NOTE}
 
 
+@pytest.mark.parametrize("name", ["-x", "a\nb", " ", "a:b"])
+def test_a_name_that_cannot_be_typed_is_not_to_be_disabled(home, name):
+    """A file whose name cannot be an extension's is to be renamed: `disable` does not take it."""
+    (home / f"extensions/{name}.py").write_text(GUARD)
+
+    finding = only(home)
+
+    assert "Rename it" in finding.message
+    assert finding.hint is None
+
+
 DEAD = REGISTER + '@register_hook("intercept_tool_call", guard=True, tools={!r})\n'
 DEAD += "def check(tool_name): ...\n"
 

@@ -32,6 +32,7 @@ from hermes_ext._install.records import (
     Problem,
     Prog,
     Status,
+    name_fault,
 )
 from hermes_ext._install.sentinel import sentinel_folder
 from hermes_ext._install.tool_names import (
@@ -345,9 +346,14 @@ def _pin_findings(projects: ProjectStack) -> Iterator[Finding]:
 def _record_findings(
     record: ExtensionRecord, seen: Inventory | Loaded, prog: Prog, refusal: str | None
 ) -> Iterator[Finding]:
-    # What the refusal says to do about a required one is not said twice.
+    # What the refusal says to do about a required one is not said twice. What cannot be an
+    # extension's name cannot be disabled by it.
     said = record.required and refusal is not None
-    advice = None if said else advice_on(record.name, prog, required=record.required)
+    advice = (
+        None
+        if said or name_fault(record.name)
+        else advice_on(record.name, prog, required=record.required)
+    )
     yield from _status_findings(record, advice)
     if record.status is Status.SHADOWED:
         yield _shadow_finding(record, seen)
