@@ -112,10 +112,10 @@ def test_a_list_of_the_wrong_type_is_refused(tmp_path, text):
 
 
 def test_a_home_that_is_a_file_is_refused(tmp_path):
-    """A path that is no folder is named, and nothing is made."""
+    """A path that is not a folder is named, and nothing is made."""
     (tmp_path / "home").write_text("")
 
-    with pytest.raises(ConfigError, match="no folder"):
+    with pytest.raises(ConfigError, match="not a folder"):
         install(tmp_path / "home")
 
 

@@ -252,15 +252,15 @@ REFUSED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     ),
     "extensions are a file": (
         lambda root, out: (root / ".hermes" / "extensions").touch(),
-        r"/\.hermes/extensions is no folder",
+        r"/\.hermes/extensions is not a folder",
     ),
     "settings are a folder": (
         lambda root, out: (root / ".hermes" / "extensions.yaml").mkdir(),
-        r"/\.hermes/extensions\.yaml is no regular file",
+        r"/\.hermes/extensions\.yaml is not a regular file",
     ),
     "settings are a pipe": (
         lambda root, out: os.mkfifo(root / ".hermes" / "extensions.yaml"),
-        r"/\.hermes/extensions\.yaml is no regular file",
+        r"/\.hermes/extensions\.yaml is not a regular file",
     ),
 }
 

@@ -263,7 +263,7 @@ def _explain(error: ConfigError) -> None:
 
 def _check_folder(home: Path) -> None:
     if home.exists() and not home.is_dir():
-        raise ConfigError("the Hermes home is no folder", path=home, hint="Give --home a folder")
+        raise ConfigError("the Hermes home is not a folder", path=home, hint="Give --home a folder")
 
 
 def _host_notes() -> list[str]:

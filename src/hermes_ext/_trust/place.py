@@ -202,7 +202,7 @@ def _brings_something(hermes: Path) -> bool:
 
 
 def _holds_something(extensions: Path) -> bool:
-    """Whether there is anything but bytecode; also what cannot be looked into, or is no folder."""
+    """Whether there is more than bytecode; also what cannot be looked into, or is not a folder."""
     if not _is_there(extensions, closed=True):
         return False
     try:
@@ -253,7 +253,7 @@ def _fault(path: Path, root: Path, kind: _Kind) -> str | None:
         return f"{link}, which is outside of the project"
     is_right = stat.S_ISDIR if kind == "folder" else stat.S_ISREG
     if not is_right(target.st_mode):
-        return f"{printable(path)} is no {kind}"
+        return f"{printable(path)} is not a {kind}"
     return _owner_fault(path, {own.st_uid, target.st_uid}) if kind == "folder" else None
 
 

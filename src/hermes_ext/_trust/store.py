@@ -483,7 +483,7 @@ def _bounded(path: Path, limit: int, check: Any = None) -> bytes:
         if check is not None:
             check(path, found)
         if not stat.S_ISREG(found.st_mode):
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(limit + 1)
     finally:

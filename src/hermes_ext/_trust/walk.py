@@ -167,7 +167,7 @@ class Walk:
 
         Raises:
             OSError: it cannot be opened.
-            TreeError: it is no regular file.
+            TreeError: it is not a regular file.
         """
         descriptor = os.open(place.parts[-1], _FLAGS, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -203,7 +203,7 @@ class Walk:
         with self.folder_of(place) as parent, self.told(name):
             found = os.stat(place.parts[-1], dir_fd=parent, follow_symlinks=False)
             if not is_right(found.st_mode):
-                raise self._error(name, f"is no {kind}", "Remove it")
+                raise self._error(name, f"is not a {kind}", "Remove it")
             self._entry(parent, place, found, ())
 
     def _entry(

@@ -249,7 +249,7 @@ class InForce(Generic[R]):
 
         place = now.irregular()
         if place is not None:
-            return None, [f"{printable(place)} is no regular file"]
+            return None, [f"{printable(place)} is not a regular file"]
         lost = config_losses(old.base.config, read_config(self._home))
         if lost:
             return None, lost
