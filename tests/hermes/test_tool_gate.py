@@ -497,7 +497,7 @@ def test_a_required_extension_is_missing(hermes: HomeFactory) -> None:
         from model_tools import handle_function_call
         agent = stage.agent()
         answer = stage.say(agent, 'hello', Reply('Hello.'))['final_response']
-        results = stage.use(agent, jot('x'), write('a'), write('b'), ToolUse('todo'))
+        results = stage.use(agent, jot('x'), write('a'), write('b'), ToolUse(named(agent, 'todo')))
         results.append(handle_function_call('jot', {'text': 'outside'}))
         report(answer=answer, results=results, jots=stage.jots)
         """,

@@ -15,7 +15,7 @@ from typing import Any
 from attrs import Factory, asdict, frozen
 
 from hermes_ext._install.config import OFF_SWITCH
-from hermes_ext._install.hermes_home import hermes_agent_version
+from hermes_ext._install.host_package import host_package
 from hermes_ext._install.importing import IMPORT_SECONDS
 from hermes_ext._install.records import Prog
 from hermes_ext.cli._patience import progress
@@ -132,7 +132,8 @@ def run_in_child(
 
 def look_at_host(home: Path) -> Host:
     """Imports Hermes Agent in a child and asks which functions the package can attach to."""
-    if hermes_agent_version() is None:
+    package = host_package()
+    if package is None:
         return Host()
     with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
         result = Path(folder, "result.json")
@@ -141,7 +142,7 @@ def look_at_host(home: Path) -> Host:
         ended = _run("host", {"result": str(result)}, place, HOST_SECONDS)
         data = _read(result)
         if data is None:
-            return Host(failure=f"importing hermes-agent {ended}")
+            return Host(failure=f"importing {package.name} {ended}")
         return Host(**data)
 
 

@@ -106,7 +106,7 @@ def build_api_kwargs(
         return original(agent, api_messages, *args, **kwargs)
     decided = _decide(turn, agent, api_messages)
     request = original(agent, decided.put_into(api_messages), *args, **kwargs)
-    forms.keep_cache_key(request, decided.system)
+    forms.keep_cache_key(request, decided.system, agent)
     return request
 
 

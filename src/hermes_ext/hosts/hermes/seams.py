@@ -163,6 +163,7 @@ SEAMS: Final = (
         "the block that observers see",
         needed=False,
         unless=_HOOKS_INSIDE,
+        newer=True,
     ),
     Seam(
         "hermes_cli.plugins",
