@@ -51,7 +51,7 @@ def table() -> str:
 
 def _row(seam: Seam, ids: list[str], found: dict[str, list[str]]) -> list[str]:
     marks = ["x" if str(seam) in found[each] else "" for each in ids]
-    return [f"`{seam}`", seam.purpose, *marks, seam.why or "one does, in newer code"]
+    return [f"`{seam}`", seam.purpose, *marks, seam.why or "newer code has no need of it"]
 
 
 def page(text: str) -> str:
