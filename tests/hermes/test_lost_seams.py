@@ -137,6 +137,79 @@ def test_refused_at_the_tools(model_factory: ModelFactory, hermes: HomeFactory) 
     assert not (home.project / "a").exists()
 
 
+# Each goes past what is wrapped in a way that no look at the functions shows.
+PAST = {
+    "a copy of our attributes": (
+        """
+    import functools
+    from hermes_ext.hosts.hermes.after_import import when_imported
+
+    def take(module):
+        from agent import conversation_loop
+
+        @functools.wraps(module.AIAgent.run_conversation)
+        def run_conversation(self, user_message, *args, **kwargs):
+            return conversation_loop.run_conversation(self, user_message, *args, **kwargs)
+
+        module.AIAgent.run_conversation = run_conversation
+
+    when_imported('run_agent', take)
+""",
+        "run_agent.AIAgent.run_conversation was taken by the plugin z_taker",
+    ),
+    "the turn of an agent": (
+        """
+    import functools
+    from hermes_ext.hosts.hermes.after_import import when_imported
+
+    def take(module):
+        from agent import conversation_loop
+        made = module.AIAgent.__init__
+
+        def init(self, *args, **kwargs):
+            made(self, *args, **kwargs)
+            self.run_conversation = functools.partial(conversation_loop.run_conversation, self)
+
+        module.AIAgent.__init__ = init
+
+    when_imported('run_agent', take)
+""",
+        "its turn began past AIAgent.run_conversation, so g did not see the input",
+    ),
+    "the requests of an agent": (
+        """
+    from hermes_ext.hosts.hermes.after_import import when_imported
+
+    def take(module):
+        ours = module.AIAgent._build_api_kwargs
+        made = module.AIAgent.__init__
+
+        def init(self, *args, **kwargs):
+            made(self, *args, **kwargs)
+            self._build_api_kwargs = lambda *a, **k: ours.__wrapped__(self, *a, **k)
+
+        module.AIAgent.__init__ = init
+
+    when_imported('run_agent', take)
+""",
+        "it was made past AIAgent._build_api_kwargs, so g did not see it",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", PAST)
+def test_gone_past(model_factory: ModelFactory, hermes: HomeFactory, how: str) -> None:
+    """A plugin that goes past a wrap without being seen to take it gets no request sent."""
+    taker, reason = PAST[how]
+    model = model_factory(lambda request: Reply("MODEL-WAS-ASKED"))
+    home = hermes(model)
+    home.extension("g", GUARD)
+    home.extra_env["PYTHONPATH"] = str(pip_plugin(home, "z_taker", f"def register(ctx):{taker}"))
+    run = home.oneshot("hello")
+    assert model.main_requests == []
+    assert reason in run.stdout + run.stderr
+
+
 def test_nowhere_to_refuse(model_factory: ModelFactory, hermes: HomeFactory) -> None:
     """With nothing left at which to refuse, the process prints the reason and ends."""
     model = model_factory(lambda request: Reply("MODEL-WAS-ASKED"))

@@ -21,6 +21,7 @@ from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.yaml_nodes import Unreadable, compose
 from hermes_ext._install.yaml_text import TextRefusedError, YamlText, is_key
+from hermes_ext._regular import read_regular
 from hermes_ext.exceptions import ConfigError
 
 _BOM = b"\xef\xbb\xbf"
@@ -149,7 +150,7 @@ def _edit_locked(
 
 def _read(real: Path) -> bytes | None:
     try:
-        return real.read_bytes()
+        return read_regular(real)
     except FileNotFoundError:
         return None
 

@@ -87,7 +87,7 @@ def _read(file: Path) -> dict[str, Mapping[str, Any]]:
     try:
         if not all(_is_ours(each) for each in (file, file.parent)):
             return {}
-        told = json.loads(file.read_bytes())
+        told = json.loads(read_regular(file))
     except (OSError, ValueError, RecursionError):
         return {}
     usable = isinstance(told, dict) and told.get("format") == _FORMAT

@@ -14,6 +14,7 @@ from pathlib import Path
 from hermes_ext._files import replace_file
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.host_package import host_package
+from hermes_ext._regular import read_regular
 
 logger = logging.getLogger("hermes_ext")
 
@@ -37,8 +38,7 @@ def note_lost_hooks(home: Path, lines: Sequence[str]) -> None:
 def lost_hooks(home: Path) -> tuple[str, ...]:
     """What was lost at the last start of the Hermes that is installed."""
     try:
-        with _file(home).open("rb") as stream:
-            told = json.loads(stream.read(_LARGEST))
+        told = json.loads(read_regular(_file(home), _LARGEST))
         lines, version = told["lines"], told["hermes_agent"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return ()

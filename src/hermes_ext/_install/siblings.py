@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from hermes_ext._hooks.text import printable
+from hermes_ext._regular import read_regular
 
 
 def taken_for_own(modules: Iterable[ModuleType]) -> Iterator[str]:
@@ -30,7 +31,7 @@ def taken_for_own(modules: Iterable[ModuleType]) -> Iterator[str]:
 
 def _in_file(file: Path) -> Iterator[str]:
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = ast.parse(read_regular(file))
     except (OSError, SyntaxError, ValueError):
         return
     for node in ast.walk(tree):

@@ -20,6 +20,7 @@ from hermes_ext._files import replace_file
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.records import CommandInfo, ExtensionRecord, HookInfo, Status
+from hermes_ext._regular import read_regular
 
 _FORMAT = 2
 
@@ -159,7 +160,7 @@ def _remembered(told: Mapping[str, Any]) -> Remembered:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        told = json.loads(file.read_bytes())
+        told = json.loads(read_regular(file))
     except (OSError, ValueError):
         return {}
     usable = isinstance(told, dict) and told.get("format") == _FORMAT

@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import secrets
-import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from hermes_ext._files import replace_file
 from hermes_ext._hooks.text import printable
+from hermes_ext._regular import read_regular
 
 logger = logging.getLogger("hermes_ext")
 
@@ -123,10 +123,9 @@ def _running(file: Path) -> OldRules | None:
 
 def _read(file: Path) -> OldRules | None:
     try:
-        if not stat.S_ISREG(file.lstat().st_mode):
+        if file.is_symlink():
             return None
-        with file.open("rb") as stream:
-            data = json.loads(stream.read(_LARGEST))
+        data = json.loads(read_regular(file, _LARGEST))
         pid, since, reason = data["pid"], data["since"], data["reason"]
         datetime.fromisoformat(since)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

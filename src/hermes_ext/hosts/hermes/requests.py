@@ -38,6 +38,11 @@ _UNKNOWN_FORM: Final = (
     "know, and {who} must be able to refuse. Choose another api_mode, or disable {who}."
 )
 
+_UNSEEN: Final = (
+    "[hermes-ext] The request was not sent: it was made past AIAgent._build_api_kwargs, so {who} "
+    "did not see it. Disable the plugin that makes it, or disable {who}."
+)
+
 
 # The agent whose request is made in this context, whether or not it is in a turn of ours.
 _asking: ContextVar[Callable[[], Any]] = ContextVar("hermes_ext_asking", default=lambda: None)
@@ -202,7 +207,7 @@ def run_llm_execution(
     turn = the_host.find_turn(context)
     mode = context.get("api_mode")
     if turn is None:
-        refusal = the_host.refusal_without_turn(context.get("task_id"), context.get("session_id"))
+        refusal = the_host.refusal_of_request(context.get("task_id"), context.get("session_id"))
         if refusal is not None:
             reply = f"[hermes-ext] {refusal}"
             _stream(reply)
@@ -218,15 +223,16 @@ def run_llm_execution(
     def send(final: Any) -> Any:
         return next_call(final if turn is None else _only_judged_tools(turn, form, final))
 
-    decided = turn.host.request if turn is not None else None
-    if decided is None or decided.request_id != context.get("api_request_id"):
-        return original(request, send, **context)
     model = str(context.get("model") or "")
 
     def answer(reply: str) -> Any:
         _stream(reply)
         return form.answer(reply, model)
 
+    decided = turn.host.request if turn is not None else None
+    if decided is None or decided.request_id != context.get("api_request_id"):
+        unseen = _unseen(turn) if turn is not None else None
+        return original(request, send, **context) if unseen is None else answer(unseen)
     if decided.reply is not None:
         return form.answer(decided.reply, model) if decided.again else answer(decided.reply)
 
@@ -238,6 +244,14 @@ def run_llm_execution(
         return send(complete)
 
     return original(request, checked, **context)
+
+
+def _unseen(turn: Turn) -> str | None:
+    """Why a request that no chain has seen is not sent; None where it may be."""
+    if turn.host.stopped is not None:
+        return str(turn.host.stopped)
+    who = turn.runtime.who_rely_on(HookName.BEFORE_LLM_CALL)
+    return _UNSEEN.format(who=", ".join(who)) if who else None
 
 
 def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:

@@ -98,17 +98,21 @@ def pre_tool_hooks(
     """Wraps `hermes_cli.plugins._dispatch_pre_tool_call_hooks`.
 
     In a Hermes that has it, plugins' hooks run inside of the gate, and may change the arguments
-    that the gate has let through. Those are checked as any others are.
+    that the gate has let through, by what they return or in place. Those are checked as any others
+    are, and what runs is a copy that no hook has seen.
 
     Returns:
-        A block's message or None, and the changed arguments or None.
+        A block's message or None, and the arguments to run with, None for those given.
     """
     message, changed = original(tool_name, args, *positional, **context)
     grant = _grant.get()
-    if message is not None or changed is None or grant is None or grant.verdict.tool != tool_name:
+    if message is not None or grant is None or grant.verdict.tool != tool_name:
         return message, changed
     try:
-        verdict = Judge(grant.turn).again(grant.verdict, coerced(tool_name, changed)).settled()
+        now = coerced(tool_name, args if changed is None else changed)
+        verdict = grant.verdict
+        if digest_of(tool_name, now) != verdict.digest:
+            verdict = Judge(grant.turn).again(verdict, now).settled()
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not check what a hook made of a call of %s", tool_name)
         return _not_evaluated(grant.turn, tool_name, error), None
