@@ -31,7 +31,7 @@ from hermes_ext.hosts.hermes.notices import the_notices
 logger = logging.getLogger("hermes_ext")
 
 # In an assistant's message: what the provider sent, to be sent back word for word.
-_COPIES: Final = ("codex_message_items", "anthropic_content_blocks")
+_COPIES: Final = ("codex_message_items", "anthropic_content_blocks", "bedrock_content_blocks")
 
 _UNKNOWN_FORM: Final = (
     "[hermes-ext] The request was not sent: it is in the form {mode}, which hermes-ext does not "
@@ -168,7 +168,7 @@ def _ask_the_chain(
 def _without_old_copies(rewritten: list[Message], before: list[Message]) -> list[Message]:
     """Without the provider's own copy of an assistant's message that is not the same any more.
 
-    Hermes would send the copy in its place, for Responses and for Anthropic's thinking models.
+    Hermes would send the copy in its place, for Responses, Anthropic's thinking models and Bedrock.
     """
     same = {_said(message) for message in before}
     return [
