@@ -225,7 +225,7 @@ def _refusal_findings(refusal: str | None, config: ExtensionsConfig) -> Iterator
             printable(config.file),
             "the file cannot be read: a Hermes that starts now loads no plugin, so NONE of your "
             "rules is in force",
-            "Mend the line that is told here",
+            "Fix what is named here",
         )
     elif refusal:
         yield Finding(

@@ -226,7 +226,7 @@ def plugin_off(home: Path) -> PluginOff | None:
     if fault is None:
         return None
     return PluginOff(
-        fault.path or file, fault.line, fault.key or "", fault.message, fault.hint or "Mend it"
+        fault.path or file, fault.line, fault.key or "", fault.message, fault.hint or "Fix it"
     )
 
 
