@@ -16,19 +16,24 @@ export PROMPT
 export KEEP
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint docs clean
+.PHONY: help demo test test-long bench lint docs clean
 .DELETE_ON_ERROR:
 
 help: ## this list
 	@echo 'make TARGET, one of:'
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do \
-		printf '  %-8s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do \
+		printf '  %-9s %s\n' "$$name" "$$what"; done
 
 demo: $(VENV)/installed ## the main job in the real Hermes, shown and checked (PROMPT="…", KEEP=1)
 	@$(BIN)/python -m demo.demo
 
 test: $(VENV)/installed-dev ## all tests, those with the real Hermes too (ARGS="…" goes to pytest)
 	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+
+test-long: $(VENV)/installed-dev ## on the other versions of Hermes that are proven, and the long campaigns
+	LONG=1 $(BIN)/python -m pytest -n 3 --dist worksteal tests/effects/oracle/test_oracle.py tests/crash
+	$(BIN)/python -m tests.fuzz.run --seconds 10 --seed 7
+	$(BIN)/nox
 
 bench: $(VENV)/installed-dev ## benchmarks; fails where a bar is missed
 	$(BIN)/python benchmarks/run.py --check --against benchmarks/baseline.json

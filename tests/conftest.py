@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.harness.home import HermesHome
 from tests.harness.warm import warm_start
+from tests.hermes.versions import expect, lacks_here
 
 from hermes_ext._real_hermes.processes import Start
 from hermes_ext.testing.model_server import Script, ScriptedModel
@@ -29,6 +30,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         for folder in ("src", "tests/harness", "tests/hermes"):
             compileall.compile_dir(config.rootpath / folder, quiet=2)
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    expect(items, lacks_here())
 
 
 @pytest.fixture(scope="session")

@@ -124,7 +124,7 @@ def _unknown(effects: Effects) -> str:
 
 
 def _way_out(tool: str) -> str:
-    if tool in ("terminal", "execute_code", "process"):
+    if tool in ("terminal", "execute_code", "process", "process_manage"):
         return (
             "Calls that only read pass: read_file, search_files, and simple commands such as ls, "
             "grep or git diff."

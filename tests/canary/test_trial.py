@@ -65,6 +65,7 @@ def first_of(pipe: Path) -> bytes:
         os.close(file)
 
 
+@pytest.mark.each_host
 def test_a_healthy_hermes(users: UsersHome, tmp_path: Path) -> None:
     """Each hook is proven on each surface, with the user's plugins there, which rediscover plugins
     in mid-turn; without keys, model and what is off; and the user's home stays as it is.

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from tests.cli.conftest import GOOD
 
-from hermes_ext._install.hermes_home import hermes_agent_version
+from hermes_ext._install.host_package import host_package
 
 BROKEN = {
     "native library": "import no_such_native_library\n",
@@ -109,7 +109,7 @@ def test_a_home_without_the_plugin_is_told(home):
     """Where Hermes would load nothing, `enabled` is not left to be believed; `install` mends it."""
     home.add("alpha")
     told = f"plugins.enabled in {home.config} does not name hermes-ext; run hermes-ext install"
-    expected = told if hermes_agent_version() else None
+    expected = told if host_package() else None
 
     for argv in (["list"], ["info", "alpha"], ["enable", "alpha"], ["disable", "alpha"]):
         assert home.run(*argv, "--json").json["not_in_force"] == expected

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.projects import GUARD, Place
 
-from hermes_ext._install.hermes_home import hermes_agent_version, install
+from hermes_ext._install.hermes_home import install
+from hermes_ext._install.host_package import host_package
 
 LIMITED = """
 from hermes_ext import register_hook
@@ -43,7 +44,7 @@ def test_a_nested_folder_fails(clean):
     assert f"seems to be {clean.path / 'extensions/nested/nested'}" in " ".join(output.out.split())
 
 
-@pytest.mark.skipif(hermes_agent_version() is None, reason="hermes-agent is not here")
+@pytest.mark.skipif(host_package() is None, reason="hermes-agent is not here")
 @pytest.mark.parametrize(("tool", "code"), [("frobnicate", 1), ("Bash", 1), ("write_file", 0)])
 def test_the_tools_of_the_installed_hermes_decide(clean, tool, code):
     """A guard for a tool that the installed Hermes does not have is exit code 1."""

@@ -74,3 +74,21 @@ def test_a_file_that_stands_for_millions_of_values_is_one_error(home, text, plac
     assert "by its aliases it stands for more than 1,000,000 values" in output.out
     assert f"{home.config}:" in output.out
     assert home.run("disable", "budget").code == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config.yaml", "cache/hermes-ext/lost-hooks.json", "cache/hermes-ext/manifests.json"],
+)
+def test_no_command_waits_for_a_pipe_in_place_of_a_file_of_the_home(home, name):
+    """`list` and `disable` end where a pipe has the name of a file that they read."""
+    home.add("good")
+    file = home.path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+
+    listed, disabled = home.process("list"), home.process("disable", "good")
+
+    assert "good" in listed.out
+    assert (listed.code, disabled.code) == ((1, 1) if name == "config.yaml" else (0, 0))

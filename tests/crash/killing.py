@@ -350,22 +350,34 @@ def state(folder: Path, seed: int) -> None:
     assert reported > ROUNDS
 
 
-def _killed_while_it_counts(path: Path, seconds: float) -> int:
+def one_report(folder: Path, _seed: int) -> None:
+    """What a child reported before it was killed is known, also where that was one number."""
+
+    def once(_path: Path, tell: int) -> None:
+        os.write(tell, b"1\n")
+        signal.pause()
+
+    assert _killed_while_it_counts(folder / "state.db", 0.01, once) == 1
+
+
+def _killed_while_it_counts(
+    path: Path, seconds: float, count: Callable[[Path, int], None] | None = None
+) -> int:
     """The last number that the child reported; 0 for none."""
     hear, tell = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(hear)
         with contextlib.suppress(BaseException):
-            _count(path, tell)
+            (count or _count)(path, tell)
         os._exit(1)
     os.close(tell)
     with open(hear, "rb") as lines:
-        if seconds > 0.002:
-            lines.readline()  # it is at work; the others are killed while they open the file
+        # At work; the others are killed while they open the file.
+        first = lines.readline() if seconds > 0.002 else b""
         time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
-        told = [line for line in lines.read().split() if line]
+        told = (first + lines.read()).split()
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
     return int(told[-1]) if told else 0
@@ -410,5 +422,6 @@ def aside(folder: Path, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    work = {each.__name__: each for each in (config, two_enable, trust, two_trust, state, aside)}
+    parts = (config, two_enable, trust, two_trust, state, one_report, aside)
+    work = {each.__name__: each for each in parts}
     work[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))

@@ -144,17 +144,17 @@ except KeyboardInterrupt:
 
 _SESSIONS = """
 how['person'] = lambda command, text: 'session'
-token = approval.set_current_session_key('first')
+token = approval_sessions().set_current_session_key('first')
 stage.use(agent, jot('evil'))
 stage.jots
-approval.reset_current_session_key(token)
+approval_sessions().reset_current_session_key(token)
 how.pop('person')
 return stage.use(stage.agent(), jot('evil'))
 """
 
 _YOLO = """
 how['person'] = lambda command, text: 'once'
-token = approval.set_current_session_key('yolo')
+token = approval_sessions().set_current_session_key('yolo')
 approval.enable_session_yolo('yolo')
 if not approval.is_current_session_yolo_enabled():
     wrong.append('the session approves nothing by itself')
@@ -162,7 +162,7 @@ try:
     return stage.use(agent, jot('evil'))
 finally:
     approval.disable_session_yolo('yolo')
-    approval.reset_current_session_key(token)
+    approval_sessions().reset_current_session_key(token)
 """
 
 

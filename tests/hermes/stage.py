@@ -27,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, {root!r})
 sys.path.extend({later!r})
 from hermes_ext.testing.model_server import Reply, ToolUse, Usage
-from tests.hermes.stage import Stage, jot, results_of, write
+from tests.hermes.stage import Stage, approval_sessions, jot, named, results_of, write
 seen = []
 import run_agent
 stage = Stage()
@@ -46,6 +46,34 @@ def write(name: str, content: str = "x", *, id: str | None = None) -> ToolUse:  
 def jot(text: str, n: Any = 1, *, id: str | None = None) -> ToolUse:  # noqa: A002
     """A call of `jot`, a tool of the stage that costs nothing: a line in the file `jots`."""
     return ToolUse("jot", {"text": text, "n": n}, id)
+
+
+def approval_sessions() -> Any:
+    """The module of Hermes with `set_current_session_key` and `reset_current_session_key`."""
+    try:
+        from tools import approval_context  # from 0.21 on
+    except ImportError:
+        from tools import approval
+
+        return approval
+    return approval_context
+
+
+def named(agent: Any, name: str) -> str:
+    """What this Hermes calls a tool of 0.17 to 0.19; some have other names from 0.21 on."""
+    newer = {"process": "process_manage", "todo": "todo_list"}.get(name, name)
+    return newer if newer in agent.valid_tool_names else name
+
+
+def evaluated_last() -> bool:
+    """Whether a call is evaluated only after every other plugin's middleware, as from 0.20 on.
+
+    Such a Hermes asks plugins' `pre_tool_call` hooks after that, and about no call that is refused
+    or answered.
+    """
+    from hermes_cli import plugins
+
+    return hasattr(plugins, "_dispatch_pre_tool_call_hooks")
 
 
 def play(

@@ -115,22 +115,40 @@ main()
 """
 
 
-def test_a_cron_job(hermes: HomeFactory, model_factory: ModelFactory) -> None:
-    """Cron has nobody to ask, whatever Hermes itself approves there."""
-    path: list[str] = []
+@pytest.fixture
+def writing(model_factory: ModelFactory) -> ScriptedModel:
+    """A model that writes the file `a` of the project, and says that it is done."""
 
     def script(request: ModelRequest) -> Reply:
         if request.tool_results:
             return Reply("Done.")
-        return Reply(tool_calls=(ToolUse("write_file", {"path": path[0], "content": "x"}),))
+        return Reply(tool_calls=(ToolUse("write_file", {"path": "a", "content": "x"}),))
 
-    model = model_factory(script)
-    home = hermes(model, config={"approvals": {"cron_mode": "approve"}})
+    return model_factory(script)
+
+
+def asking(hermes: HomeFactory, model: ScriptedModel, **approvals: str) -> HermesHome:
+    """A home whose guard asks before each write."""
+    home = hermes(model, config={"approvals": approvals})
     home.extension("careful", CAREFUL.replace("__main__.seen.append(interactive)", "pass"))
-    path.append(str(home.project / "a"))
+    return home
+
+
+def test_a_cron_job(hermes: HomeFactory, writing: ScriptedModel) -> None:
+    """Cron has nobody to ask, whatever Hermes itself approves there."""
+    home = asking(hermes, writing, cron_mode="approve")
     home.python(CRON_JOB, env={"HERMES_INTERACTIVE": "1"}).check()
+    assert list(home.base.rglob("a")) == []
+    (result,) = writing.main_requests[-1].tool_results
+    assert "nobody is there" in result[1]
+
+
+def test_a_single_query(hermes: HomeFactory, writing: ScriptedModel) -> None:
+    """`chat -q` has nobody to ask either, whatever Hermes itself approves there."""
+    home = asking(hermes, writing, single_query_mode="approve")
+    home.chat("go").check()
     assert list(home.project.iterdir()) == []
-    (result,) = model.main_requests[-1].tool_results
+    (result,) = writing.main_requests[-1].tool_results
     assert "nobody is there" in result[1]
 
 
@@ -156,7 +174,7 @@ def test_the_user_has_answered_for_where_nobody_is(hermes: HomeFactory) -> None:
         + """
 from tools import approval
 key = 'here'
-approval.set_current_session_key(key)
+approval_sessions().set_current_session_key(key)
 says = 'deny'
 facts['person'] = [stage.use(agent, jot('x')), stage.jots, len(asked)]
 approval.enable_session_yolo(key)
@@ -195,7 +213,7 @@ def test_a_person_in_a_chat(hermes: HomeFactory) -> None:
             asked.append([data['description'], data['pattern_key']])
             threading.Thread(
                 target=approval.resolve_gateway_approval, args=('chat', says)).start()
-        approval.set_current_session_key('chat')
+        approval_sessions().set_current_session_key('chat')
         agent = stage.agent(session_id='chat')
         facts = {'gate': hasattr(approval, 'request_tool_approval')}
         facts['unheard'] = [stage.use(agent, jot('unheard')), stage.jots]

@@ -16,7 +16,7 @@ from tests.harness.irc import ChatServer, chat_server
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
 
-pytestmark = pytest.mark.hermes
+pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 
 ModelFactory = Callable[..., ScriptedModel]
 HomeFactory = Callable[..., HermesHome]

@@ -5,9 +5,9 @@ was expected, and the real agent starts and answers.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.harness.home import HermesHome
 from tests.hermes.stage import play
 from tests.projects import Place
 
+from hermes_ext._install.host_package import hermes_version
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 pytestmark = pytest.mark.hermes
@@ -433,6 +434,7 @@ from hermes_constants import reset_hermes_home_override, set_hermes_home_overrid
 
 facts = {}
 for name, (home, project) in json.loads(Path("rows.json").read_text()).items():
+    os.environ.pop("TERMINAL_CWD", None)  # Hermes 0.17 sets it while it is imported
     os.chdir(project)
     token = set_hermes_home_override(home)  # as a gateway does for the profile of a message
     shown, sys.__stderr__ = sys.__stderr__, io.StringIO()
@@ -473,8 +475,8 @@ def others(home: HermesHome, **more: Any) -> str:
 
 def who(result: str) -> str | None:
     """Whose refusal a tool result is."""
-    error = json.loads(result).get("error")
-    return None if error is None else error.partition("]")[0].removeprefix("[")
+    refused = re.match(r'\{"error": "\[([^\]]+)\]', result)
+    return None if refused is None else refused[1]
 
 
 def test_each_is_told_and_the_agent_answers(hermes: HomeFactory) -> None:
@@ -483,12 +485,12 @@ def test_each_is_told_and_the_agent_answers(hermes: HomeFactory) -> None:
     places = {name: furnish(home, name, row) for name, row in ROWS.items()}
     (home.project / "rows.json").write_text(json.dumps(places, default=str))
     facts = play(home, DRIVER)
-    hermes_version = version("hermes-agent")
+    version = str(hermes_version())
     found: dict[str, Any] = {}
     for name, (folder, project) in places.items():
         told = "\n".join(facts[name]["said"]).replace("hermes-ext: ", "")
         told = told.replace(str(folder / "config.yaml"), "FILE").replace(str(folder), "HOME")
-        told = told.replace(str(project), "PROJECT").replace(hermes_version, "VERSION")
+        told = told.replace(str(project), "PROJECT").replace(version, "VERSION")
         refused_by = tuple(map(who, facts[name]["results"]))
         found[name] = (told, refused_by, facts[name]["answer"])
     assert found == {name: (row.told, row.refused_by, "Done.") for name, row in ROWS.items()}
@@ -542,8 +544,11 @@ def test_a_start_with_a_file_that_cannot_be_read(
     (managed / "config.yaml").write_text(others(home))
     home.config_path.write_text("extensions:\n\ton: [workflow-guard]\n")
     home.extra_env["HERMES_MANAGED_DIR"] = str(managed)
-    run = home.oneshot("go").check()
-    assert run.stdout == "Done.\n"
+    run = home.oneshot("go")
+    if "Hermes stopped" in run.stderr:  # as newer Hermes does by itself
+        assert (run.returncode, model.requests) == (2, [])
+        return
+    assert run.check().stdout == "Done.\n"
     told = f"the configuration cannot be read: {home.config_path}:2: is no valid YAML"
     assert run.stderr.count(told) == 1, run
     assert told in model.main_requests[1].tool_results[0][1]

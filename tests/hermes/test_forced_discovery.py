@@ -8,7 +8,7 @@ import pytest
 from tests.harness.home import HermesHome
 from tests.hermes.stage import HEAD, play, plugin
 
-pytestmark = pytest.mark.hermes
+pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 
 HomeFactory = Callable[..., HermesHome]
 

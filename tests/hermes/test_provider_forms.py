@@ -139,8 +139,9 @@ def register(ctx):
 """
 
 DRIVER = """
-import agent.conversation_loop
-agent.conversation_loop.jittered_backoff = lambda *_, **__: 0.01
+import agent.conversation_loop, agent.retry_utils
+for module in (agent.conversation_loop, agent.retry_utils):
+    module.jittered_backoff = lambda *_, **__: 0.01
 how, switch, asked, calls, take, spare = {}, {}, [], [], [], []
 os.environ['AWS_ENDPOINT_URL_BEDROCK_RUNTIME'] = stage.model.root_url
 
@@ -190,6 +191,7 @@ def turn(agent, *replies, text='go', history=None, **settings):
         'jots': stage.jots,
         'shown': ''.join(text for text in shown if text),
         'saved': saved(agent),
+        'session': agent.session_id,
     }
 
 def scenes(mode, stream):
@@ -325,8 +327,10 @@ def lane(request: pytest.FixtureRequest, played: dict[str, Any]) -> dict[str, An
     told: dict[str, Any] = played["lanes"][request.param]
     form, stream = FORM_OF[LANES[request.param][0]], LANES[request.param][1]
     for name in told.keys() - {"summary", "odd", "image", "image-alone"}:
-        for one in told[name]["requests"]:
-            assert (one["form"], one["stream"]) == (form, stream)
+        for number, one in enumerate(told[name]["requests"]):
+            assert one["form"] == form
+            # After an error of 500 newer Hermes asks once without a stream.
+            assert one["stream"] == stream or (name, number) == ("turn", 1)
     return {**told, "form": form}
 
 
@@ -372,18 +376,28 @@ def test_injected_beside_images(lane: dict[str, Any], scene: str, images: int) -
 
 def test_malformed_calls(lane: dict[str, Any]) -> None:
     """Whatever arguments and name the model sends, a guard of all calls lets none of them run."""
-    for told in lane["odd"]:
+    named = lane["odd"][:-1]
+    for told in named:
         assert told["result"]["completed"]
         assert told["jots"] == []
-    capitals, spaces = lane["odd"][5:7]
+    capitals, spaces = named[5:7]
     assert "no tool" in json.dumps(capitals["results"])
     assert "no tool" in json.dumps(spaces["results"])
 
 
+def test_a_call_without_a_name(lane: dict[str, Any]) -> None:
+    """It runs nothing, and the turn comes to its end."""
+    told = lane["odd"][-1]
+    assert told["jots"] == []
+    assert told["result"]["completed"]
+
+
 def test_a_retry_is_the_same_request(lane: dict[str, Any]) -> None:
     """After an error of 500 and one of 429 the same is sent; the chain ran once per request."""
-    first, second, third, *_ = lane["turn"]["requests"]
-    assert first["body"] == second["body"] == third["body"]
+    first, second, third, *_ = (one["body"] for one in lane["turn"]["requests"])
+    assert first == third
+    whole = {k: v for k, v in first.items() if k not in {"stream", "stream_options"}}
+    assert second in (first, whole)
     assert [number for number, _ in lane["turn"]["asked"]] == [1, 2, 3]
 
 
@@ -402,9 +416,12 @@ def test_nothing_accumulates(lane: dict[str, Any]) -> None:
 
 def test_cache_key(lane: dict[str, Any]) -> None:
     """Where a request names a key to cache by, injections do not change it."""
-    requests = [one for name in ("turn", "steady", "plain") for one in lane[name]["requests"]]
-    keys = {request["body"].get("prompt_cache_key") for request in requests}
-    assert len(keys) == 1
+    told = [lane[name] for name in ("turn", "steady", "plain")]
+    keys_of = [{one["body"].get("prompt_cache_key") for one in each["requests"]} for each in told]
+    assert [len(keys) for keys in keys_of] == [1, 1, 1]
+    keys = set().union(*keys_of)
+    # Some versions of Hermes make it of the session's id, which no injection is part of, too.
+    assert len(keys) in {1, len({each["session"] for each in told})}
     assert (None in keys) == (lane["form"] != "responses")
 
 
@@ -493,14 +510,14 @@ def test_summary(lane: dict[str, Any]) -> None:
     """The summary at the iteration limit is a request like any other."""
     told = lane["summary"]
     assert [number for number, _ in told["asked"]] == [1, 2]
-    if lane["form"] == "converse":
-        # Hermes asks for it by a client that a session with Bedrock does not have.
-        assert len(told["requests"]) == 1
-    else:
-        _, summary = told["requests"]
-        assert ends_with(summary, "RULES-2 apply.")
-        assert places(summary, "NOTE-2") == [-1]
-        assert told["result"]["final_response"].startswith("In short.")
+    _, summary = told["requests"]
+    assert ends_with(summary, "RULES-2 apply.")
+    assert places(summary, "NOTE-2") == [-1]
+    assert told["result"]["final_response"].startswith("In short.")
+
+
+def test_a_summary_that_is_blocked(lane: dict[str, Any]) -> None:
+    """It is not asked for, and the answer is the block's."""
     blocked = lane["no-summary"]
     assert len(blocked["requests"]) == 1
     assert blocked["result"]["final_response"].startswith("[all-hooks] no summary")

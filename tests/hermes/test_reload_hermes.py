@@ -41,7 +41,8 @@ def test_one_gateway_that_goes_on(model_factory: ModelFactory, hermes: HomeFacto
             return Reply("Done.")
         return Reply(tool_calls=(calls[0],))
 
-    home = hermes(model_factory(script))
+    # Hermes itself is not to ask about the script.
+    home = hermes(model_factory(script), config={"approvals": {"mode": "off"}})
     folder = home.extension("rule", RULE.format(says="RULE ONE"))
     file = folder / "__init__.py"
     evil = home.base / "evil.py"
@@ -63,7 +64,9 @@ def test_one_gateway_that_goes_on(model_factory: ModelFactory, hermes: HomeFacto
         assert "RULE TWO" in said()
         file.write_text(RULE.format(says="RULE THREE"))
         assert "RULE THREE" in said()
-        calls[0] = ToolUse("terminal", {"command": "sh work.sh"})
+        # Not the terminal: 0.17 has none there.
+        run = "import subprocess\nprint(subprocess.check_output(['sh', 'work.sh']))"
+        calls[0] = ToolUse("execute_code", {"code": run})
         assert "worked" in said()
         assert "RULE OF THE AGENT" in file.read_text()
         calls[0] = write

@@ -15,7 +15,7 @@ from tests.harness.terminal import ENTER, terminal
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel
 
-pytestmark = pytest.mark.hermes
+pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 
 ModelFactory = Callable[..., ScriptedModel]
 HomeFactory = Callable[..., HermesHome]

@@ -253,7 +253,7 @@ def script(request):
         if 'SESSION' in args.values():
             told = request.tool_results[-1][1]
             args['session_id'] = ''.join(re.findall(r'"session_id": "(\w+)"', told)[:1])
-        return Reply(tool_calls=(ToolUse(name, args),))
+        return Reply(tool_calls=(ToolUse(named(agent, name), args),))
     return Reply('Done.')
 stage.script = script
 agent = stage.agent(enabled_toolsets=[
@@ -382,7 +382,8 @@ def try_all(base: Path) -> dict[str, Any]:
         "NEW": NEW,
     }
     names = "\n".join(f"{name} = {value!r}" for name, value in given.items())
-    return play(home, f"{names}\n{DRIVER}", timeout=240)
+    # Newer Hermes refuses to overwrite what it has not read.
+    return play(home, f"{names}\n{DRIVER}", timeout=240, HERMES_DISABLE_FILE_STATE_GUARD="1")
 
 
 def is_here(way: Way) -> bool:
@@ -442,6 +443,8 @@ def test_in_one_shot(
     home.oneshot("go").check()
     told = model.main_requests[-1].tool_results[-1][1]
     refused = 3 if settings else 1
-    assert told.count("[workflow-guard] There is no plan yet") == refused, told
+    # Newer Hermes tells the errors of tools that a program called a second time.
+    output = told.partition('"tool_errors"')[0]
+    assert output.count("[workflow-guard] There is no plan yet") == refused, told
     assert app.read_text() == OLD
     assert list(app.parent.iterdir()) == [app]

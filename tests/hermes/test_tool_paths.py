@@ -49,15 +49,23 @@ def test_tools_of_the_agent_itself(hermes: HomeFactory) -> None:
     facts = play(
         home,
         """
+        import inspect
+        from tools.clarify_tool import clarify_tool
+        several = 'questions' in inspect.signature(clarify_tool).parameters  # from 0.21 on
         asked = []
+        def person(question, choices=None):
+            asked.extend([one['question'] for one in question] if several else [question])
+            return {'answers': {}, 'outcome': 'answered'} if several else 'yes'
         agent = stage.agent(
             enabled_toolsets=['todo', 'memory', 'clarify', 'session_search', 'file'],
-            clarify_callback=lambda question, choices: asked.append(question) or 'yes')
+            clarify_callback=person)
+        todo = named(agent, 'todo')
         def calls(text):
             return (
-                ToolUse('todo', {'todos': [{'id': text, 'content': text, 'status': 'pending'}]}),
+                ToolUse(todo, {'todos': [{'id': text, 'content': text, 'status': 'pending'}]}),
                 ToolUse('memory', {'action': 'add', 'target': 'memory', 'content': text + ' fact'}),
-                ToolUse('clarify', {'question': text + '?'}),
+                ToolUse('clarify', {'questions': [{'question': text + '?'}]} if several
+                        else {'question': text + '?'}),
                 ToolUse('session_search', {'query': text}),
                 ToolUse('session_search', {'query': text + ' too'}),
             )
@@ -68,7 +76,7 @@ def test_tools_of_the_agent_itself(hermes: HomeFactory) -> None:
             together = stage.use(agent, *calls(text + ' 2'))
             todos = [item['content'] for item in agent._todo_store.read()]
             facts[text] = [alone, together, todos, asked[:], [one[0] for one in seen]]
-        report(**facts)
+        report(**facts, todo=todo)
         """,
         timeout=240,
     )
@@ -76,7 +84,7 @@ def test_tools_of_the_agent_itself(hermes: HomeFactory) -> None:
     for text in ("fine", "block", "answer", "rewrite"):
         alone, together, todos, asked, seen = facts[text]
         results = alone + together
-        first = ["todo", "memory", "clarify"]
+        first = [facts["todo"], "memory", "clarify"]
         assert seen == [*first, *first, "session_search", "session_search"]
         if text == "block":
             assert all("[judge] not this" in one for one in results)
@@ -177,8 +185,10 @@ def test_calls_back_from_execute_code(hermes: HomeFactory) -> None:
     assert {json.dumps(one[2]) for one in seen} == {'{"mark": "first mark"}'}
     assert {one[3] for one in seen} == {facts["session"]}
     assert len({one[4] for one in seen}) == 1
-    assert facts["results"][0].count("[judge] not this") == 2
-    assert "looked at: made up" in facts["results"][0]
+    # Newer Hermes tells the errors of tools that a program called a second time.
+    output = facts["results"][0].partition('"tool_errors"')[0]
+    assert output.count("[judge] not this") == 2
+    assert "looked at: made up" in output
 
 
 WHERE = (

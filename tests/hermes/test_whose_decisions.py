@@ -10,7 +10,7 @@ from tests.harness.home import HermesHome
 
 from hermes_ext.testing import ScriptedModel
 
-pytestmark = pytest.mark.hermes
+pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 
 RULE = """
 from hermes_ext import HookResult, register_hook

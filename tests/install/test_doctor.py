@@ -7,7 +7,8 @@ import pytest
 from tests.projects import GOOD, GUARD, Place
 
 from hermes_ext._install.doctor import Finding, Severity, examine, is_broken
-from hermes_ext._install.hermes_home import hermes_agent_version, install
+from hermes_ext._install.hermes_home import install
+from hermes_ext._install.host_package import host_package
 from hermes_ext._install.loader import load
 from hermes_ext._install.sentinel import NAME as SENTINEL
 from hermes_ext._trust.store import TrustStore
@@ -213,7 +214,7 @@ def test_a_plugin_that_hermes_does_not_load_is_told(home, config, told):
 
     finding = only(home)
 
-    expected = Severity.NOTE if hermes_agent_version() is None else Severity.ERROR
+    expected = Severity.NOTE if host_package() is None else Severity.ERROR
     assert (finding.severity, finding.code) == (expected, "plugin-off")
     assert told in finding.message
 

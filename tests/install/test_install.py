@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +7,6 @@ import yaml
 
 from hermes_ext._install.hermes_home import (
     PLUGIN,
-    hermes_agent_version,
     install,
     plugin_state,
     uninstall,
@@ -129,28 +125,3 @@ def test_the_users_own_extensions_folder_is_made(tmp_path):
 
     assert install(tmp_path).folder == tmp_path / "mine"
     assert (tmp_path / "mine").is_dir()
-
-
-def test_the_version_comes_from_metadata_and_imports_nothing(tmp_path):
-    """hermes-agent counts as there only with its code, and asking does not run that code."""
-    info = tmp_path / "hermes_agent-9.9.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hermes-agent\nVersion: 9.9\n")
-    ask = (
-        "import sys; from hermes_ext._install.hermes_home import hermes_agent_version as v;"
-        "print(v()); assert 'run_agent' not in sys.modules"
-    )
-
-    def asked() -> str:
-        return subprocess.run(
-            [sys.executable, "-c", ask],
-            env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-
-    if hermes_agent_version() is None:
-        assert asked() == "None"
-    (tmp_path / "run_agent.py").write_text("raise SystemExit('it was imported')\n")
-    assert asked() == "9.9"

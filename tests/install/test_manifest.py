@@ -167,14 +167,13 @@ def test_hermes_is_what_runs(source_of_hermes, monkeypatch):
 def test_hermes_that_says_nothing(tmp_path, source_of_hermes, monkeypatch):
     """Code without a version is what the metadata says; without that too it is in no range."""
     source_of_hermes.write_text("")
-    found = {"hermes-agent": "0.18.0"}
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: found[name])
+    info = source_of_hermes.parents[1] / "hermes_agent-0.18.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hermes-agent\nVersion: 0.18.0\n")
+    (info / "top_level.txt").write_text(f"{HERMES}\n")
     assert installed_version("hermes-agent") == "0.18.0"
 
-    def no_version(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", no_version)
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda **_: ())
     told = incompatibility(manifest(tmp_path, "requires_hermes: '>=0.1'\n"))
     assert "needs hermes-agent >=0.1, found an unknown version" in str(told)
 

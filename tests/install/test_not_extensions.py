@@ -92,12 +92,32 @@ ENTRIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "fast.cpython-311-x86_64-linux-gnu.so",
         "compiled module",
     ),
+    "compiled package": (
+        lambda root: file(root / "fast/__init__.cpython-311-x86_64-linux-gnu.so"),
+        "fast",
+        "only a compiled module (__init__.cpython-311-x86_64-linux-gnu.so); add one",
+    ),
+    "archive in a folder": (
+        lambda root: file(root / "packed/guard-1.0-py3-none-any.whl"),
+        "packed",
+        "only an archive (guard-1.0-py3-none-any.whl). Unpack it",
+    ),
+    "capitals in a folder": (
+        lambda root: file(root / "loud/__init__.PY"),
+        "loud",
+        "rename __init__.PY to __init__.py",
+    ),
+    "other suffix in a folder": (
+        lambda root: file(root / "saved/__init__.py.txt"),
+        "saved",
+        "rename __init__.py.txt to __init__.py",
+    ),
     "archive": (lambda root: file(root / "guard.zip"), "guard.zip", "Unpack it"),
     "capitals": (lambda root: file(root / "Guard.PY"), "Guard.PY", "Rename it to Guard.py"),
     "other suffix": (
         lambda root: file(root / "guard.py.txt"),
         "guard.py.txt",
-        "only .py files and folders are extensions",
+        "only .py files and folders are extensions. Rename it to guard.py",
     ),
     "no suffix": (lambda root: file(root / "guard"), "guard", "only .py files and folders"),
     "data": (lambda root: file(root / "notes/todo.txt"), "notes", "no Python code"),
@@ -163,7 +183,17 @@ def test_a_pipe_inside_an_extension_stops_only_that_one(home: Path, inside: str)
 
     for seen in (records(home), {each.name: each for each in load(home).records}):
         assert seen["guard"].status is Status.LOAD_ERROR
+        assert inside in seen["guard"].reason
         assert "it is a named pipe, not a file" in seen["guard"].reason
+
+
+def test_a_link_to_nowhere_inside_an_extension_is_named(home: Path) -> None:
+    """The load error names the file that cannot be read and where its link leads."""
+    code = home / "extensions/guard/__init__.py"
+    code.parent.mkdir()
+    code.symlink_to("moved.py")
+
+    assert records(home)["guard"].reason == f"{code} is a link to moved.py, which is not there"
 
 
 def test_a_file_that_became_a_pipe_is_not_waited_for(home: Path) -> None:

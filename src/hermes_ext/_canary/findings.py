@@ -10,7 +10,7 @@ from hermes_ext._canary.trial import Canary
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._hooks.text import as_name, printable
 from hermes_ext._install.doctor import Finding, Severity
-from hermes_ext._install.hermes_home import hermes_agent_version
+from hermes_ext._install.host_package import host_package, host_program
 
 
 def canary_findings(canary: Canary, *, must_run: bool) -> Iterator[Finding]:
@@ -18,7 +18,7 @@ def canary_findings(canary: Canary, *, must_run: bool) -> Iterator[Finding]:
 
     must_run: that nothing could be tried is an error.
     """
-    if canary.why_not is not None and (must_run or hermes_agent_version() is not None):
+    if canary.why_not is not None and (must_run or host_package() is not None):
         yield Finding(
             Severity.ERROR if must_run else Severity.WARNING,
             "canary-not-tried",
@@ -78,12 +78,13 @@ def _blame(canary: Canary) -> str:
 
 
 def _hint(canary: Canary) -> str:
+    program = host_program()
     if canary.culprits:
-        commands = [f"hermes plugins disable {shlex.quote(name)}" for name in canary.culprits]
+        commands = [f"{program} plugins disable {shlex.quote(name)}" for name in canary.culprits]
         return f"Until it is mended: {' && '.join(commands)}"
     return (
-        "See whether `hermes -z hello` works; if it does, use a version of hermes-agent that this"
-        " package knows, or a newer package"
+        f"See whether `{program} -z hello` works; if it does, use a version of hermes-agent that"
+        " this package knows, or a newer package"
     )
 
 

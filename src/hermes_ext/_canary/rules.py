@@ -39,7 +39,7 @@ def rewrite_call(tool_name: str, tool_args: dict[str, Any], tool_call_id: str) -
     if tool_name == "read_file":
         path = str(Path(tool_args["path"]).with_name(marks.GIVEN_FILE))
         return HookResult.rewrite({**tool_args, "path": path})
-    if tool_name == "todo":
+    if tool_name in {"todo", "todo_list"}:
         text = json.dumps(tool_args).replace(marks.ASKED, marks.GIVEN)
         return HookResult.rewrite(json.loads(text))
     return None

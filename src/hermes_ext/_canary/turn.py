@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from attrs import frozen
 from hermes_ext._canary import marks
 from hermes_ext.testing.model_server import ModelRequest, Reply, ToolUse
 
+_NEWER_NAMES = {"todo": "todo_list"}  # as Hermes calls it from 0.21 on
 LAST_WORDS = "The canary is done."
 
 
@@ -43,7 +45,9 @@ class Player:
 
     def __call__(self, request: ModelRequest) -> Reply:
         answered = {call_id for call_id, _ in request.tool_results}
-        for call in self._calls:
+        for each in self._calls:
+            name = _NEWER_NAMES.get(each.name, each.name)
+            call = replace(each, name=name) if name in request.tool_names else each
             if call.id not in answered and call.name in request.tool_names:
                 if call not in self.made:
                     self.made.append(call)

@@ -450,12 +450,15 @@ def _entry(entry: os.DirEntry[str], known: KnownManifests) -> Found:
     try:
         found = _classified(name, path, known)
     except OSError as error:
-        reason = f"{printable(path)} cannot be read: {error.strerror or error}"
-        if path.is_symlink() and isinstance(error, FileNotFoundError):
-            target = printable(os.readlink(path))
-            reason = f"{printable(path)} is a link to {target}, which is not there"
+        reason = _unreadable(Path(error.filename or path), error)
         return Found(printable(name), Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
     return well_named(found, name)
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    if path.is_symlink() and isinstance(error, FileNotFoundError):
+        return f"{printable(path)} is a link to {printable(os.readlink(path))}, which is not there"
+    return f"{printable(path)} cannot be read: {error.strerror or error}"
 
 
 def _classified(name: str, path: Path, known: KnownManifests) -> Found:

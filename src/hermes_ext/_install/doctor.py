@@ -20,12 +20,8 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext._install.discovery import OFF_UNTIL_NAMED, SAME_CODE
 from hermes_ext._install.guard_source import registers_guard
-from hermes_ext._install.hermes_home import (
-    hermes_agent_version,
-    plugin_off,
-    plugins_unreadable,
-    sentinel_fault,
-)
+from hermes_ext._install.hermes_home import plugin_off, plugins_unreadable, sentinel_fault
+from hermes_ext._install.host_package import host_package, host_program
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.projects import ProjectStack
 from hermes_ext._install.records import (
@@ -229,7 +225,7 @@ def _refusal_findings(refusal: str | None, config: ExtensionsConfig) -> Iterator
             printable(config.file),
             "the file cannot be read: a Hermes that starts now loads no plugin, so NONE of your "
             "rules is in force",
-            "Mend the line that is told here",
+            "Fix what is named here",
         )
     elif refusal:
         yield Finding(
@@ -561,8 +557,8 @@ def _who_else_writes(found: os.stat_result) -> str | None:
 
 
 def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
-    version = hermes_agent_version()
-    if version is None:
+    host = host_package()
+    if host is None:
         yield Finding(
             Severity.NOTE,
             "no-hermes-agent",
@@ -572,8 +568,8 @@ def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator
             "If Hermes is to use the extensions, install both into one environment",
         )
     # Without Hermes here, another host may be the one that runs the extensions.
-    severity = Severity.NOTE if version is None else Severity.ERROR
-    unreadable = None if version is None else plugins_unreadable()
+    severity = Severity.NOTE if host is None else Severity.ERROR
+    unreadable = None if host is None else plugins_unreadable()
     if unreadable is not None:
         yield Finding(severity, "plugin-off", None, None, unreadable)
     off = plugin_off(home)
@@ -633,7 +629,7 @@ def _seam_findings(
             None,
             None,
             f"what the package attaches to in Hermes could not be looked at: {failure}",
-            "See whether `hermes --version` works",
+            f"See whether `{host_program()} --version` works",
         )
     for name, fault in seams.items():
         if fault:
@@ -642,7 +638,7 @@ def _seam_findings(
                 "host-changed",
                 None,
                 name,
-                f"{fault} (hermes-agent {hermes_agent_version()})",
+                f"{fault} ({host_package()})",
                 "Use a version of hermes-agent that this package knows, or a newer package",
             )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,11 +11,8 @@ from yaml.nodes import MappingNode, SequenceNode
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.config import ExtensionsConfig, read_config
 from hermes_ext._install.config_edit import Change, ListEdit, edit_lists, read_list
-from hermes_ext._install.distributions import (
-    entry_points_fault,
-    installed_points,
-    version_of,
-)
+from hermes_ext._install.distributions import entry_points_fault, installed_points
+from hermes_ext._install.host_package import HostPackage, host_package
 from hermes_ext._install.sentinel import NAME as SENTINEL
 from hermes_ext._install.sentinel import (
     SentinelState,
@@ -61,7 +57,7 @@ class Installation:
     file: the `config.yaml` behind links. changes: lists that were changed, () for none.
     folder: where extensions go; made: whether it was made now. sentinel: where the sentinel is,
     None where there is none; sentinel_changed: whether it was written or removed now.
-    hermes_agent: the version in this Python, None if there is none. notes: what the person should
+    hermes: what brings Hermes to this Python, None if nothing does. notes: what the person should
     know, most urgent first.
     """
 
@@ -70,7 +66,7 @@ class Installation:
     changes: tuple[Change, ...]
     folder: Path
     made: bool
-    hermes_agent: str | None
+    hermes: HostPackage | None
     notes: tuple[str, ...] = ()
     sentinel: Path | None = None
     sentinel_changed: bool = False
@@ -90,7 +86,8 @@ class Installation:
             "folder_made": self.made,
             "sentinel": None if self.sentinel is None else printable(self.sentinel),
             "sentinel_changed": self.sentinel_changed,
-            "hermes_agent": self.hermes_agent,
+            "hermes_agent": self.hermes and self.hermes.version,
+            "hermes_distribution": self.hermes and self.hermes.name,
             "notes": list(self.notes),
         }
 
@@ -229,17 +226,8 @@ def plugin_off(home: Path) -> PluginOff | None:
     if fault is None:
         return None
     return PluginOff(
-        fault.path or file, fault.line, fault.key or "", fault.message, fault.hint or "Mend it"
+        fault.path or file, fault.line, fault.key or "", fault.message, fault.hint or "Fix it"
     )
-
-
-def hermes_agent_version() -> str | None:
-    """The version of hermes-agent in this Python, from its metadata; nothing of it is imported."""
-    version = version_of("hermes-agent")
-    if version is None:
-        return None
-    # Metadata can outlive the code; finding a top-level module's file runs nothing.
-    return version if importlib.util.find_spec("run_agent") else None
 
 
 def plugin_is_visible() -> bool:
@@ -262,7 +250,7 @@ def _edit(home: Path, *edits: ListEdit) -> Installation:
         _explain(error)
         raise
     folder = read_config(home).global_dir
-    return Installation(home, edited.path, edited.changes, folder, False, hermes_agent_version())
+    return Installation(home, edited.path, edited.changes, folder, False, host_package())
 
 
 def _explain(error: ConfigError) -> None:
@@ -279,7 +267,7 @@ def _check_folder(home: Path) -> None:
 
 
 def _host_notes() -> list[str]:
-    if hermes_agent_version() is None:
+    if host_package() is None:
         return [
             "hermes-agent is not in this Python, so nothing will load the extensions here."
             " Install both into one environment: pip install hermes-agent hermes-ext"

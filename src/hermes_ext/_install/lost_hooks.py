@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hermes_ext._files import replace_file
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.hermes_home import hermes_agent_version
+from hermes_ext._install.host_package import host_package
 from hermes_ext._regular import read_regular
 
 logger = logging.getLogger("hermes_ext")
@@ -28,7 +28,7 @@ def note_lost_hooks(home: Path, lines: Sequence[str]) -> None:
         if not lines:
             file.unlink(missing_ok=True)
             return
-        told = {"hermes_agent": hermes_agent_version(), "lines": list(lines)}
+        told = {"hermes_agent": str(host_package()), "lines": list(lines)}
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, json.dumps(told).encode(), mode=0o600, durable=False)
     except OSError:
@@ -42,7 +42,7 @@ def lost_hooks(home: Path) -> tuple[str, ...]:
         lines, version = told["lines"], told["hermes_agent"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return ()
-    if version != hermes_agent_version() or not isinstance(lines, list):
+    if version != str(host_package()) or not isinstance(lines, list):
         return ()
     return tuple(printable(line) for line in lines if isinstance(line, str))
 

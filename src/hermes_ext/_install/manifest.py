@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from hermes_ext.__about__ import __version__
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.distributions import version_of
+from hermes_ext._install.host_package import UPSTREAM, hermes_version
 from hermes_ext._install.records import Problem, canonical_name, did_you_mean
 from hermes_ext._install.yaml_nodes import (
     SETTINGS_BYTES,
@@ -33,10 +32,6 @@ from hermes_ext._install.yaml_nodes import (
 )
 
 MANIFEST_FILE = "extension.yaml"
-
-_HERMES = "hermes_cli"  # the package of Hermes Agent that says its version
-_VERSION = re.compile(rb"""^__version__\s*=\s*["']([^"'\n]+)["']""", re.MULTILINE)
-_UNKNOWN = "an unknown version"
 
 KEYS = (
     "name",
@@ -107,36 +102,14 @@ def installed_version(distribution: str) -> str | None:
     """The version of an installed distribution, None if there is none.
 
     Of this package and of Hermes Agent it is what their code says of itself: of a checkout that
-    was updated in place the installed metadata may be old, or missing.
+    was updated in place the installed metadata may be old, or missing. A fork of Hermes Agent is
+    what it is a fork of.
     """
     from packaging.utils import canonicalize_name
 
+    own = {"hermes-ext": lambda: __version__, UPSTREAM: hermes_version}
     name = canonicalize_name(distribution)
-    own = {"hermes-ext": lambda: __version__, "hermes-agent": _version_of_hermes}.get(name)
-    said = None if own is None else own()
-    if said is not None and said != _UNKNOWN:
-        return said
-    return version_of(distribution) or said
-
-
-def _version_of_hermes() -> str | None:
-    """What Hermes's code says of itself, None without Hermes. Imports nothing of it."""
-    import importlib.util
-
-    loaded = getattr(sys.modules.get(_HERMES), "__version__", None)
-    if isinstance(loaded, str):
-        return loaded
-    try:
-        spec = importlib.util.find_spec(_HERMES)
-    except (ImportError, ValueError):  # ValueError: a module without a spec
-        return None
-    if spec is None:
-        return None
-    try:
-        found = _VERSION.search(Path(spec.origin or "").read_bytes())
-    except OSError:  # frozen, in an archive, without a file
-        found = None
-    return found[1].decode("ascii", "replace") if found else _UNKNOWN
+    return own[name]() if name in own else version_of(distribution)
 
 
 def incompatibility(

@@ -22,6 +22,7 @@ _DEPTH: Final = 3  # folders below an entry that are searched for the extension 
 _ENTRIES: Final = 500
 _BYTECODE: Final = (".pyc", ".pyo")
 _NATIVE: Final = (".so", ".pyd", ".dylib", ".dll")
+_MISNAMED: Final = re.compile(r"(.+)\.py([wx]|\.txt|)", re.IGNORECASE)  # `.PY` is not found either
 _ARCHIVES: Final = (".zip", ".whl", ".egg", ".tar", ".gz", ".tgz")
 _PROJECT_FILES: Final = frozenset({"extension.yaml", "pyproject.toml", "setup.py"})
 _DOCUMENT: Final = re.compile(r"(readme|licen[cs]e|changelog)(\W|$)", re.IGNORECASE)
@@ -79,8 +80,9 @@ def other_file(path: Path, source: Source) -> Found:
     if lower.endswith(_ARCHIVES):
         why = "it is an archive. Unpack it, or install it with pip"
         return _row(path, source, why, meant=True)
-    if lower.endswith((".py", ".pyw", ".pyx")):
-        return _row(path, source, f"{_SUFFIX}. Rename it to {path.stem}.py", meant=True)
+    misnamed = _MISNAMED.fullmatch(path.name)
+    if misnamed is not None:
+        return _row(path, source, f"{_SUFFIX}. Rename it to {misnamed[1]}.py", meant=True)
     return _row(path, source, _SUFFIX, meant=False)
 
 
@@ -111,10 +113,20 @@ def _lacking(folder: Path, names: set[str]) -> str | None:
         return "; add one"
     if code:
         return f"; its code is in {printable(code[0].relative_to(folder))}. Move it up"
-    bytecode = next((each for each in inside if each.suffix in _BYTECODE), None)
-    if bytecode is None:
-        return None
-    return f", only bytecode ({printable(bytecode.relative_to(folder))}); put the source there"
+    return next(filter(None, (_instead(each, folder) for each in inside)), None)
+
+
+def _instead(file: Path, folder: Path) -> str | None:
+    """What a file is that Python's code may be meant by, and what to do; None if it is not one."""
+    told, lower = printable(file.relative_to(folder)), file.name.lower()
+    if lower.endswith(_BYTECODE):
+        return f", only bytecode ({told}); put the source there"
+    if lower.endswith(_NATIVE):
+        return f", only a compiled module ({told}); add one that imports it"
+    if lower.endswith(_ARCHIVES):
+        return f", only an archive ({told}). Unpack it, or install it with pip"
+    misnamed = _MISNAMED.fullmatch(file.name)
+    return None if misnamed is None else f"; rename {told} to {printable(misnamed[1])}.py"
 
 
 def _elsewhere(folder: Path, package: Path, names: set[str]) -> str:

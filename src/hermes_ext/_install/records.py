@@ -243,7 +243,7 @@ def name_fault(name: str) -> str | None:
     if not name.strip():
         return "the name is empty"
     if not name.isprintable():
-        return "the name has characters that cannot be printed or are no UTF-8"
+        return "the name has characters that cannot be printed or are not UTF-8"
     if name in {".", ".."} or any(char in name for char in "/\\"):
         return "the name is a path"
     if ":" in name or "," in name or "[" in name or "]" in name or name[0] in "-'\"{}":

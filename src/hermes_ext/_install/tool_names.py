@@ -10,13 +10,14 @@ from attrs import frozen
 
 from hermes_ext._install.records import ExtensionRecord, HookInfo, Status, did_you_mean
 
-# What hermes-agent 0.17 to 0.19 registers itself. Names with a `_` family (browser_click, …) are
+# What Hermes registers itself, from 0.17 on. Names with a `_` family (browser_click, …) are
 # covered by the family, since a rule for one of them is rarely a slip.
 HERMES_TOOLS: Final = (
     "clarify",
     "close_terminal",
     "computer_use",
     "cronjob",
+    "cronjob_manage",
     "delegate_task",
     "discord",
     "discord_admin",
@@ -26,6 +27,7 @@ HERMES_TOOLS: Final = (
     "mixture_of_agents",
     "patch",
     "process",
+    "process_manage",
     "project_create",
     "project_list",
     "project_switch",
@@ -39,6 +41,7 @@ HERMES_TOOLS: Final = (
     "terminal",
     "text_to_speech",
     "todo",
+    "todo_list",
     "video_analyze",
     "video_generate",
     "vision_analyze",

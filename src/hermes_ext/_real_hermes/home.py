@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
+from hermes_ext._install.host_package import has_main, host_package, host_program
 from hermes_ext._real_hermes.gateway import Gateway, api_server_env, free_port
 from hermes_ext._real_hermes.processes import Run, Start, cold_start, run, stop
 
@@ -30,6 +30,7 @@ _QUIET: Mapping[str, Any] = {
     "auxiliary": {"title_generation": {"enabled": False}},
     "compression": {"enabled": False},
     "curator": {"enabled": False},
+    "display": {"file_mutation_verifier": False},  # a footer below the answer
     "lsp": {"enabled": False},
     "memory": {"nudge_interval": 0},  # with creation_nudge_interval: the background review
     "skills": {"creation_nudge_interval": 0},
@@ -244,14 +245,15 @@ class HermesHome:
 
 def why_not() -> str | None:
     """Why `hermes` cannot be started here, in words; None where it can."""
-    if importlib.util.find_spec("hermes_cli") is None:
+    host = host_package()
+    if host is None:
         return f"hermes-agent is not installed for {sys.executable}; pip install hermes-agent"
-    return None
+    return None if has_main() else f"{host} is a library without a program to start"
 
 
 def hermes_command() -> tuple[str, ...]:
-    """The `hermes` script beside this interpreter, else its module."""
-    script = Path(sys.executable).parent / "hermes"
+    """The script beside this interpreter that starts Hermes, else its module."""
+    script = Path(sys.executable).parent / host_program()
     return (str(script),) if script.exists() else (sys.executable, "-m", "hermes_cli.main")
 
 

@@ -220,24 +220,26 @@ def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
         from hermes_ext.hosts.hermes.seams import SEAMS
     except ImportError as error:
         return {"statuses": None, "needed": [], "failure": str(error)}
-    failure = None
-    try:
-        # `run_agent` first, as Hermes itself does: other orders meet its circular imports.
-        for module in dict.fromkeys(
-            ["run_agent", *(seam.module for seam in SEAMS if not seam.surface)]
-        ):
-            import_module(module)
-        attach()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the host's own code
-        failure = f"importing hermes-agent failed: {type(error).__name__}: {error}"
+    # `run_agent` first, as Hermes itself does: other orders meet its circular imports.
+    modules = ["run_agent", *(seam.module for seam in SEAMS if not seam.surface)]
+    failures = [*filter(None, map(_import_failure, dict.fromkeys(modules)))]
+    attach()
     needed = [str(seam) for seam in SEAMS if seam.needed]
     return {
         "statuses": {str(each.seam): str(each) if each.lost else "" for each in standings()},
         "needed": needed,
-        "failure": failure,
+        "failure": failures[0] if failures else None,
         "commands": _host_commands(),
         "tools": _host_tools(),
     }
+
+
+def _import_failure(module: str) -> str | None:
+    try:
+        import_module(module)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the host's own code
+        return f"importing {module} failed: {type(error).__name__}: {error}"
+    return None
 
 
 def _host_commands() -> list[str]:

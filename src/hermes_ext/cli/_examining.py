@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.doctor import Finding, Severity, advice_on, examine, in_order
-from hermes_ext._install.hermes_home import hermes_agent_version
+from hermes_ext._install.host_package import host_package
 from hermes_ext._install.inventory import inventory
 from hermes_ext.cli._junit import write_junit
 from hermes_ext.cli._loading import (
@@ -38,9 +38,11 @@ def doctor(request: Request) -> Result:
         f"{severity}s": sum(finding["severity"] == severity for finding in findings)
         for severity in Severity
     }
+    host = host_package()
     payload = {
         "home": printable(request.home),
-        "hermes_agent": hermes_agent_version(),
+        "hermes_agent": host and host.version,
+        "hermes_distribution": host and host.name,
         **projects_of(inventory(request.home, request.cwd).projects),
         "checked": loading.data.get("checked", 0),
         "findings": findings,

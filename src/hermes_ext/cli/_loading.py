@@ -15,9 +15,10 @@ from typing import Any
 from attrs import Factory, asdict, frozen
 
 from hermes_ext._install.config import OFF_SWITCH
-from hermes_ext._install.hermes_home import hermes_agent_version
+from hermes_ext._install.host_package import host_package
 from hermes_ext._install.importing import IMPORT_SECONDS
 from hermes_ext._install.records import Prog
+from hermes_ext._regular import kind_of
 from hermes_ext.cli._patience import progress
 
 # One import may take 20 s before the loader gives it up; a few of those and their start-up fit in.
@@ -132,8 +133,12 @@ def run_in_child(
 
 def look_at_host(home: Path) -> Host:
     """Imports Hermes Agent in a child and asks which functions the package can attach to."""
-    if hermes_agent_version() is None:
+    package = host_package()
+    if package is None:
         return Host()
+    config = home / "config.yaml"
+    if config.exists() and not config.is_file():  # Hermes opens it, and a pipe would never end
+        return Host(failure=f"{config} is {kind_of(config.stat().st_mode)}, not a file")
     with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
         result = Path(folder, "result.json")
         # Hermes makes its home when it is imported: a name that is misspelt is not to become one.
@@ -141,7 +146,7 @@ def look_at_host(home: Path) -> Host:
         ended = _run("host", {"result": str(result)}, place, HOST_SECONDS)
         data = _read(result)
         if data is None:
-            return Host(failure=f"importing hermes-agent {ended}")
+            return Host(failure=f"importing {package.name} {ended}")
         return Host(**data)
 
 

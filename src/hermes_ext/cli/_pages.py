@@ -420,9 +420,9 @@ def _doctor(payload: Mapping[str, Any], page: Page) -> None:
                 _finding(finding, page)
             page.blank()
     _canary(payload["canary"], page)
-    host = payload["hermes_agent"]
-    checked = _counted(payload["checked"], "extension")
-    about = f"{checked} checked, {f'hermes-agent {host}' if host else 'no hermes-agent here'}."
+    name, version = payload["hermes_distribution"], payload["hermes_agent"]
+    host = f"{printable(name)} {printable(version)}" if name else "no hermes-agent here"
+    about = f"{_counted(payload['checked'], 'extension')} checked, {host}."
     if payload["errors"]:
         page.line((f"Something is wrong. {about}", "red"))
     else:

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import field, frozen
 
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.hermes_home import (
-    hermes_agent_version,
-    plugin_off,
-    plugins_unreadable,
-)
+from hermes_ext._install.hermes_home import plugin_off, plugins_unreadable
+from hermes_ext._install.host_package import host_package
 from hermes_ext._install.lost_hooks import lost_hooks
 from hermes_ext._install.records import Prog
 from hermes_ext.cli._decisions import Query
@@ -100,7 +97,7 @@ def not_in_force(request: Request) -> str | None:
     """Why extensions of this home, or hooks of theirs, are not in force in Hermes; None without
     Hermes here, since another host may be the one that runs them.
     """
-    if hermes_agent_version() is None:
+    if host_package() is None:
         return None
     off = plugin_off(request.home)
     if off is None:

@@ -47,8 +47,14 @@ _HARMLESS: Final = frozenset(
 # Arguments of those that may name files which are read, and handed to others.
 _READ_BY_OTHERS: Final = ("artifacts", "image_url", "media_files", "urls", "video_url")
 
-_ALIASES: Final[Mapping[str, str]] = {"edit": "patch", "write": "write_file"}
-"""Names of the feature request and of other agents for Hermes's own tools."""
+_ALIASES: Final[Mapping[str, str]] = {
+    "cronjob_manage": "cronjob",
+    "edit": "patch",
+    "process_manage": "process",
+    "todo_list": "todo",
+    "write": "write_file",
+}
+"""Other names of Hermes's tools: what it calls them from 0.21 on, and what other agents do."""
 
 _PATHS: Final = frozenset(
     {"file", "file_path", "file_paths", "filename", "filepath", "files", "path", "paths"}

@@ -22,6 +22,7 @@ from tests.effects.oracle import tree
 from tests.effects.oracle.fence import fence
 
 _SECONDS: Final = 5
+_FIRST: Final = "ORACLE_PATH"
 _SUBREAPER: Final = 36
 _NOBODY: Final = 65_534
 _MOST_PROCESSES: Final = 400
@@ -99,9 +100,10 @@ class Place:
 
 
 def environ(root: str) -> dict[str, str]:
-    """What commands find in their environment."""
+    """What commands find in their environment. `ORACLE_PATH` has a folder that comes first."""
+    first = [os.environ[_FIRST]] if _FIRST in os.environ else []
     return {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "PATH": ":".join([*first, "/usr/local/bin", "/usr/bin", "/bin"]),
         "HOME": os.path.join(root, tree.HOME),
         "TMPDIR": os.path.join(root, "tmp"),
         "USER": "dev",

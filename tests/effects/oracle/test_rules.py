@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
 from tests.effects.oracle.constructs import CONSTRUCTS, Construct, of_program
 from tests.effects.oracle.fence import can_fence
 from tests.effects.oracle.generate import commands, seed
-from tests.effects.oracle.programs import RARE
 from tests.effects.oracle.runner import environ
 from tests.effects.oracle.scratch import Scratch, missed
 
@@ -21,7 +24,6 @@ fenced = pytest.mark.skipif(
     not can_fence(), reason="commands that remove files run only behind Landlock"
 )
 _MOST: Final = 250  # commands that are tried for a rule
-_PATH: Final = environ("")["PATH"]
 
 
 def _writes(entry: Entry | None) -> bool:
@@ -36,31 +38,54 @@ def _writes(entry: Entry | None) -> bool:
 _WRITE: Final = [name for name in Knowledge.bundled() if _writes(Knowledge.bundled().get(name))]
 _REASONS: Final = {
     "it needs a service, or rights that nobody has": (
-        "apt apt-cache apt-get aws chattr chgrp chown chroot dbus-run-session docker gcloud ip"
-        " journalctl mysql nsenter su systemctl systemd-run terraform tmux unshare"
+        "apt apt-cache aws chattr chgrp chown chroot dbus-run-session docker gcloud ip "
+        "journalctl mysql nsenter su systemd-run terraform tmux unshare"
     ),
     "it needs a terminal": "less man more script watch zless zmore",
+    "it needs a desktop": "open pbcopy start trash trash-put xclip xdg-open xsel xvfb-run",
     "it takes seconds": "javac npx",
-    "the shell has its own": "[ printf test",
+    "the shell has its own": "[ fc history jobs printf test wait",
     "what it writes is no file that it can write here": (
         "arch base64 ed ldd lsof nm objdump pkg-config size yq"
     ),
+    "no machine that the templates were written on had it": (
+        "7za 7zr 7zz ack ag ant at az bat batcat batch bazel bun bundle bundler bunx "
+        "caffeinate cargo claude code codex composer crontab crontab_e csh deno docker-compose "
+        " emacs entr expect fd fdfind fish gedit gfind gh ghci go gradle groovy guile "
+        "helix helm hermes hermes-ext hg httpie hx info invoke jaq joe julia just kak kotlin "
+        "ltrace luajit mariadb meson micro mosh most nano nc ncat ne nerdctl netcat nodemon "
+        "nox nu nvim oc osascript pacman parallel pico pm2 pnpm pnpx podman poetry pwsh "
+        "pytest python3.8 python3.9 R racket rake rename rg rpm Rscript runghc rustc scala "
+        "screen setfacl socat subl supervisorctl svn swift sysctl task tcsh telnet tox ts-node "
+        " tsx ug ug+ ugrep ugrep+ unbuffer uv uvx watchexec xattr xmllint xonsh yarn"
+    ),
 }
 _NOT_RUN: Final = {name: why for why, names in _REASONS.items() for name in names.split()}
+_RUN: Final = sorted(name for name in _WRITE if of_program(name) and name not in _NOT_RUN)
 
 
-def _first_missed(scratch: Scratch, rule: str, constructs: list[Construct]) -> tuple[str, int]:
-    """The first command that is not understood without the rule; how many changed anything."""
-    changing = 0
+def _first_missed(scratch: Scratch, rule: str, constructs: list[Construct]) -> str:
+    """The first command that is not understood without the rule; "" where all are."""
     for construct in constructs:
         for command in itertools.islice(commands(construct, seed()), _MOST):
             run = scratch.run(command, construct.tree)
-            changing += bool(run.changed)
             if run.changed:
                 effects = scratch.judge(command, construct.tree, skip=rule)
                 if missed(run, effects, scratch.root(construct.tree)):
-                    return command, changing
-    return "", changing
+                    return command
+    return ""
+
+
+def _works(scratch: Scratch, name: str, construct: Construct) -> bool:
+    """Whether anything changes by the program that would not change by one that does nothing."""
+    for command in itertools.islice(commands(construct, seed()), _MOST):
+        changed, *without = [
+            scratch.run(instead + command, construct.tree).changed
+            for instead in ("", f"{name}() {{ true; }}\n", f"{name}() {{ false; }}\n")
+        ]
+        if changed not in without:
+            return True
+    return False
 
 
 @fenced
@@ -69,21 +94,48 @@ def test_without_a_rule_changes_are_missed(scratch: Scratch, rule: str) -> None:
     """Reading as if the rule were not written does not announce what some command changes."""
     constructs = [each for each in CONSTRUCTS.values() if rule in each.rules]
     assert constructs, f"no construct has commands for the rule {rule!r}"
-    command, _ = _first_missed(scratch, rule, constructs)
+    command = _first_missed(scratch, rule, constructs)
     assert command, f"nothing shows that {rule!r} is needed, seed {seed()}"
 
 
 @fenced
-@pytest.mark.parametrize("name", sorted(_WRITE))
+@pytest.mark.parametrize("name", _RUN)
 def test_without_knowing_a_command_changes_are_missed(scratch: Scratch, name: str) -> None:
     """What the data says of each command that writes is needed to know what it changes."""
     construct = of_program(name)
-    if shutil.which(name, path=_PATH) is None:
+    assert construct is not None
+    if shutil.which(name, path=environ("")["PATH"]) is None:
         pytest.skip(f"{name} is not on this machine")
-    if name in _NOT_RUN:
-        pytest.skip(_NOT_RUN[name])
-    assert construct, f"no template runs {name!r}, and _NOT_RUN does not say why"
-    command, changing = _first_missed(scratch, f"command:{name}", [construct])
-    if not changing and name in RARE:
+    command = _first_missed(scratch, f"command:{name}", [construct])
+    if not command and not _works(scratch, name, construct):
         pytest.skip(f"{name} does not work here")
     assert command, f"nothing shows that {name!r} is needed, seed {seed()}"
+
+
+def test_each_command_is_run_or_has_a_reason() -> None:
+    """Installed or not: a command that writes has templates, or a reason why it is not run."""
+    assert {name for name in _WRITE if name not in _RUN and name not in _NOT_RUN} == set()
+    assert {name for name in _NOT_RUN if name not in _WRITE} == set()
+
+
+@fenced
+def test_what_is_installed_decides_nothing(tmp_path: Path) -> None:
+    """Programs of these names that do nothing, first on the path, make no test fail."""
+    names = ("open", "xdg-open", "pytest", "rsync", "tree")
+    for name in names:
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__),
+            *("-k", f"knowing_a_command and ({' or '.join(names)})"),
+        ],
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, "ORACLE_PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "rsync does not work here" in done.stdout

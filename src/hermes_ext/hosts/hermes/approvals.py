@@ -131,19 +131,30 @@ def _gate() -> Callable[..., Any] | None:
     return gate if callable(gate) else None
 
 
+# Newer Hermes has them in the session, and settings by which it says yes itself there.
+_UNATTENDED: Final = ("HERMES_CRON_SESSION", "HERMES_SINGLE_QUERY_SESSION")
+
+
 def _someone_there() -> bool:
     """Whether a person will be asked: not in cron, scripts or modes that approve everything."""
-    if os.environ.get("HERMES_CRON_SESSION"):
-        return False
     from tools import approval
 
     try:
+        if any(map(_says, _UNATTENDED)):
+            return False
         if _approves_everything(approval):
             return False
         return is_interactive(approval)
     except Exception:  # a newer Hermes without these names: nobody is asked, so nothing runs
         logger.warning("cannot tell whether a person is there to approve", exc_info=True)
         return False
+
+
+def _says(variable: str) -> bool:
+    """Whether the process's environment, or the session's own, has this variable."""
+    from gateway.session_context import get_session_env
+
+    return bool(os.environ.get(variable) or get_session_env(variable, ""))
 
 
 def is_interactive(approval: Any) -> bool:

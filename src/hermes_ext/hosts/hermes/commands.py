@@ -102,14 +102,24 @@ async def in_gateway(
         return str(store.get_or_create_session(source).session_id)
 
     def begun() -> str | None:
-        found: str | None = store.peek_session_id(runner._session_key_for_source(source))
-        return found
+        return _session_of(store, runner._session_key_for_source(source))
 
     platform = getattr(getattr(source, "platform", None), "value", None)
     database = getattr(runner, "_session_db", None) or getattr(store, "_db", None)
     typed = Typed(session, begun, platform, getattr(database, "_db", database), in_a_loop=True)
     with _typed_by(typed):
         return await original(runner, event, *args, **kwargs)
+
+
+def _session_of(store: Any, key: str) -> str | None:
+    """The id of the session that a gateway's store has under a key, None where it has none."""
+    if hasattr(store, "peek_session_id"):
+        found: str | None = store.peek_session_id(key)
+        return found
+    # 0.17 has no look-up by key.
+    return next(
+        (each.session_id for each in store.list_sessions() if each.session_key == key), None
+    )
 
 
 def in_tui(module: ModuleType) -> None:

@@ -233,11 +233,12 @@ _FORMS: Final = {
 }
 
 
-def keep_cache_key(request: Any, injected: Sequence[str]) -> None:
+def keep_cache_key(request: Any, injected: Sequence[str], agent: Any = None) -> None:
     """Give a request for Responses the key by which its provider caches as if nothing was injected.
 
-    Hermes makes the key of the whole system prompt and the tools; what an extension adds at its end
-    would change it, and everything before would be read anew.
+    Hermes makes the key of the whole system prompt and the tools, newer Hermes of the agent's
+    conversation too; what an extension adds at its end would change it, and everything before would
+    be read anew.
     """
     instructions = request.get("instructions") if isinstance(request, dict) else None
     tail = "\n\n" + "\n\n".join(injected).rstrip()
@@ -248,10 +249,23 @@ def keep_cache_key(request: Any, injected: Sequence[str]) -> None:
     except ImportError:  # another Hermes makes no such key
         return
     tools = request.get("tools")
-    made = _content_cache_key(instructions, tools)
+    scope = _cache_scope(agent)
+    made = _content_cache_key(instructions, tools, *scope)
     for part in (request, request.get("extra_body")):
         if isinstance(part, dict) and part.get("prompt_cache_key") == made:
-            part["prompt_cache_key"] = _content_cache_key(instructions.removesuffix(tail), tools)
+            part["prompt_cache_key"] = _content_cache_key(
+                instructions.removesuffix(tail), tools, *scope
+            )
+
+
+def _cache_scope(agent: Any) -> tuple[str, ...]:
+    try:
+        from agent.prompt_cache_scope import resolve_prompt_cache_scope_safe
+        from agent.transports.codex import _cache_scope_from_session_id
+    except ImportError:  # before 0.20 a key is not of one conversation
+        return ()
+    scope = resolve_prompt_cache_scope_safe(agent) or getattr(agent, "session_id", None)
+    return (_cache_scope_from_session_id(scope),)
 
 
 def is_known(api_mode: str | None) -> bool:

@@ -31,7 +31,7 @@ from hermes_ext.hosts.hermes.notices import the_notices
 logger = logging.getLogger("hermes_ext")
 
 # In an assistant's message: what the provider sent, to be sent back word for word.
-_COPIES: Final = ("codex_message_items", "anthropic_content_blocks")
+_COPIES: Final = ("codex_message_items", "anthropic_content_blocks", "bedrock_content_blocks")
 
 _UNKNOWN_FORM: Final = (
     "[hermes-ext] The request was not sent: it is in the form {mode}, which hermes-ext does not "
@@ -111,7 +111,7 @@ def build_api_kwargs(
         return original(agent, api_messages, *args, **kwargs)
     decided = _decide(turn, agent, api_messages)
     request = original(agent, decided.put_into(api_messages), *args, **kwargs)
-    forms.keep_cache_key(request, decided.system)
+    forms.keep_cache_key(request, decided.system, agent)
     return request
 
 
@@ -168,7 +168,7 @@ def _ask_the_chain(
 def _without_old_copies(rewritten: list[Message], before: list[Message]) -> list[Message]:
     """Without the provider's own copy of an assistant's message that is not the same any more.
 
-    Hermes would send the copy in its place, for Responses and for Anthropic's thinking models.
+    Hermes would send the copy in its place, for Responses, Anthropic's thinking models and Bedrock.
     """
     same = {_said(message) for message in before}
     return [
