@@ -458,11 +458,12 @@ class Runtime:
             module = module.rpartition(".")[0]
         return None
 
-    def who_rely_on(self, hook: HookName) -> tuple[str, ...]:
-        """The guards, and the required extensions, that have a handler on a hook."""
+    def who_wait_for(self, hook: HookName) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The extensions with a handler on a hook: guards and required ones, and all of them."""
+        handlers = (handler for handler in self.manager.handlers if handler.hook is hook)
+        there = tuple(dict.fromkeys(handler.extension for handler in handlers))
         must = self.who_must_see_tools()
-        there = {handler.extension for handler in self.manager.handlers if handler.hook is hook}
-        return tuple(name for name in must if name in there)
+        return tuple(name for name in there if name in must), there
 
     def who_must_see_tools(self) -> tuple[str, ...]:
         """The extensions that must be able to refuse tool calls: guards, and required ones."""

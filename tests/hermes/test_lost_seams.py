@@ -35,6 +35,14 @@ def no_writing(tool_name):
     return HookResult.block('no writing')
 """
 
+POLITE = """\
+from hermes_ext import HookResult, register_hook
+
+@register_hook('before_llm_call')
+def please(messages):
+    return HookResult.inject_system('Be polite.')
+"""
+
 # Each puts a function of its own in the place of the host's, and calls neither that nor ours.
 TAKERS = {
     "turn": """
@@ -174,7 +182,7 @@ PAST = {
 
     when_imported('run_agent', take)
 """,
-        "its turn began past AIAgent.run_conversation, so g did not see the input",
+        "a turn began past AIAgent.run_conversation, so g did not see the input",
     ),
     "the requests of an agent": (
         """
@@ -192,7 +200,7 @@ PAST = {
 
     when_imported('run_agent', take)
 """,
-        "it was made past AIAgent._build_api_kwargs, so g did not see it",
+        "a request was made past AIAgent._build_api_kwargs, so g did not see it",
     ),
 }
 
@@ -208,6 +216,21 @@ def test_gone_past(model_factory: ModelFactory, hermes: HomeFactory, how: str) -
     run = home.oneshot("hello")
     assert model.main_requests == []
     assert reason in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("how", ["the turn of an agent", "the requests of an agent"])
+def test_gone_past_a_transformer(
+    model_factory: ModelFactory, hermes: HomeFactory, how: str
+) -> None:
+    """Where nothing relies on what a plugin goes past, work goes on, and one line says so."""
+    taker, reason = PAST[how]
+    model = model_factory(lambda request: Reply("Done."))
+    home = hermes(model)
+    home.extension("g", POLITE)
+    home.extra_env["PYTHONPATH"] = str(pip_plugin(home, "z_taker", f"def register(ctx):{taker}"))
+    run = home.oneshot("hello").check()
+    assert run.stdout.strip() == "Done."
+    assert f"hermes-ext: not in force: {reason}" in run.stderr
 
 
 def test_nowhere_to_refuse(model_factory: ModelFactory, hermes: HomeFactory) -> None:
@@ -227,12 +250,7 @@ def test_nothing_relies_on_it(model_factory: ModelFactory, hermes: HomeFactory) 
     """A hook that only a transformer uses is reported as not in force, and work goes on."""
     model = model_factory(lambda request: Reply("Done."))
     home = hermes(model)
-    home.extension(
-        "polite",
-        "from hermes_ext import HookResult, register_hook\n\n"
-        "@register_hook('before_llm_call')\n"
-        "def please(messages):\n    return HookResult.inject_system('Be polite.')\n",
-    )
+    home.extension("polite", POLITE)
     without(home, "request")
     run = home.oneshot("hello").check()
     assert run.stdout.strip() == "Done."

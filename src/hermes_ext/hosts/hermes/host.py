@@ -34,8 +34,8 @@ logger = logging.getLogger("hermes_ext")
 REMEMBERED_TASKS: Final = 1024
 
 _PAST_THE_TURN: Final = (
-    "The request was not sent: its turn began past AIAgent.run_conversation, so {who} did not see "
-    "the input. Disable the plugin that begins it, or disable {who}."
+    "a turn began past AIAgent.run_conversation, so {who} did not see the input. Disable the "
+    "plugin that begins it, or disable {who}."
 )
 
 
@@ -198,8 +198,13 @@ class Host:
         refusal = self.refusal_without_turn(*ids) or runtime.refusal
         if refusal is not None:
             return refusal
-        who = ", ".join(runtime.who_must_see_tools())
-        return _PAST_THE_TURN.format(who=who) if who else None
+        who = runtime.who_must_see_tools()
+        if who:
+            return f"The request was not sent: {_PAST_THE_TURN.format(who=', '.join(who))}"
+        if not runtime.idle:
+            names = (record.name for record in runtime.records if record.loaded)
+            the_notices.say(f"not in force: {_PAST_THE_TURN.format(who=', '.join(names))}")
+        return None
 
     def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
         """A turn for one `run_conversation` of an agent."""

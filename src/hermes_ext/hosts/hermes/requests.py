@@ -39,8 +39,8 @@ _UNKNOWN_FORM: Final = (
 )
 
 _UNSEEN: Final = (
-    "[hermes-ext] The request was not sent: it was made past AIAgent._build_api_kwargs, so {who} "
-    "did not see it. Disable the plugin that makes it, or disable {who}."
+    "a request was made past AIAgent._build_api_kwargs, so {who} did not see it. Disable the "
+    "plugin that makes it, or disable {who}."
 )
 
 
@@ -250,8 +250,12 @@ def _unseen(turn: Turn) -> str | None:
     """Why a request that no chain has seen is not sent; None where it may be."""
     if turn.host.stopped is not None:
         return str(turn.host.stopped)
-    who = turn.runtime.who_rely_on(HookName.BEFORE_LLM_CALL)
-    return _UNSEEN.format(who=", ".join(who)) if who else None
+    relying, there = turn.runtime.who_wait_for(HookName.BEFORE_LLM_CALL)
+    if relying:
+        return f"[hermes-ext] The request was not sent: {_UNSEEN.format(who=', '.join(relying))}"
+    if there:
+        the_notices.say(f"not in force: {_UNSEEN.format(who=', '.join(there))}")
+    return None
 
 
 def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:
