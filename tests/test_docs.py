@@ -407,14 +407,6 @@ def test_commands_are_all_told() -> None:
         assert [name for name in COMMANDS if not re.search(rf"(`|## .*){name}\b", text)] == []
 
 
-def test_seams_are_all_told() -> None:
-    """hermes.md names every function of Hermes that is wrapped."""
-    from hermes_ext.hosts.hermes.seams import SEAMS
-
-    text = (ROOT / "docs/hermes.md").read_text(encoding="utf-8")
-    assert [seam.name for seam in SEAMS if seam.name.rpartition(".")[2] not in text] == []
-
-
 def test_options_are_all_told() -> None:
     """authoring.md names every option of `register_hook` and every constructor of `HookResult`."""
     from hermes_ext._hooks.registration import HookMark

@@ -458,6 +458,13 @@ class Runtime:
             module = module.rpartition(".")[0]
         return None
 
+    def who_wait_for(self, hook: HookName) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The extensions with a handler on a hook: guards and required ones, and all of them."""
+        handlers = (handler for handler in self.manager.handlers if handler.hook is hook)
+        there = tuple(dict.fromkeys(handler.extension for handler in handlers))
+        must = self.who_must_see_tools()
+        return tuple(name for name in there if name in must), there
+
     def who_must_see_tools(self) -> tuple[str, ...]:
         """The extensions that must be able to refuse tool calls: guards, and required ones."""
         guards = {handler.extension for handler in self.manager.handlers if handler.guard} - {OWN}

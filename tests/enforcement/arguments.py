@@ -107,6 +107,11 @@ _CLOSED = {
     "before ours changes them while the tool runs, from `tool_execution`": _COPIED,
     "in JSON that Hermes reads, in `tool_execution`": "Hermes reads no JSON after that",
 }
+_NEWER = {
+    "after ours hands on a dict that lies, in `tool_execution`": _COPIED,
+    "after ours changes them while the tool runs, from `tool_execution`": _COPIED,
+    "in JSON that Hermes reads, in `tool_execution`": "",
+}
 _HOW = {
     "changes the arguments in `tool_request`": "{'request': EVIL}",
     "changes them in place in `pre_tool_call`": "{'place': EVIL}",
@@ -201,27 +206,22 @@ for run, name, kind in ((slow, 'text', 'string'), (store, 'value', 'object')):
         'parameters': {'type': 'object', 'properties': {name: {'type': kind}}}})
 """
 
+
+def _way(name: str, drive: str) -> Way:
+    closed = next((why for part, why in _CLOSED.items() if part in name), "")
+    newer = next((why for part, why in _NEWER.items() if part in name), None)
+    return Way(name, drive, closed, closed_newer=newer)
+
+
 GROUP = Group(
     "arguments",
     "What runs is what was judged",
     [
         *(
-            Way(
-                f"{who} {what}",
-                _DRIVES.format(name=name, how=how),
-                next((why for part, why in _CLOSED.items() if part in f"{who} {what}"), ""),
-            )
+            _way(f"{who} {what}", drives.format(name=name, how=how))
+            for drives, ways in ((_DRIVES, _HOW), (_DRIVES_LATER, _LATER))
             for name, who in PLACES.items()
-            for what, how in _HOW.items()
-        ),
-        *(
-            Way(
-                f"{who} {what}",
-                _DRIVES_LATER.format(name=name, how=how),
-                next((why for part, why in _CLOSED.items() if part in f"{who} {what}"), ""),
-            )
-            for name, who in PLACES.items()
-            for what, how in _LATER.items()
+            for what, how in ways.items()
         ),
         *_IDS,
     ],

@@ -70,6 +70,8 @@ _SAYS = {
     "hides": "gives the model another result than ours",
 }
 
+_NEWER = {"raises": "a plugin that raises there blocks the call"}
+
 GROUP = Group(
     "plugins",
     "What other plugins say of a call",
@@ -77,6 +79,7 @@ GROUP = Group(
         Way(
             f"{who} {says}",
             f"how[{name!r}] = {said!r}\nreturn stage.use(agent, jot('evil'), write('a', 'evil'))",
+            closed_newer=_NEWER.get(said),
         )
         for name, who in PLACES.items()
         for said, says in _SAYS.items()

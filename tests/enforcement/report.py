@@ -22,7 +22,8 @@ HEAD = """\
 Each way is driven in the real Hermes twice: with a guard that refuses whatever says "evil", and
 with our plugin taken out. With the guard nothing evil may happen, and the agent must be able to go
 on; without it the same way does evil, or it would be no way at all. Where Hermes itself closes a
-way, the table says why; it must not be opened by us either.
+way, the table says why; it must not be opened by us either. Where the newest code of Hermes differs
+from the newest release, the table says both.
 
 `python -m tests.enforcement.report` makes this page; `pytest tests/enforcement` tries each line.
 """
@@ -58,7 +59,11 @@ def results(way: Way, with_guard: Tried, without: Tried) -> tuple[str, str]:
         held += ", and the agent does not go on"
     if with_guard.wrong:
         held += f", but: {'; '.join(with_guard.wrong)}"
-    return held, "evil done" if without.evil else f"nothing: {way.closed}"
+    done = "evil done" if without.evil else f"nothing: {way.closed}"
+    if way.closed_newer is None:
+        return held, done
+    newer = f"nothing: {way.closed_newer}" if way.closed_newer else "evil done"
+    return held, f"{done}; in newer code {newer}"
 
 
 def summary(found: Mapping[str, tuple[Mapping[str, Tried], Mapping[str, Tried]]]) -> str:

@@ -203,9 +203,9 @@ def converse(text, queued):
     for _ in range(2):
         happens('message.complete')
 
-threading.Thread(target=client, daemon=True).start()
-from tui_gateway.entry import main
-main()
+def serve():
+    from tui_gateway.entry import main
+    main()
 """
 
 _ACP_CLIENT = """
@@ -223,9 +223,9 @@ def converse(text):
     prompt = [{'type': 'text', 'text': text}]
     ask('session/prompt', {'sessionId': session, 'prompt': prompt})
 
-threading.Thread(target=client, daemon=True).start()
-from acp_adapter.entry import main
-main([])
+def serve():
+    from acp_adapter.entry import main
+    main([])
 """
 
 

@@ -12,6 +12,7 @@ import pytest
 from tests.harness.home import PLUGIN, HermesHome
 from tests.harness.warm import warm_start
 from tests.hermes.stage import HEAD, play, plugin
+from tests.hermes.versions import NEWER, installed
 
 pytestmark = pytest.mark.hermes
 
@@ -20,12 +21,14 @@ class Way(NamedTuple):
     """plugins: for plain Hermes, in the order of their names. extensions: the same as extensions.
 
     expected: what the tool `jot` has written if the policy holds. plain: what it writes in Hermes.
+    fixed: whether it comes out right in Hermes's newest code.
     """
 
     plugins: dict[str, str]
     extensions: dict[str, str]
     expected: list[str]
     plain: list[str]
+    fixed: bool = False
 
 
 def hook(body: str, kind: str = "def") -> str:
@@ -60,12 +63,14 @@ WAYS = {
         {"policy": extension("return {}['jot']", option=GUARD)},
         [],
         ["x 1"],
+        fixed=True,
     ),
     "a policy in an async def": Way(
         {"policy": hook(BLOCK, "async def")},
         {"policy": extension(OURS, "async def", GUARD)},
         [],
         ["x 1"],
+        fixed=True,
     ),
     "a result in another form": Way(
         {"policy": hook("return {'action': 'Block', 'message': 'no'}")},
@@ -78,6 +83,7 @@ WAYS = {
         {"policy": extension(OURS, option=GUARD)},
         [],
         ["x 1"],
+        fixed=True,
     ),
     "two that rewrite": Way(
         {"one": rewriting("a"), "two": rewriting("b")},
@@ -90,6 +96,7 @@ WAYS = {
         },
         ["xab 1"],
         ["xb 1"],
+        fixed=True,
     ),
     "a change in place that nobody was to see": Way(
         {"policy": hook("args['text'] = 'changed'")},
@@ -120,7 +127,8 @@ def jots(base: Any, way: Way, *, ours: bool) -> list[str]:
 
 @pytest.mark.parametrize("name", WAYS)
 def test_a_way(tmp_path: Any, name: str) -> None:
-    """It goes wrong in plain Hermes, and comes out right with us."""
+    """It goes wrong in plain Hermes, where Hermes has not fixed it, and comes out right with us."""
     way = WAYS[name]
-    assert jots(tmp_path / "plain", way, ours=False) == way.plain
+    plain = way.expected if way.fixed and installed() is NEWER else way.plain
+    assert jots(tmp_path / "plain", way, ours=False) == plain
     assert jots(tmp_path / "ours", way, ours=True) == way.expected

@@ -151,15 +151,19 @@ def auxiliary(request):
     call = {'action': 'add', 'target': 'memory', 'content': 'evil review'}
     return Reply(tool_calls=(ToolUse('memory', call),))
 stage.auxiliary = auxiliary
-def script(request):
+def join_review():
     for thread in threading.enumerate():
         if thread.name == 'bg-review':
             thread.join(60)
+def script(request):
+    join_review()
     return Reply('Done.')
 stage.script = script
 agent._spawn_background_review(
     [{'role': 'user', 'content': 'hi'}, {'role': 'assistant', 'content': 'Hi.'}],
     review_memory=True)
+if hasattr(agent, '_background_review_run'):
+    join_review()  # the next turn would end it
 told = agent.run_conversation('again')
 assert len(reviewed) == 2, reviewed
 for path in Path(os.environ['HERMES_HOME']).rglob('MEMORY.md'):

@@ -92,10 +92,12 @@ return agent.session_id != before, len(told)
 
 _OVERLAP = """
 others = [stage.agent(session_id=agent.session_id) for _ in range(3)]
-gate = threading.Barrier(4, timeout=60)
+# A Hermes that lets one turn at a time into a session has the others wait.
+queued = hasattr(agent._session_db, 'acquire_session_turn_lease')
+gate = threading.Barrier(1 if queued else 4, timeout=60)
 def script(request):
     if not request.tool_results:
-        gate.wait()  # all four turns are open now
+        gate.wait()  # now all four turns are open
         return Reply(tool_calls=(jot('evil'), write('a', 'evil')))
     return Reply('Done.')
 stage.script = script
@@ -218,6 +220,7 @@ GROUP = Group(
             "after the session's id was changed in mid-turn",
             "doing['act'] = lambda: setattr(agent, 'session_id', 'another')\n"
             "return run(agent, ACT, jot('evil'), write('a', 'evil'))",
+            closed_newer="Hermes ends such a turn",
         ),
         Way("in the turn after one that was interrupted", _STOPPED),
         Way(

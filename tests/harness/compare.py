@@ -11,6 +11,7 @@ from tests.harness.home import HermesHome
 
 _VARYING = (
     (re.compile(r"\d{8}_\d{6}_[0-9a-f]{6,}"), "SESSION"),
+    (re.compile(r"\b\d{8}-\d{6}\b"), "TIME"),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
     (re.compile(r":[0-9a-f]{8}\b"), ":TURN"),
     (re.compile(r"\d{1,2}:\d{2}(:\d{2})?( [AP]M)?"), "TIME"),

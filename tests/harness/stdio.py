@@ -56,10 +56,23 @@ def client():
     os._exit(code)
 """
 
+# A server that ends before its client, or cannot even be imported, leaves nothing to wait for.
+_RUN: Final = """
+threading.Thread(target=client, daemon=True).start()
+try:
+    serve()
+except BaseException:
+    import traceback
+    traceback.print_exc()
+sys.stderr.flush()
+os._exit(1)
+"""
+
 
 def served(home: HermesHome, client: str, *texts: str) -> Run:
-    """Run a server with a client of it, Python source that ends by running the server.
+    """Run a server with a client of it.
 
-    client: defines `converse(*texts)`, and `answer(message)` for what the server sends unasked.
+    client: Python source that defines `serve()`, `converse(*texts)`, and, for what the server sends
+    unasked, `answer(message)`.
     """
-    return home.python(_PIPES.replace("TEXTS", repr(texts)) + client, timeout=240).check()
+    return home.python(_PIPES.replace("TEXTS", repr(texts)) + client + _RUN, timeout=240).check()

@@ -65,6 +65,17 @@ def named(agent: Any, name: str) -> str:
     return newer if newer in agent.valid_tool_names else name
 
 
+def evaluated_last() -> bool:
+    """Whether a call is evaluated only after every other plugin's middleware, as from 0.20 on.
+
+    Such a Hermes asks plugins' `pre_tool_call` hooks after that, and about no call that is refused
+    or answered.
+    """
+    from hermes_cli import plugins
+
+    return hasattr(plugins, "_dispatch_pre_tool_call_hooks")
+
+
 def play(
     home: HermesHome, driver: str, *, later: Sequence[Path] = (), timeout: float = 120, **env: str
 ) -> dict[str, Any]:

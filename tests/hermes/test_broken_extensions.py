@@ -123,6 +123,30 @@ def test_what_is_not_an_extension_neither_hangs_nor_hides(
     assert home.cli("extensions", "doctor", "--no-canary").returncode == 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.yaml",
+        "cache/hermes-ext/last-load.json",
+        "cache/hermes-ext/manifests.json",
+        "cache/hermes-ext/lost-hooks.json",
+        "cache/hermes-ext/not-taken/1-a.json",
+    ],
+)
+def test_a_pipe_for_a_file_of_ours_is_not_waited_for(hermes: HomeFactory, name: str) -> None:
+    """Commands end where a file in the home that they read is a pipe."""
+    home = hermes()
+    home.extension("good", GOOD)
+    file = home.home / name
+    file.unlink(missing_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(file)
+    for command in (["list"], ["info", "good"], ["disable", "good"]):
+        run = home.python("from hermes_ext.cli import main; main()", *command, timeout=30)
+        assert run.returncode in {0, 1}
+        assert "Traceback" not in run.stderr
+
+
 def test_a_pipe_for_a_folder_of_extensions_refuses_the_required(
     model_factory: ModelFactory, hermes: HomeFactory
 ) -> None:

@@ -331,10 +331,10 @@ def test_where_a_turn_works(hermes: HomeFactory) -> None:
         for place in PLACES:
             os.environ.pop('TERMINAL_CWD', None)  # Hermes 0.17 sets it while it is imported
             os.chdir(place)
-            stage.use(agent, ToolUse('todo'))
+            stage.use(agent, ToolUse(named(agent, 'todo')))
         for place in PLACES:  # as Hermes moves a session, in the environment and after its start
             os.environ['TERMINAL_CWD'] = place
-            stage.use(agent, ToolUse('todo'))
+            stage.use(agent, ToolUse(named(agent, 'todo')))
         report(seen=seen)
         """.replace("PLACES", repr(places)),
     )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.harness.compare import files, plain
 from tests.harness.home import HermesHome
+from tests.hermes.versions import NEWER, installed
 
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
@@ -139,9 +140,13 @@ def run(model: ScriptedModel, home: HermesHome) -> dict[str, Any]:
     seen, shell_seen = furnish(home)
     done = home.oneshot("work").check()
     assert model.exhausted == 0
+    records = seen.read_text()
+    if installed() is NEWER:
+        # Hooks run inside of the gate there, and see the types that Hermes converts arguments to.
+        records = records.replace('"limit": "9"', '"limit": 9')
     return {
         "requests": [plain(home, request.body) for request in model.requests],
-        "records": [plain(home, json.loads(line)) for line in seen.read_text().splitlines()],
+        "records": [plain(home, json.loads(line)) for line in records.splitlines()],
         "shell": [plain(home, json.loads(line)) for line in shell_seen.read_text().splitlines()],
         "stdout": done.stdout,
         "project": files(home.project),

@@ -35,6 +35,14 @@ def no_writing(tool_name):
     return HookResult.block('no writing')
 """
 
+POLITE = """\
+from hermes_ext import HookResult, register_hook
+
+@register_hook('before_llm_call')
+def please(messages):
+    return HookResult.inject_system('Be polite.')
+"""
+
 # Each puts a function of its own in the place of the host's, and calls neither that nor ours.
 TAKERS = {
     "turn": """
@@ -115,7 +123,7 @@ def test_refused_on_every_surface(
         shown = say("hello", FUNCTIONS[lost])
     assert model.main_requests == []
     reason = f"{FUNCTIONS[lost]} was taken by the plugin z_taker"
-    assert reason in shown
+    assert reason in " ".join(shown.split())  # a terminal breaks its lines
     for command in (["list"], ["info", "g"]):
         told = home.python("from hermes_ext.cli import main; main()", *command)
         assert "Not in force: " in told.stdout
@@ -137,6 +145,94 @@ def test_refused_at_the_tools(model_factory: ModelFactory, hermes: HomeFactory) 
     assert not (home.project / "a").exists()
 
 
+# Each goes past what is wrapped in a way that no look at the functions shows.
+PAST = {
+    "a copy of our attributes": (
+        """
+    import functools
+    from hermes_ext.hosts.hermes.after_import import when_imported
+
+    def take(module):
+        from agent import conversation_loop
+
+        @functools.wraps(module.AIAgent.run_conversation)
+        def run_conversation(self, user_message, *args, **kwargs):
+            return conversation_loop.run_conversation(self, user_message, *args, **kwargs)
+
+        module.AIAgent.run_conversation = run_conversation
+
+    when_imported('run_agent', take)
+""",
+        "run_agent.AIAgent.run_conversation was taken by the plugin z_taker",
+    ),
+    "the turn of an agent": (
+        """
+    import functools
+    from hermes_ext.hosts.hermes.after_import import when_imported
+
+    def take(module):
+        from agent import conversation_loop
+        made = module.AIAgent.__init__
+
+        def init(self, *args, **kwargs):
+            made(self, *args, **kwargs)
+            self.run_conversation = functools.partial(conversation_loop.run_conversation, self)
+
+        module.AIAgent.__init__ = init
+
+    when_imported('run_agent', take)
+""",
+        "a turn began past AIAgent.run_conversation, so g did not see the input",
+    ),
+    "the requests of an agent": (
+        """
+    from hermes_ext.hosts.hermes.after_import import when_imported
+
+    def take(module):
+        ours = module.AIAgent._build_api_kwargs
+        made = module.AIAgent.__init__
+
+        def init(self, *args, **kwargs):
+            made(self, *args, **kwargs)
+            self._build_api_kwargs = lambda *a, **k: ours.__wrapped__(self, *a, **k)
+
+        module.AIAgent.__init__ = init
+
+    when_imported('run_agent', take)
+""",
+        "a request was made past AIAgent._build_api_kwargs, so g did not see it",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", PAST)
+def test_gone_past(model_factory: ModelFactory, hermes: HomeFactory, how: str) -> None:
+    """A plugin that goes past a wrap without being seen to take it gets no request sent."""
+    taker, reason = PAST[how]
+    model = model_factory(lambda request: Reply("MODEL-WAS-ASKED"))
+    home = hermes(model)
+    home.extension("g", GUARD)
+    home.extra_env["PYTHONPATH"] = str(pip_plugin(home, "z_taker", f"def register(ctx):{taker}"))
+    run = home.oneshot("hello")
+    assert model.main_requests == []
+    assert reason in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("how", ["the turn of an agent", "the requests of an agent"])
+def test_gone_past_a_transformer(
+    model_factory: ModelFactory, hermes: HomeFactory, how: str
+) -> None:
+    """Where nothing relies on what a plugin goes past, work goes on, and one line says so."""
+    taker, reason = PAST[how]
+    model = model_factory(lambda request: Reply("Done."))
+    home = hermes(model)
+    home.extension("g", POLITE)
+    home.extra_env["PYTHONPATH"] = str(pip_plugin(home, "z_taker", f"def register(ctx):{taker}"))
+    run = home.oneshot("hello").check()
+    assert run.stdout.strip() == "Done."
+    assert f"hermes-ext: not in force: {reason}" in run.stderr
+
+
 def test_nowhere_to_refuse(model_factory: ModelFactory, hermes: HomeFactory) -> None:
     """With nothing left at which to refuse, the process prints the reason and ends."""
     model = model_factory(lambda request: Reply("MODEL-WAS-ASKED"))
@@ -154,12 +250,7 @@ def test_nothing_relies_on_it(model_factory: ModelFactory, hermes: HomeFactory) 
     """A hook that only a transformer uses is reported as not in force, and work goes on."""
     model = model_factory(lambda request: Reply("Done."))
     home = hermes(model)
-    home.extension(
-        "polite",
-        "from hermes_ext import HookResult, register_hook\n\n"
-        "@register_hook('before_llm_call')\n"
-        "def please(messages):\n    return HookResult.inject_system('Be polite.')\n",
-    )
+    home.extension("polite", POLITE)
     without(home, "request")
     run = home.oneshot("hello").check()
     assert run.stdout.strip() == "Done."

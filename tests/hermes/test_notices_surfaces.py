@@ -110,9 +110,9 @@ def converse(told):
     status = [e['payload'] for e in events if e.get('type') == 'status.update']
     Path(told).write_text(json.dumps(status))
 
-threading.Thread(target=client).start()
-from tui_gateway.entry import main
-main()
+def serve():
+    from tui_gateway.entry import main
+    main()
 """
 
 
@@ -141,9 +141,9 @@ def converse(text):
     prompt = [{'type': 'text', 'text': text}]
     ask('session/prompt', {'sessionId': session, 'prompt': prompt})
 
-threading.Thread(target=client).start()
-from acp_adapter.entry import main
-main([])
+def serve():
+    from acp_adapter.entry import main
+    main([])
 """
 
 

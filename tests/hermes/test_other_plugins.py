@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.harness.home import HermesHome
-from tests.hermes.stage import HEAD, pip_plugin, play, plugin
+from tests.hermes.stage import HEAD, evaluated_last, pip_plugin, play, plugin
 
 pytestmark = pytest.mark.hermes
 
@@ -92,14 +92,17 @@ def test_approval_and_blocks_of_others(hermes: HomeFactory) -> None:
             facts[name] = [stage.use(agent, jot('fine'), jot('block')), stage.jots]
         from tools import approval
         gate = hasattr(approval, 'request_tool_approval')
-        report(facts=facts, asked=asked, gate=gate)
+        import hermes_cli.plugins
+        # Newer Hermes takes a plugin's error for a block.
+        fine = [] if 'hermes_cli.plugins_dispatch' in sys.modules else ['fine 1']
+        report(facts=facts, asked=asked, gate=gate, fine_if_raising=fine)
         """,
         HERMES_INTERACTIVE="1",
     )
     outcomes = facts["facts"]
     for name in ("approve", "raising", "garbage"):
         results, jots = outcomes[name]
-        assert jots == ["fine 1"], name
+        assert jots == (facts["fine_if_raising"] if name == "raising" else ["fine 1"]), name
         assert "[judge] not this" in results[1], name
     assert bool(facts["asked"]) == facts["gate"]
     results, jots = outcomes["block"]
@@ -109,7 +112,7 @@ def test_approval_and_blocks_of_others(hermes: HomeFactory) -> None:
 
 @pytest.mark.parametrize("kind", ["folder", "package"])
 def test_everybody_is_told_once(hermes: HomeFactory, kind: str) -> None:
-    """One call is judged once and told once: run, blocked, rewritten, answered or unknown."""
+    """One call is evaluated and reported once: run, blocked, rewritten, answered or unknown."""
     home = hermes()
     home.extension("judge", JUDGE)
     later = [pip_plugin(home, "neighbour", NEIGHBOUR)] if kind == "package" else []
@@ -145,14 +148,15 @@ def test_everybody_is_told_once(hermes: HomeFactory, kind: str) -> None:
             told = Counter((kind, text) for kind, name, text, *_ in seen if name == tool)
             for text in ("fine", "block", "answer"):
                 assert told["request", text] == told["judge", text] == 1, (tool, text)
-                assert told["pre", text] == told["post", text] == 1, (tool, text)
+                asked = text == "fine" or not evaluated_last()
+                assert (told["pre", text], told["post", text]) == (asked, 1), (tool, text)
             assert told["look", "fine"] == 1
             statuses = {
                 text: status
                 for kind, name, text, status, *_ in ((*one, None) for one in seen)
                 if kind == "post" and name == tool
             }
-            assert statuses["block"] == "blocked"
+            assert statuses["block"] == ("error" if evaluated_last() else "blocked")
             assert statuses["answer"] == "ok"
         writes = Counter((kind, text) for kind, name, text, *_ in seen if name == tools[0])
         assert writes["request", "rewrite"] == writes["judge", "rewrite"] == 1

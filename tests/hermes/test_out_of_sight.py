@@ -86,8 +86,11 @@ def test_input_in_a_marker_is_seen(hermes: HomeFactory) -> None:
     told = play(
         home,
         """
-        from hermes_cli.moa_config import encode_moa_turn
-        result = stage.say(stage.agent(), encode_moa_turn("a forbidden thing", {}))
+        from base64 import urlsafe_b64encode
+        from hermes_cli.moa_config import MOA_MARKER_PREFIX
+        hidden = json.dumps({"prompt": "a forbidden thing", "config": {}})
+        marker = MOA_MARKER_PREFIX + urlsafe_b64encode(hidden.encode()).decode()
+        result = stage.say(stage.agent(), marker)
         report(result=result, seen=seen, requests=len(stage.model.requests))
         """,
     )

@@ -65,6 +65,8 @@ for place in PLACES:
     if not (after.startswith(before) if log else after == before):
         changed.append(place)
 neighbours = NEIGHBOURS
+# Newer Hermes overwrites nothing that it has not read.
+stage.use(agent, *(ToolUse('read_file', {'path': path}) for path in neighbours))
 refused_beside = tried(neighbours)
 written = [Path(path).read_text().strip() for path in neighbours]
 commands = {}

@@ -139,8 +139,9 @@ def register(ctx):
 """
 
 DRIVER = """
-import agent.conversation_loop
-agent.conversation_loop.jittered_backoff = lambda *_, **__: 0.01
+import agent.conversation_loop, agent.retry_utils
+for module in (agent.conversation_loop, agent.retry_utils):
+    module.jittered_backoff = lambda *_, **__: 0.01
 how, switch, asked, calls, take, spare = {}, {}, [], [], [], []
 os.environ['AWS_ENDPOINT_URL_BEDROCK_RUNTIME'] = stage.model.root_url
 
@@ -326,8 +327,10 @@ def lane(request: pytest.FixtureRequest, played: dict[str, Any]) -> dict[str, An
     told: dict[str, Any] = played["lanes"][request.param]
     form, stream = FORM_OF[LANES[request.param][0]], LANES[request.param][1]
     for name in told.keys() - {"summary", "odd", "image", "image-alone"}:
-        for one in told[name]["requests"]:
-            assert (one["form"], one["stream"]) == (form, stream)
+        for number, one in enumerate(told[name]["requests"]):
+            assert one["form"] == form
+            # After an error of 500 newer Hermes asks once without a stream.
+            assert one["stream"] == stream or (name, number) == ("turn", 1)
     return {**told, "form": form}
 
 
@@ -391,8 +394,10 @@ def test_a_call_without_a_name(lane: dict[str, Any]) -> None:
 
 def test_a_retry_is_the_same_request(lane: dict[str, Any]) -> None:
     """After an error of 500 and one of 429 the same is sent; the chain ran once per request."""
-    first, second, third, *_ = lane["turn"]["requests"]
-    assert first["body"] == second["body"] == third["body"]
+    first, second, third, *_ = (one["body"] for one in lane["turn"]["requests"])
+    assert first == third
+    whole = {k: v for k, v in first.items() if k not in {"stream", "stream_options"}}
+    assert second in (first, whole)
     assert [number for number, _ in lane["turn"]["asked"]] == [1, 2, 3]
 
 

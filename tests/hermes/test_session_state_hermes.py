@@ -94,7 +94,7 @@ def test_ends_of_turns(hermes: HomeFactory) -> None:
     """What was written stays when the turn ends by an error, an interrupt or the provider, and
     no other extension and no other conversation sees it, in this process or the next.
     """
-    home = hermes(config={"agent": {"api_max_retries": 1}})
+    home = hermes(config={"agent": {"api_max_retries": 1, "auto_recovery_cycles": 0}})
     for name, by in (("notes", 1), ("others", 100)):
         home.extension(name, NOTES.format(name=name, by=by))
     first = play(

@@ -223,6 +223,8 @@ for typed in ('tell me of the zebra', 'my word is xyzzy-hunter2', 'plain words')
     ).check()
     asked = [one.last_user for one in model.requests if not one.is_main]
     firsts = [text.removeprefix("User: ").partition("\n")[0] for text in asked]
+    # A Hermes that got no JSON for an answer asks once more.
+    firsts = list(dict.fromkeys(firsts))
     assert firsts == ["tell me of the giraffe", "plain words"]
     assert not any(one.contains("zebra") or one.contains("xyzzy") for one in model.requests)
     assert home.occurrences("xyzzy-hunter2") == [home.home / "extensions/rules/__init__.py"]

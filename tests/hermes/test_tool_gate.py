@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.harness.home import HermesHome
-from tests.hermes.stage import HEAD, pip_plugin, play, plugin
+from tests.hermes.stage import HEAD, evaluated_last, pip_plugin, play, plugin
 
 pytestmark = pytest.mark.hermes
 
@@ -98,8 +98,8 @@ def test_arguments_changed_by_another_plugin(hermes: HomeFactory, kind: str) -> 
         jots, results, _, posts = ways[f"{way} evil"]
         assert len({call_id for call_id, _ in posts}) == len(posts) == 3
         # A call that is refused late, in the last step, is an error to observers.
-        assert {status for _, status in posts} <= {"blocked", "error"}
-        assert way == "execution" or {status for _, status in posts} == {"blocked"}
+        late = way == "execution" or (way == "request" and evaluated_last())
+        assert {status for _, status in posts} <= ({"blocked", "error"} if late else {"blocked"})
         assert (jots, f"{way}-evil-1" in written) == ([], False)
         assert ["[no-evil] no evil" in text for text in results] == [True, True, True]
         jots, _, numbers, posts = ways[f"{way} fine"]
@@ -107,7 +107,8 @@ def test_arguments_changed_by_another_plugin(hermes: HomeFactory, kind: str) -> 
         assert jots == ["fine 1"]
         assert written[f"{way}-fine-1"] == written[f"{way}-fine-2"] == "fine"
         assert set(numbers) == {1, 2, 3}  # counted once, however often it was judged
-        assert len(numbers) == (3 if way == "request" else 6)
+        once = way == "request" or (way == "execution" and evaluated_last())
+        assert len(numbers) == (3 if once else 6)
     assert ways["late evil"][0] == ["plain 1"]
 
 
@@ -200,7 +201,10 @@ def stamp(tool_args):
 
 @pytest.mark.parametrize("kind", ["folder", "package"])
 def test_two_who_rewrite(hermes: HomeFactory, kind: str) -> None:
-    """A rewritten call that a plugin changes once more is refused, and both are named."""
+    """A rewritten call that a plugin changes once more is refused, and both are named.
+
+    What a plugin changes before the call is evaluated is rewritten like anything else.
+    """
     home = hermes()
     home.extension("stamp", STAMP)
     later = [pip_plugin(home, "changer", CHANGER)] if kind == "package" else []
@@ -219,8 +223,9 @@ def test_two_who_rewrite(hermes: HomeFactory, kind: str) -> None:
         later=later,
     )
     assert facts["none"][1] == ["ours! 1"]
-    assert facts["request"][1] == ["theirs! 1"]  # changed before we judged: the two compose
-    for way in ("place", "execution"):
+    before = ("request", "execution") if evaluated_last() else ("request",)
+    assert [facts[way][1] for way in before] == [["theirs! 1"]] * len(before)
+    for way in {"place", "execution"}.difference(before):
         results, jots = facts[way]
         assert jots == []
         assert "[stamp] the arguments of jot were changed by" in results[0]

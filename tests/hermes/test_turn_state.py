@@ -63,7 +63,7 @@ def rename(args):
 
 def test_six_ways_to_end(hermes: HomeFactory) -> None:
     """However a turn ends, its state is gone in the next, and no turn stays open."""
-    home = hermes(config={"agent": {"api_max_retries": 1}})
+    home = hermes(config={"agent": {"api_max_retries": 1, "auto_recovery_cycles": 0}})
     home.extension("watcher", WATCHER)
     facts = play(
         home,

@@ -156,6 +156,34 @@ def test_taken_away(host: ModuleType) -> None:
     assert "a_host.function was taken by" in str(found)
 
 
+def test_a_copy_of_our_attributes(host: ModuleType) -> None:
+    """What carries our attributes (`functools.wraps`) and does not call our wrap has taken it."""
+    import functools
+
+    seam = Seam("a_host", "function", doubled)
+    _wrap(host, seam)
+    host.function = functools.wraps(host.function)(lambda number: number)
+    assert standing_of(seam).status == "taken"
+
+
+def test_an_object_that_answers_nothing(host: ModuleType) -> None:
+    """A stranger's object that raises at every question is reported, as any other."""
+
+    class Hostile:
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+        def __call__(self, number: int) -> int:
+            return number
+
+    seam = Seam("a_host", "function", doubled)
+    _wrap(host, seam)
+    host.function = Hostile()
+    found = standing_of(seam)
+    assert found.status == "taken"
+    assert f"was taken by {__name__}" in str(found)
+
+
 def _in_a_closure(ours: Callable[..., Any]) -> Callable[..., Any]:
     return lambda number: ours(number) + 1
 
@@ -202,9 +230,62 @@ def _in_the_module(ours: Callable[..., Any]) -> Callable[..., Any]:
     return lambda number: _KEPT["ours"](number) + 1
 
 
+def _in_an_inner_function(ours: Callable[..., Any]) -> Callable[..., Any]:
+    _KEPT["ours"] = ours
+
+    def call(number: int) -> int:
+        def inner() -> int:
+            return int(_KEPT["ours"](number))
+
+        return inner() + 1
+
+    return call
+
+
+def _in_slots(ours: Callable[..., Any]) -> Callable[..., Any]:
+    class Callee:
+        __slots__ = ("kept",)
+
+        def __call__(self, number: int) -> int:
+            return int(self.kept(number)) + 1
+
+    callee = Callee()
+    callee.kept = ours  # type: ignore[attr-defined]
+    return callee
+
+
+def _in_another_module(ours: Callable[..., Any]) -> Callable[..., Any]:
+    saved = ModuleType("a_host_saved")
+    saved.original = ours
+    sys.modules["a_host"].saved = saved
+
+    def call(number: int) -> int:
+        import a_host  # type: ignore[import-not-found]
+
+        return int(a_host.saved.original(number)) + 1
+
+    return call
+
+
+def _in_the_host(ours: Callable[..., Any]) -> Callable[..., Any]:
+    sys.modules["a_host"].original = ours
+    return lambda number: sys.modules["a_host"].original(number) + 1
+
+
 @pytest.mark.parametrize(
     "around",
-    [_in_a_closure, _in_a_default, _in_an_object, _in_a_method, _in_a_partial, _in_the_module],
+    [
+        _in_a_closure,
+        _in_a_default,
+        _in_an_object,
+        _in_a_method,
+        _in_a_partial,
+        _in_the_module,
+        _in_an_inner_function,
+        _in_slots,
+        _in_another_module,
+        _in_the_host,
+    ],
 )
 def test_wherever_another_keeps_ours(
     host: ModuleType, around: Callable[..., Callable[..., Any]]
@@ -264,11 +345,11 @@ def test_switched_off(hermes: HomeFactory) -> None:
 import sys, run_agent
 from hermes_cli.plugins import discover_plugins
 discover_plugins()
-print([name for name in sys.modules if name.startswith('hermes_ext.hosts.hermes.')])
+print(sorted(name for name in sys.modules if name.startswith('hermes_ext.hosts.hermes.')))
 print(hasattr(run_agent.AIAgent.run_conversation, '__hermes_ext_seam__'))
 print([finder for finder in sys.meta_path if 'hermes_ext' in type(finder).__module__])
 """
     ).check()
     modules, wrapped, finders = run.stdout.splitlines()[-3:]
-    assert modules == "['hermes_ext.hosts.hermes.plugin']"
+    assert modules == "['hermes_ext.hosts.hermes.plugin', 'hermes_ext.hosts.hermes.plugin_host']"
     assert (wrapped, finders) == ("False", "[]")

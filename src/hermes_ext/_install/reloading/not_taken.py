@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import secrets
-import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -124,7 +123,7 @@ def _running(file: Path) -> OldRules | None:
 
 def _read(file: Path) -> OldRules | None:
     try:
-        if not stat.S_ISREG(file.lstat().st_mode):
+        if file.is_symlink():
             return None
         data = json.loads(read_regular(file, _LARGEST))
         pid, since, reason = data["pid"], data["since"], data["reason"]

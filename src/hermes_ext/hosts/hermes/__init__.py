@@ -8,12 +8,15 @@
       │                      forms      the shapes of the providers' requests and answers
       ├─ tool request ─────► tools      intercept_tool_call once per call: the verdict
       ├─ pre_tool_call ────► tools      a block becomes the result that observers see
+      │                                 (newer Hermes: both inside of the tool execution)
       │                      verdicts   what was judged, until it runs
       │                      approvals  a question becomes Hermes's own approval
       ├─ tool execution ───► tools      the last gate: only what was judged runs
       │                      results    transform_tool_result on what came of it
       └─ registry.dispatch ► tools      the same gate for calls that come another way
 
-`seams` lists what is wrapped and wraps it; `after_import` waits for the modules; `host` has the
-process's runtime; `plugin` is the entry point that Hermes calls.
+`seams` lists what is wrapped and why, `attaching` wraps it, and `lacking` says which hooks are not
+in force where something of it is missing; `after_import` waits for the modules; `notices` has what
+the person is to see; `host` has the process's runtime; `plugin` is the entry point that Hermes
+calls.
 """

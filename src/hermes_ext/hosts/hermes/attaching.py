@@ -12,9 +12,17 @@ import functools
 import inspect
 import logging
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import (
+    CellType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, Final, Literal
 
 from attrs import field, frozen
@@ -195,8 +203,10 @@ def standing_of(seam: Seam) -> Standing:
 
 def _is_wrap(function: Any) -> bool:
     """Whether a function is a wrap of ours, and not one that has copied its attributes."""
-    code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename == _wrapped.__code__.co_filename
+    # Not isinstance, here and below: a stranger's object may answer that by running code.
+    if type(function) is not FunctionType:
+        return False
+    return function.__code__.co_filename == _wrapped.__code__.co_filename
 
 
 def _leads_to_ours(found: Any, seam: Seam) -> bool:
@@ -205,12 +215,13 @@ def _leads_to_ours(found: Any, seam: Seam) -> bool:
     Another plugin may have wrapped what we wrapped. It need not say so by `__wrapped__`, but it has
     to keep the function somewhere that its own code reaches.
     """
+    owner, _ = _owner(sys.modules[seam.module], seam)
     front, seen = [found], {id(found): found}
     while front and len(seen) < _LOOKED_AT:
         thing = front.pop(0)
         if _is_wrap(thing) and getattr(thing, _MARK, None) == seam.name:
             return True
-        for held in _held_by(thing, seam.module):
+        for held in _held_by(thing, owner, seam.module):
             if id(held) not in seen:
                 seen[id(held)] = held
                 front.append(held)
@@ -220,28 +231,67 @@ def _leads_to_ours(found: Any, seam: Seam) -> bool:
 _LOOKED_AT: Final = 2_000
 
 
-def _held_by(thing: Any, host_module: str) -> Iterator[Any]:
-    """What a function, or an object that is called, can call in turn."""
-    if isinstance(thing, FunctionType):
-        yield getattr(thing, "__wrapped__", None)
+def _held_by(thing: Any, owner: Any, host_module: str) -> Iterator[Any]:
+    """What a function, or an object that is called, can call in turn.
+
+    Args:
+        thing: the function or object.
+        owner: the class or module that has the wrapped function, for what was saved there.
+        host_module: where that is.
+    """
+    kind = type(thing)
+    if kind is FunctionType:
         if thing.__globals__.get("__name__") == host_module:
             return  # Hermes's own: what it calls are not our wraps of it
         yield from (held for cell in thing.__closure__ or () for held in _contents(cell))
         yield from (*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values())
-        yield from (thing.__globals__.get(name) for name in thing.__code__.co_names)
-    elif isinstance(thing, functools.partial):
+        yield from _named_in(thing, owner)
+    elif kind is functools.partial:
         yield from (thing.func, *thing.args, *thing.keywords.values())
-    elif isinstance(thing, MethodType):
+    elif kind is MethodType:
         yield from (thing.__func__, thing.__self__)
-    elif isinstance(thing, (staticmethod, classmethod)):
+    elif kind in {staticmethod, classmethod}:
         yield thing.__func__
-    elif isinstance(thing, dict):
+    elif kind in {dict, MappingProxyType}:
         yield from thing.values()
-    elif isinstance(thing, (list, tuple, set, frozenset)):
+    elif kind in {list, tuple, set, frozenset, deque}:
         yield from thing
-    elif not isinstance(thing, ModuleType):
-        yield from getattr(thing, "__dict__", {}).values()
-        yield from vars(type(thing)).values()
+    elif not issubclass(kind, ModuleType):
+        yield from _attributes_of(thing)
+
+
+def _named_in(function: FunctionType, owner: Any) -> Iterator[Any]:
+    """What a function's code can reach by the names in it."""
+    names = frozenset(_names_in(function.__code__))
+    if "__wrapped__" in names:  # else it is a note of what was wrapped, and nothing calls it
+        yield getattr(function, "__wrapped__", None)
+    yield from (vars(owner).get(name) for name in names)  # `self.saved(...)`
+    spaces = [function.__globals__, *(vars(sys.modules[n]) for n in names if n in sys.modules)]
+    for space in spaces:  # and on into the modules that are found: `saved.original(...)`
+        for held in map(space.get, names):
+            if not issubclass(type(held), ModuleType):
+                yield held
+            elif not any(vars(held) is each for each in spaces):
+                spaces.append(vars(held))
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """The names in a function's code, and in that of the functions inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if type(constant) is CodeType:
+            yield from _names_in(constant)
+
+
+def _attributes_of(thing: Any) -> Iterator[Any]:
+    kind = type(thing)
+    with contextlib.suppress(Exception):  # a stranger's object, which may answer as it likes
+        yield from object.__getattribute__(thing, "__dict__").values()
+    for base in kind.__mro__:
+        yield from vars(base).values()
+        for slot in filter(inspect.ismemberdescriptor, vars(base).values()):
+            with contextlib.suppress(AttributeError):  # nothing is in it
+                yield slot.__get__(thing, kind)
 
 
 def _contents(cell: CellType) -> Iterator[Any]:
@@ -251,11 +301,11 @@ def _contents(cell: CellType) -> Iterator[Any]:
 
 def owner_of(function: Any, host_module: str) -> tuple[str | None, str | None]:
     """The plugin that a function comes from, and where it is; both None for the host's own."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    code = getattr(function, "__code__", None)
+    while type(function) in {functools.partial, MethodType}:
+        function = function.func if type(function) is functools.partial else function.__func__
+    code = function.__code__ if type(function) is FunctionType else None
     # `__module__` is what `functools.wraps` has copied; the globals are those of the code.
-    home = getattr(function, "__globals__", {}).get("__name__") or type(function).__module__
+    home = function.__globals__.get("__name__") if code else type(function).__module__
     if function is None or home == host_module:
         return None, None
     place = home if code is None else f"{home}, line {code.co_firstlineno}"

@@ -33,6 +33,11 @@ logger = logging.getLogger("hermes_ext")
 # Of tasks that are over: a thread that is left behind comes soon or never.
 REMEMBERED_TASKS: Final = 1024
 
+_PAST_THE_TURN: Final = (
+    "a turn began past AIAgent.run_conversation, so {who} did not see the input. Disable the "
+    "plugin that begins it, or disable {who}."
+)
+
 
 class TurnData:
     """What the adapter keeps for one turn: on `Turn.host`, gone with it.
@@ -182,6 +187,24 @@ class Host:
         from hermes_ext.hosts.hermes import lacking
 
         return self.refusal(self.runtime(*ids)) if lacking.turn_is_lost() else None
+
+    def refusal_of_request(self, *ids: str | None) -> str | None:
+        """Why a request may not be sent that belongs to no open turn, or None.
+
+        Only a turn makes these requests: one that is not there was begun past the wrap, however
+        well that stands.
+        """
+        runtime = self.runtime(*ids)
+        refusal = self.refusal_without_turn(*ids) or runtime.refusal
+        if refusal is not None:
+            return refusal
+        who = runtime.who_must_see_tools()
+        if who:
+            return f"The request was not sent: {_PAST_THE_TURN.format(who=', '.join(who))}"
+        if not runtime.idle:
+            names = (record.name for record in runtime.records if record.loaded)
+            the_notices.say(f"not in force: {_PAST_THE_TURN.format(who=', '.join(names))}")
+        return None
 
     def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
         """A turn for one `run_conversation` of an agent."""

@@ -31,11 +31,16 @@ from hermes_ext.hosts.hermes.notices import the_notices
 logger = logging.getLogger("hermes_ext")
 
 # In an assistant's message: what the provider sent, to be sent back word for word.
-_COPIES: Final = ("codex_message_items", "anthropic_content_blocks")
+_COPIES: Final = ("codex_message_items", "anthropic_content_blocks", "bedrock_content_blocks")
 
 _UNKNOWN_FORM: Final = (
     "[hermes-ext] The request was not sent: it is in the form {mode}, which hermes-ext does not "
     "know, and {who} must be able to refuse. Choose another api_mode, or disable {who}."
+)
+
+_UNSEEN: Final = (
+    "a request was made past AIAgent._build_api_kwargs, so {who} did not see it. Disable the "
+    "plugin that makes it, or disable {who}."
 )
 
 
@@ -163,7 +168,7 @@ def _ask_the_chain(
 def _without_old_copies(rewritten: list[Message], before: list[Message]) -> list[Message]:
     """Without the provider's own copy of an assistant's message that is not the same any more.
 
-    Hermes would send the copy in its place, for Responses and for Anthropic's thinking models.
+    Hermes would send the copy in its place, for Responses, Anthropic's thinking models and Bedrock.
     """
     same = {_said(message) for message in before}
     return [
@@ -202,7 +207,7 @@ def run_llm_execution(
     turn = the_host.find_turn(context)
     mode = context.get("api_mode")
     if turn is None:
-        refusal = the_host.refusal_without_turn(context.get("task_id"), context.get("session_id"))
+        refusal = the_host.refusal_of_request(context.get("task_id"), context.get("session_id"))
         if refusal is not None:
             reply = f"[hermes-ext] {refusal}"
             _stream(reply)
@@ -218,15 +223,16 @@ def run_llm_execution(
     def send(final: Any) -> Any:
         return next_call(final if turn is None else _only_judged_tools(turn, form, final))
 
-    decided = turn.host.request if turn is not None else None
-    if decided is None or decided.request_id != context.get("api_request_id"):
-        return original(request, send, **context)
     model = str(context.get("model") or "")
 
     def answer(reply: str) -> Any:
         _stream(reply)
         return form.answer(reply, model)
 
+    decided = turn.host.request if turn is not None else None
+    if decided is None or decided.request_id != context.get("api_request_id"):
+        unseen = _unseen(turn) if turn is not None else None
+        return original(request, send, **context) if unseen is None else answer(unseen)
     if decided.reply is not None:
         return form.answer(decided.reply, model) if decided.again else answer(decided.reply)
 
@@ -238,6 +244,18 @@ def run_llm_execution(
         return send(complete)
 
     return original(request, checked, **context)
+
+
+def _unseen(turn: Turn) -> str | None:
+    """Why a request that no chain has seen is not sent; None where it may be."""
+    if turn.host.stopped is not None:
+        return str(turn.host.stopped)
+    relying, there = turn.runtime.who_wait_for(HookName.BEFORE_LLM_CALL)
+    if relying:
+        return f"[hermes-ext] The request was not sent: {_UNSEEN.format(who=', '.join(relying))}"
+    if there:
+        the_notices.say(f"not in force: {_UNSEEN.format(who=', '.join(there))}")
+    return None
 
 
 def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:

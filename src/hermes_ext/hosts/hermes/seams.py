@@ -35,6 +35,7 @@ class Seam:
         wrapper: called as `wrapper(original, *args, **kwargs)`.
         purpose: what it is wrapped for, as the docs say it.
         why: why nothing that Hermes publishes serves instead.
+        rule: whether a rule is weaker without it; what is else is for convenience.
         needed: whether a hook cannot be held without it.
         takes: its leading parameters, after `self`, where the wrapper relies on them.
         by_name: whether the wrapper looks for those by name, however they are passed.
@@ -50,6 +51,7 @@ class Seam:
     wrapper: Callable[..., Any]
     purpose: str = ""
     why: str = ""
+    rule: bool = True
     needed: bool = True
     takes: tuple[str, ...] = ()
     by_name: bool = False
@@ -203,6 +205,7 @@ SEAMS: Final = (
         "AIAgent._invoke_tool",
         tools.invoke_tool,
         "which of two ways a call takes",
+        rule=False,
         needed=False,
         unless=_HOOKS_INSIDE,
     ),
@@ -267,6 +270,8 @@ SEAMS: Final = (
         "get_plugin_command_handler",
         commands.command_handler,
         "slash commands of extensions are among the plugins'",
+        "`register_command` has one set of commands for all projects of a process",
+        rule=False,
         needed=False,
     ),
     Seam(
@@ -274,6 +279,8 @@ SEAMS: Final = (
         "get_plugin_commands",
         commands.all_commands,
         "the same, where Hermes lists and completes them",
+        "the same",
+        rule=False,
         needed=False,
     ),
     Seam(
@@ -281,6 +288,8 @@ SEAMS: Final = (
         "HermesCLI.process_command",
         commands.in_command_line,
         "in which session a slash command was typed",
+        "the hook `pre_command` names a key, and not the session",
+        rule=False,
         needed=False,
         surface=True,
     ),
@@ -289,6 +298,8 @@ SEAMS: Final = (
         "GatewayRunner._handle_message",
         commands.in_gateway,
         "the same in chats; `tui_gateway.server` too",
+        "the same",
+        rule=False,
         needed=False,
         surface=True,
     ),

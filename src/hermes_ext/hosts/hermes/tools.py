@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-from attrs import define
+from attrs import define, evolve
 
 from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
@@ -98,24 +98,26 @@ def pre_tool_hooks(
     """Wraps `hermes_cli.plugins._dispatch_pre_tool_call_hooks`.
 
     In a Hermes that has it, plugins' hooks run inside of the gate, and may change the arguments
-    that the gate has let through. Those are checked as any others are.
+    that the gate has let through, by `modify` or in place. Those are checked as any others are.
 
     Returns:
-        A block's message or None, and the changed arguments or None.
+        A block's message or None, and the arguments that run, or None for those that were given.
     """
     message, changed = original(tool_name, args, *positional, **context)
-    grant = _grant.get()
-    if message is not None or changed is None or grant is None or grant.verdict.tool != tool_name:
+    grant = _leave_for(tool_name, str(context.get("tool_call_id") or ""))
+    if message is not None or grant is None:
         return message, changed
     try:
-        verdict = Judge(grant.turn).again(grant.verdict, coerced(tool_name, changed)).settled()
+        now = coerced(tool_name, args if changed is None else changed)
+        if digest_of(tool_name, now) != grant.verdict.digest:
+            grant.verdict = Judge(grant.turn).again(grant.verdict, now).settled()
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not check what a hook made of a call of %s", tool_name)
-        return _not_evaluated(grant.turn, tool_name, error), None
-    if verdict.refusal is not None or verdict.answer is not None:
-        return verdict.refusal or verdict.answer, None
-    grant.verdict = verdict
-    return None, copy.deepcopy(verdict.args)
+        refusal = _not_evaluated(grant.turn, tool_name, error)
+        grant.verdict = evolve(grant.verdict, refusal=refusal)
+    verdict = grant.verdict
+    # Our own copy, even of what is unchanged: a hook may have kept the dict that it was given.
+    return verdict.refusal or verdict.answer, copy.deepcopy(verdict.args)
 
 
 def _block_message(
@@ -214,19 +216,25 @@ def _gated_execution(
             return _not_run(tool_name, verdict, verdict.answer, context, None)
         with _granted(turn, verdict) as grant:
             try:
-                return next_call(copy.deepcopy(verdict.args))
+                result = next_call(copy.deepcopy(verdict.args))
             finally:
                 judged[-1] = grant.verdict  # a hook inside may have changed what runs
+        return result if grant.verdict.answer is None else grant.verdict.answer
 
     started = time.monotonic()
     result = original(tool_name, args, gate, **context)
     if outer is not None:
         return result  # the step around this one looks at it
-    verdict = judged[0] if judged else _unused(turn, tool_name, args, host_id)
+    if judged:
+        verdict = judged[0]
+    else:  # another plugin's middleware did not pass the call on: its result has no leave yet
+        verdict = _admitted(turn, tool_name, args, host_id, None)
+        if verdict.refusal is not None:
+            result = error_result(verdict.refusal)
+        elif verdict.answer is not None:
+            result = verdict.answer
     if verdict.refusal is not None and result == error_result(verdict.refusal):
         return result  # nothing of the tool's to look at
-    if not judged and verdict.answer is not None:
-        result = verdict.answer
     seen = looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
     return _for_script(seen) if _called_by_script() else seen
 
@@ -248,27 +256,21 @@ def _for_script(result: Any) -> Any:
     return result
 
 
-def _unused(turn: Turn, tool: str, args: Any, host_id: str) -> Verdict:
-    """The verdict on a call that another plugin's middleware did not pass on to the gate."""
-    judge = Judge(turn)
-    try:
-        now = coerced(tool, args)
-        verdict, _ = judge.take(tool, digest_of(tool, now), host_id)
-        return verdict or Verdict(tool, host_id, turn.new_call_id(), now, "")
-    except Exception:  # arguments that cannot be copied; the result is looked at all the same
-        logger.exception("hermes-ext could not tell which call of %s this was", tool)
-        return Verdict(tool, host_id, turn.new_call_id(), {}, "")
-
-
 def _passed_on(turn: Turn, tool: str, host_id: str) -> _Grant | None:
     """The grant of the step around this one, where Hermes nests two steps for one call."""
-    grant = _grant.get()
-    if grant is None or grant.used or grant.turn is not turn:
-        return None
-    if grant.verdict.tool != tool or grant.verdict.host_id != host_id:
+    grant = _leave_for(tool, host_id)
+    if grant is None or grant.turn is not turn:
         return None
     grant.used = True
     return grant
+
+
+def _leave_for(tool: str, host_id: str) -> _Grant | None:
+    """The grant that the gate around this step has given to this very call."""
+    grant = _grant.get()
+    if grant is None or grant.used:
+        return None
+    return grant if (grant.verdict.tool, grant.verdict.host_id) == (tool, host_id) else None
 
 
 def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | None) -> Verdict:
