@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.harness.home import API_KEY, Gateway, HermesHome
 from tests.harness.irc import ChatServer, chat_server
+from tests.hermes.words import give_words
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
 
@@ -118,6 +119,7 @@ def test_people_behind_a_gateway(
     quiet = {"tool_progress": "off", "busy_input_mode": "queue"}
     home = hermes(model, config={"approvals": {"timeout": 600}, "display": quiet})
     home.extension("careful", CAREFUL)
+    give_words(home)
     with chat_server() as chats, home.gateway(env=chats.env) as gateway:
         nobody_is_asked(gateway, model, writer)
         if hasattr(approval, "request_tool_approval"):

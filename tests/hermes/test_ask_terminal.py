@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 from tests.harness.home import HermesHome, hermes_command
 from tests.harness.terminal import CTRL_C, ENTER, Terminal, terminal
+from tests.hermes.words import give_words
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
 
@@ -97,12 +98,13 @@ def home_with(hermes: HomeFactory, model: ScriptedModel, timeout: int) -> Hermes
     approvals = {"timeout": timeout, "destructive_slash_confirm": False}
     home = hermes(model, config={"approvals": approvals})
     home.extension("careful", CAREFUL)
+    give_words(home)
     return home
 
 
 def allowed(home: HermesHome) -> list[str]:
     """What `config.yaml` says is always allowed."""
-    return re.findall(r"plugin_rule:\S+", home.config_path.read_text(encoding="utf-8"))
+    return re.findall(r"plugin_rule:[\w:]+", home.config_path.read_text(encoding="utf-8"))
 
 
 def can_ask() -> bool:

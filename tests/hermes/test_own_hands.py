@@ -65,8 +65,6 @@ for place in PLACES:
     if not (after.startswith(before) if log else after == before):
         changed.append(place)
 neighbours = NEIGHBOURS
-# Newer Hermes overwrites nothing that it has not read.
-stage.use(agent, *(ToolUse('read_file', {'path': path}) for path in neighbours))
 refused_beside = tried(neighbours)
 written = [Path(path).read_text().strip() for path in neighbours]
 commands = {}
@@ -109,7 +107,8 @@ def played(home: HermesHome, places: list[str], commands: tuple[str, ...]) -> di
     driver = DRIVER
     for name, value in told.items():
         driver = driver.replace(name, repr(value))
-    return play(home, driver)
+    # Newer Hermes refuses to overwrite what it has not read.
+    return play(home, driver, HERMES_DISABLE_FILE_STATE_GUARD="1")
 
 
 def test_no_tool_of_the_agent_changes_a_rule(hermes: HomeFactory) -> None:

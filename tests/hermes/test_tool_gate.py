@@ -98,7 +98,7 @@ def test_arguments_changed_by_another_plugin(hermes: HomeFactory, kind: str) -> 
         jots, results, _, posts = ways[f"{way} evil"]
         assert len({call_id for call_id, _ in posts}) == len(posts) == 3
         # A call that is refused late, in the last step, is an error to observers.
-        late = way == "execution" or (way == "request" and evaluated_last())
+        late = way == "execution" or evaluated_last()
         assert {status for _, status in posts} <= ({"blocked", "error"} if late else {"blocked"})
         assert (jots, f"{way}-evil-1" in written) == ([], False)
         assert ["[no-evil] no evil" in text for text in results] == [True, True, True]

@@ -163,7 +163,23 @@ def is_interactive(approval: Any) -> bool:
     Raises:
         AttributeError: that module has other names in this Hermes.
     """
-    return bool(approval._is_interactive_cli() or approval._is_gateway_approval_context())
+    return bool(
+        approval._is_interactive_cli()
+        or approval._is_gateway_approval_context()
+        or _a_client_answers(approval)
+    )
+
+
+def _a_client_answers(approval: Any) -> bool:
+    """Whether a client of the API server has been promised this session's questions.
+
+    From 0.21 on Hermes does not take the API server for a gateway with people behind it.
+    """
+    presence = getattr(approval, "_presence", None)
+    if not callable(presence):
+        return False
+    session = approval.get_current_session_key()
+    return bool(presence()[-1]) and approval._gateway_notify_cb(session) is not None
 
 
 def _approves_everything(approval: Any) -> bool:
