@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.canary.conftest import UsersHome
 from tests.harness.warm import warm_start
+from tests.hermes.versions import NEWER, installed
 
 from hermes_ext._canary.findings import canary_findings
 from hermes_ext._canary.proofs import Proof, Status
@@ -139,15 +140,19 @@ def test_a_plugin_puts_hermes_own_function_back(users: UsersHome) -> None:
 
     canary = users.canary()
 
-    (proof,) = failed(canary).values()
-    assert (proof.hook, proof.status) == (HookName.TRANSFORM_TOOL_RESULT, Status.NOT_REACHED)
-    (suspect,) = proof.suspects
-    assert suspect.seam == "hermes_cli.middleware.run_tool_execution_middleware"
-    assert (suspect.status, suspect.plugin) == ("taken", None)
+    proofs = failed(canary)
+    assert HookName.TRANSFORM_TOOL_RESULT in proofs
+    # Newer code has calls evaluated there too.
+    assert (HookName.INTERCEPT_TOOL_CALL in proofs) is (installed() is NEWER)
+    for proof in proofs.values():
+        assert proof.status is Status.NOT_REACHED
+        (suspect,) = proof.suspects
+        assert suspect.seam == "hermes_cli.middleware.run_tool_execution_middleware"
+        assert (suspect.status, suspect.plugin) == ("taken", None)
     assert canary.culprits == ("thief",)
     (finding,) = canary_findings(canary, must_run=False)
     assert finding.severity == "error"
-    for word in ("transform_tool_result", "run_tool_execution_middleware", "plugin thief"):
+    for word in (*proofs, "run_tool_execution_middleware", "plugin thief"):
         assert word in finding.message
     assert "hermes plugins disable thief" in str(finding.hint)
 

@@ -484,7 +484,7 @@ def test_each_is_told_and_the_agent_answers(hermes: HomeFactory) -> None:
     home = hermes()
     places = {name: furnish(home, name, row) for name, row in ROWS.items()}
     (home.project / "rows.json").write_text(json.dumps(places, default=str))
-    facts = play(home, DRIVER)
+    facts = play(home, DRIVER, timeout=300)
     version = str(hermes_version())
     found: dict[str, Any] = {}
     for name, (folder, project) in places.items():

@@ -60,7 +60,8 @@ def test_first_import(model_factory: ModelFactory, hermes: HomeFactory, first: s
         + in_process.PRELUDE
         + "assert new_agent().run_conversation('hello')['final_response'] == 'Done.'\n"
         + "from hermes_ext.hosts.hermes.attaching import standings\n"
-        + "import agent.title_generator, cli, gateway.platforms.api_server, gateway.run\n"
+        + "import agent.copilot_acp_client, agent.title_generator, cli\n"
+        + "import gateway.platforms.api_server, gateway.run\n"
         + "wrong = {str(e.seam): e.status for e in standings() if e.status != 'attached'}\n"
         + "assert not wrong, wrong\n"
     ).check()

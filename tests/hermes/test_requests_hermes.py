@@ -122,7 +122,7 @@ def test_iteration_summary(model_factory: ModelFactory, hermes: HomeFactory, api
     assert "The summary." in home.chat("go", "--max-turns", "1").stdout
     assert [one["count"] for one in seen_by(seen)] == [1, 2]
     first, summary = model.main_requests
-    assert not summary.tools
+    assert "maximum number of tool-calling iterations" in summary.last_user
     for request in (first, summary):
         assert request.system.count("RULE-ONE applies.") == 1
         assert request.system.endswith("RULE-ONE applies.")
