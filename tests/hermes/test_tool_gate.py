@@ -112,6 +112,31 @@ def test_arguments_changed_by_another_plugin(hermes: HomeFactory, kind: str) -> 
     assert ways["late evil"][0] == ["plain 1"]
 
 
+def test_arguments_of_the_agents_own_tools(hermes: HomeFactory) -> None:
+    """What a plugin's hook changes in place is evaluated for a tool that no registry runs, too."""
+    home = hermes()
+    home.extension("no-evil", NO_EVIL)
+    plugin(home, "changer", CHANGER)
+    facts = play(
+        home,
+        """
+        agent = stage.agent()
+        def todos(text):
+            return {'todos': [{'id': '1', 'content': text, 'status': 'pending'}]}
+        facts = {}
+        for text in ('evil', 'fine'):
+            how = {'place': todos(text)}
+            results = stage.use(agent, ToolUse(named(agent, 'todo'), todos('plain')))
+            facts[text] = [results, [item['content'] for item in agent._todo_store.read()]]
+        report(**facts)
+        """,
+    )
+    results, todos = facts["evil"]
+    assert "[no-evil] no evil" in results[0]
+    assert todos == []
+    assert facts["fine"][1] == ["fine"]
+
+
 def test_calls_past_the_loop(hermes: HomeFactory) -> None:
     """A tool that a plugin runs by itself is judged, in a turn and outside, by whatever door."""
     home = hermes()

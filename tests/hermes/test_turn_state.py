@@ -321,11 +321,14 @@ def test_many_turns(hermes: HomeFactory) -> None:
         assert the_host.runtime().log.flush(60)
         gc.collect()
         kinds = (Turn, _turn.TurnState, tools.Verdict)
-        report(open=_turn.open_turn_count(), wrong=wrong, jots=len(stage.jots),
+        # Newer Hermes keeps, for good, the context of the turn that started its scheduler.
+        kept = int('agent.periodic_scheduler' in sys.modules)
+        report(kept=kept, open=_turn.open_turn_count(), wrong=wrong, jots=len(stage.jots),
                alive=sum(isinstance(thing, kinds) for thing in gc.get_objects()))
         """,
         timeout=240,
     )
     assert facts["wrong"] == []
     assert facts["jots"] == 8 * 2 * 3
-    assert (facts["open"], facts["alive"]) == (0, 0)
+    assert facts["open"] == 0
+    assert facts["alive"] <= 2 * facts["kept"]  # a turn and its state

@@ -140,6 +140,7 @@ LACKS = (
         "its backend ends with a `NameError` when it is imported",
         (
             "hermes/test_notices_surfaces.py::test_the_tui_has_status_events",
+            "hermes/test_slash_commands.py::test_in_the_tui",
             *(
                 f"enforcement/test_ways.py::test_a_way[{way}-{guarded}]"
                 for way in (_TUI, f"{_TUI}, a message that was queued")

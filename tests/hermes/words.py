@@ -13,7 +13,10 @@ from tests.harness.home import HermesHome
 _WORDS = {
     "cli": {
         "approval": {"outcome_deny": "denied"},
-        "session": {"new_session": "New session started!"},
+        "session": {
+            "new_session": "New session started!",
+            "persist_prompt_summary": "{icon} {label}: {detail} → {outcome}",
+        },
         "tui": {
             "approval_once": "Allow once",
             "approval_session": "Allow for this session",
