@@ -106,12 +106,14 @@ ROWS = {
     ),
     "global_dir is nowhere": Row(
         section("global_dir: nowhere"),
-        "FILE:2: extensions.global_dir: HOME/nowhere cannot be read: No such file or directory",
+        "FILE:2: extensions.global_dir: HOME/nowhere cannot be read: No such file or directory"
+        ". No extension of it is in force. Make it a folder that you can read, or remove it",
         NEITHER,
     ),
     "global_dir is a file": Row(
         section("global_dir: config.yaml"),
-        "FILE:2: extensions.global_dir: FILE cannot be read: Not a directory",
+        "FILE:2: extensions.global_dir: FILE cannot be read: it is a file, not a folder"
+        ". No extension of it is in force. Make it a folder that you can read, or remove it",
         NEITHER,
     ),
     "project_local is a word": Row(
