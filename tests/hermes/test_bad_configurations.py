@@ -431,9 +431,11 @@ ROWS = {
 }
 
 DRIVER = """
-import io
+import io, toolsets
 from hermes_constants import reset_hermes_home_override, set_hermes_home_override
 
+# By its defaults, newer Hermes has the model search for tools that are not of these.
+toolsets._HERMES_CORE_TOOLS.append("jot")
 facts = {}
 for name, (home, project) in json.loads(Path("rows.json").read_text()).items():
     os.environ.pop("TERMINAL_CWD", None)  # Hermes 0.17 sets it while it is imported
