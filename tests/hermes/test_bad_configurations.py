@@ -106,12 +106,14 @@ ROWS = {
     ),
     "global_dir is nowhere": Row(
         section("global_dir: nowhere"),
-        "FILE:2: extensions.global_dir: HOME/nowhere cannot be read: No such file or directory",
+        "FILE:2: extensions.global_dir: HOME/nowhere cannot be read: No such file or directory"
+        ". No extension of it is in force. Make it a folder that you can read, or remove it",
         NEITHER,
     ),
     "global_dir is a file": Row(
         section("global_dir: config.yaml"),
-        "FILE:2: extensions.global_dir: FILE cannot be read: Not a directory",
+        "FILE:2: extensions.global_dir: FILE cannot be read: it is a file, not a folder"
+        ". No extension of it is in force. Make it a folder that you can read, or remove it",
         NEITHER,
     ),
     "project_local is a word": Row(
@@ -429,9 +431,11 @@ ROWS = {
 }
 
 DRIVER = """
-import io
+import io, toolsets
 from hermes_constants import reset_hermes_home_override, set_hermes_home_override
 
+# By its defaults, newer Hermes has the model search for tools that are not of these.
+toolsets._HERMES_CORE_TOOLS.append("jot")
 facts = {}
 for name, (home, project) in json.loads(Path("rows.json").read_text()).items():
     os.environ.pop("TERMINAL_CWD", None)  # Hermes 0.17 sets it while it is imported
