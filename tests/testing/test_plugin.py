@@ -145,7 +145,7 @@ def test_without_hermes_the_test_is_skipped(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the reason, and what to install."""
-    monkeypatch.setattr(home.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(home, "host_package", lambda: None)
     pytester.makepyfile("def test_it(hermes_session):\n    hermes_session('x')\n")
     result = pytester.runpytest_inprocess(*PLUGIN, "-rs")
     result.assert_outcomes(skipped=1)
