@@ -32,7 +32,7 @@ def surface(home: HermesHome, name: str) -> Iterator[Say]:
 
         yield chat
     elif name == "messaging":
-        # An answer is heard before its turn is over: what is said then waits, and interrupts nothing.
+        # An answer is heard before its turn is over; what is said then must interrupt nothing.
         home.write_config({"display": {"busy_input_mode": "queue"}})
         with chat_server() as chats, home.gateway(env=chats.env):
 
