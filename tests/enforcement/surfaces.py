@@ -114,9 +114,12 @@ CODE = "calls back from `execute_code`, through the gateway"
 
 _SERVER = """\
 from pathlib import Path
-from mcp.server.fastmcp import FastMCP
+try:
+    from mcp.server.fastmcp import FastMCP as Server
+except ImportError:  # the second version of the library
+    from mcp.server.mcpserver import MCPServer as Server
 
-server = FastMCP('far')
+server = Server('far')
 
 @server.tool()
 def far_put(path: str, content: str) -> str:

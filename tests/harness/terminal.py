@@ -20,8 +20,9 @@ import pyte
 
 ENTER, CTRL_C = "\r", "\x03"
 
-# Newer Hermes takes an Enter within 50 ms of other keys for a pasted line end.
-_BETWEEN_PRESSES = 0.1
+# Newer Hermes takes an Enter within 50 ms of other keys for a pasted line end, as it sees them: on
+# a busy machine it sees keys late, but shows them once it has.
+_HESITATION = 0.1
 
 # Programs ask where the cursor is, and what terminal this is, and wait for an answer.
 _CURSOR, _DEVICE = b"\x1b[6n", b"\x1b[c"
@@ -36,7 +37,7 @@ class Terminal:
         self._screen = pyte.Screen(cols, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._tail = b""
-        self._pressed = 0.0
+        self._acted = 0.0
 
     @property
     def screen(self) -> str:
@@ -47,13 +48,14 @@ class Terminal:
         """Type these characters, once the program reads keys and not lines.
 
         A program that prints between two prompts lets the terminal read lines meanwhile, and a
-        Ctrl-C is a signal then, not a key. Two presses are as far apart as a person's.
+        Ctrl-C is a signal then, not a key. A person takes a moment between two presses, and between
+        what they have waited for and the next press.
         """
         self.wait(self._reads_keys)
-        while (left := self._pressed + _BETWEEN_PRESSES - time.monotonic()) > 0:
+        while (left := self._acted + _HESITATION - time.monotonic()) > 0:
             self._read(left)
         self._write(keys)
-        self._pressed = time.monotonic()
+        self._acted = time.monotonic()
 
     def wait(self, seen: str | Callable[[], bool], timeout: float = 120) -> str:
         """Read what the program writes until the screen shows a text, or something holds.
@@ -66,6 +68,7 @@ class Terminal:
                 raise AssertionError(f"{seen} has not come:\n{self.screen}")
             if not self._read(0.2) and self.process.poll() is not None:
                 raise AssertionError(f"the program has ended before {seen}:\n{self.screen}")
+        self._acted = time.monotonic()
         return self.screen
 
     def _reads_keys(self) -> bool:
