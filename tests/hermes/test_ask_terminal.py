@@ -82,6 +82,7 @@ class Chat:
 
     def new_session(self) -> None:
         self.terminal.press("/new")
+        self.terminal.wait("/new")
         self.terminal.press(ENTER)
         self.terminal.wait("New session started")
         self._heard = 0
