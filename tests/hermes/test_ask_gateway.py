@@ -17,7 +17,7 @@ from tests.hermes.words import give_words
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
 
-pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
+pytestmark = pytest.mark.hermes
 
 ModelFactory = Callable[..., ScriptedModel]
 HomeFactory = Callable[..., HermesHome]
