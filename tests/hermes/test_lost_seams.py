@@ -262,6 +262,17 @@ def test_nothing_relies_on_it(model_factory: ModelFactory, hermes: HomeFactory) 
     assert lost_hooks(home.home) == ()
 
 
+def test_the_own_guard_relies_on_it(model_factory: ModelFactory, hermes: HomeFactory) -> None:
+    """With only a transformer on, a lost gate of the tools still refuses the turn."""
+    model = model_factory(lambda request: Reply("MODEL-WAS-ASKED"))
+    home = hermes(model)
+    home.extension("polite", POLITE)
+    without(home, "request", "tool")
+    run = home.oneshot("hello").check()
+    assert model.main_requests == []
+    assert f"{FUNCTIONS['tool']} was taken by the plugin z_taker" in run.stdout
+
+
 def test_no_extension_is_on(model_factory: ModelFactory, hermes: HomeFactory) -> None:
     """Without an extension, nothing is said and nothing is refused."""
     model = model_factory(lambda request: Reply("Done."))

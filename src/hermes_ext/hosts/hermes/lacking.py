@@ -79,7 +79,8 @@ def lacks(runtime: Runtime) -> tuple[Lack, ...]:
                 lost_for.setdefault(lost, []).append(hook)
     found = tuple(_lack(runtime, tuple(hooks), lost) for lost, hooks in lost_for.items())
     others = tuple(lack for lack in found if lack.extensions != (OWN,))
-    return others or found
+    # That the package's own guard is lost too need not be said where the turn is refused anyway.
+    return others if any(lack.relied_on for lack in others) else found
 
 
 def _lack(runtime: Runtime, hooks: tuple[HookName, ...], lost: tuple[Standing, ...]) -> Lack:
