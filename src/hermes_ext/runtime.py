@@ -38,6 +38,7 @@ from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError
 
 if TYPE_CHECKING:
+    from hermes_ext._chain.outcome import Cause
     from hermes_ext._install.config import ExtensionsConfig, Problem
     from hermes_ext._install.directories import Still
     from hermes_ext._install.loader import Base, Loaded
@@ -166,7 +167,7 @@ class Runtime:
         runtime.records = loaded.records
         runtime.problems = loaded.problems
         runtime._homes = loaded.homes
-        runtime.refusal = loaded.refusal
+        runtime.refusal, runtime.cause = loaded.refusal, loaded.cause
         runtime.tell_of(loaded.projects)
         return runtime
 
@@ -179,6 +180,7 @@ class Runtime:
         self.problems: tuple[Problem, ...] = ()
         self.notices: tuple[str, ...] = ()
         self.refusal: str | None = None
+        self.cause: Cause | None = None
         self._shared = shared
         self._homes: Mapping[str, Path] = {}
         self._projects: InForce[Any] | Still[Any] | None = None

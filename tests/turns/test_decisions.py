@@ -66,6 +66,7 @@ BLOCKED = {
     "changed": False,
     "blocked_by": "workflow-guard",
     "message": "no plan yet",
+    "decider": 1,
     "duration_ns": 1234,
     "metadata": {"setting": "blocked_tools", "secret": "hunter2"},
     "steps": [

@@ -35,6 +35,7 @@ from hermes_ext._hooks.payloads import (
     UserInput,
 )
 from hermes_ext._hooks.results import Action, HookName, HookResult
+from hermes_ext._hooks.settings import named_in
 
 __all__ = [
     "Ask",
@@ -123,11 +124,18 @@ class _Quiet:
         self.reached = reached
         self.crash = crash
 
+    @property
+    def decided(self) -> int | None:
+        """The place of the one that failed."""
+        return None if self.crash is None else self.reached
+
     def steps(self) -> tuple[Step, ...]:
         """What each handler did, in order."""
-        return tuple(map(self._step, range(len(self.handlers)), self.handlers))
+        return tuple(map(self.step, range(len(self.handlers))))
 
-    def _step(self, place: int, handler: Handler) -> Step:
+    def step(self, place: int) -> Step:
+        """What the handler at this place did."""
+        handler = self.handlers[place]
         if place == self.reached and self.crash is not None:
             return step_of(handler, _record_of_crash(handler, self.crash))
         record = Record(Action.PASS)
@@ -287,7 +295,8 @@ def _shown(value: object) -> str:
 class _Fold:
     """The state of a running chain, and what each handler's result does to it.
 
-    `first` is the value as it came in, `event` as the handlers left it, `view` what the next
+    `decided` is the place of the handler that has made the outcome what it is so far, `severity`
+    that of what it did. `first` is the value as it came in, `event` as the handlers left it, `view` what the next
     handler is shown: the same with the injections so far.
     """
 
@@ -296,10 +305,12 @@ class _Fold:
     asks: tuple[Ask, ...] = ()
     block: tuple[str, str] | None = None
     changed = False
+    decided: int | None = None
     ended = False
     examined = False
     metadata: Mapping[str, Any] = NO_METADATA
     rewrote = False
+    severity = 0
     strict = False
     system: tuple[Injection, ...] = ()
     user: tuple[Injection, ...] = ()
@@ -434,10 +445,12 @@ class _Fold:
             return
         if metadata is not None:
             self.metadata = {**self.metadata, **metadata}
-            self._record(Action.PASS).setting = metadata.get("setting")
+            self._record(Action.PASS).setting = named_in(metadata)
+            if returned.action is Action.PASS and "setting" in metadata:
+                self._decides(Action.PASS)
         if returned.action is not Action.PASS:
             record = self._record(returned.action)
-            record.setting = None if metadata is None else metadata.get("setting")
+            record.setting = named_in(metadata)
             _SETTLE[returned.action](self, handler, returned, record, event)
 
     def _checked(self, handler: Handler, returned: HookResult[Any]) -> Event | None:
@@ -480,28 +493,42 @@ class _Fold:
     ) -> None:
         record = self._record(result.action)
         record.observed = True
-        record.setting = None if metadata is None else metadata.get("setting")
+        record.setting = named_in(metadata)
         record.reason = result.value if result.action in _HAVE_REASON else None
         if event is not None:
             record.changed = not identical(event.value, self.view.value)
 
+    def _decides(self, action: Action) -> None:
+        """The handler at work decides, unless one before it did something more severe."""
+        if action.severity >= self.severity:
+            self.severity, self.decided = action.severity, self.place
+
     def _block(self, handler: Handler, result: HookResult[Any], record: Record, _: Any) -> None:
         self.block = (handler.extension, result.value)
         self.ended = True
+        self.decided = self.place
         record.reason = result.value
 
     def _answer(self, _h: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
         self.answer = result.value
         self.ended = True
+        self.decided = self.place
 
     def _ask(self, handler: Handler, result: HookResult[Any], record: Record, _: Any) -> None:
-        ask = Ask(handler.extension, handler.name, result.value, result.key)
-        self.asks = (*self.asks, ask)
+        self._asks(handler, result.value, result.key)
         record.reason = result.value
 
+    def _asks(self, handler: Handler, reason: str, key: str | None = None) -> None:
+        if not self.asks:
+            self._decides(Action.ASK)
+        ask = Ask(handler.extension, handler.name, reason, key, self.place)
+        self.asks = (*self.asks, ask)
+
     def _rewrite(self, _h: Handler, _: HookResult[Any], record: Record, event: Any) -> None:
-        self.rewrote = True
         record.changed = not identical(event.value, self.view.value)
+        if record.changed or not self.rewrote:
+            self._decides(Action.REWRITE)
+        self.rewrote = True
         self.changed |= record.changed
         before, self.event, self.view = self.event, event, event
         if self.system or self.user:
@@ -510,6 +537,7 @@ class _Fold:
 
     def _inject(self, handler: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
         text = Injection(result.value, handler, result.keep)
+        self._decides(result.action)
         if result.action is Action.INJECT_SYSTEM:
             self.system = (*self.system, text)
         else:
@@ -526,8 +554,11 @@ class _Fold:
         if handler.on_error == "block":
             self.block = (handler.extension, text + _SO[handler.hook])
             self.ended = True
+            self.decided = self.place
         elif handler.on_error == "ask":
-            self.asks = (*self.asks, Ask(handler.extension, handler.name, text))
+            self._asks(handler, text)
+        else:
+            self._decides(Action.PASS)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -560,9 +591,11 @@ class _Fold:
 
     def steps(self) -> tuple[Step, ...]:
         """What each handler did, in order."""
-        return tuple(map(self._step, range(len(self.chain.handlers)), self.chain.handlers))
+        return tuple(map(self.step, range(len(self.chain.handlers))))
 
-    def _step(self, place: int, handler: Handler) -> Step:
+    def step(self, place: int) -> Step:
+        """What the handler at this place did."""
+        handler = self.chain.handlers[place]
         record = self._record_at(place, handler)
         if place >= self.place:
             record.skipped = "ended"

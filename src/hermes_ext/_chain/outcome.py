@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -14,13 +14,16 @@ from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.isolation import raw
 from hermes_ext._hooks.payloads import NO_METADATA, Event, LLMRequest
 from hermes_ext._hooks.results import Action, Keep
+from hermes_ext._hooks.settings import Setting
 from hermes_ext.exceptions import HandlerError
 
 __all__ = [
     "Ask",
+    "Cause",
     "ChainOutcome",
     "Injection",
     "Record",
+    "Settled",
     "Step",
     "Trace",
     "made_outcome",
@@ -39,12 +42,27 @@ class Ask:
         extension, handler: who asks.
         reason: why.
         key: what a yes covers; None: this tool with exactly these arguments.
+        step: the number of its step in `ChainOutcome.steps`.
     """
 
     extension: str
     handler: str
     reason: str
     key: str | None = None
+    step: int = field(default=0, eq=False, repr=False)
+
+
+@frozen
+class Settled:
+    """How the questions of a chain were answered.
+
+    Attributes:
+        by: who answered: `person`, `setting` or `nobody`; None: not known.
+        refused: the question that was answered with no; None: all with yes.
+    """
+
+    by: str | None
+    refused: Ask | None = None
 
 
 class Injection(str):
@@ -83,6 +101,7 @@ class Step:
         duration_ns: how long it took, where that was asked for.
         mutated: in strict runs, whether it changed its arguments in place without returning them.
         setting: the keys of the settings that made it do so, as its metadata says (`setting`).
+        settings: these settings, with the values that it was given.
         file, line: where its function is defined.
     """
 
@@ -98,6 +117,7 @@ class Step:
     duration_ns: int | None = None
     mutated: bool | None = None
     setting: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = field(default=(), eq=False, repr=False)
     file: str = field(default="", eq=False, repr=False)
     line: int = field(default=0, eq=False, repr=False)
 
@@ -114,6 +134,7 @@ class Step:
                 data[name] = value
         if self.setting:
             data["setting"] = [*self.setting]
+            data["settings"] = [each.to_json() for each in self.settings]
         if self.file:
             data |= {"file": self.file, "line": self.line}
         if self.error is not None:
@@ -129,7 +150,7 @@ class _Draft:
     """
 
     __slots__ = (
-        "_by",
+        "_settled",
         "_trace",
         "action",
         "approved",
@@ -160,7 +181,7 @@ def made_outcome(
     made.duration_ns = duration_ns
     made.approved = False
     made._trace = trace
-    made._by = None
+    made._settled = None
     made.__class__ = ChainOutcome
     return made  # type: ignore[no-any-return]
 
@@ -188,12 +209,21 @@ class ChainOutcome(_Draft):
     duration_ns: int = 0
     approved: bool = False
     _trace: Trace | None = field(default=None, repr=False, eq=False, alias="trace")
-    _by: str | None = field(default=None, repr=False, alias="by")
+    _settled: Settled | None = field(default=None, repr=False, alias="settled")
 
     @classmethod
-    def refused(cls, message: str, by: str, event: Event | None = None) -> ChainOutcome:
-        """A block that no handler made: by the runtime, in the name of `by`."""
-        return cls(Action.BLOCK, message, event, blocked_by=by)
+    def refused(
+        cls, message: str, by: str, event: Event | None = None, cause: Cause | None = None
+    ) -> ChainOutcome:
+        """A block that no handler made: by the runtime, in the name of `by`.
+
+        Args:
+            message: why.
+            by: an extension, or `hermes-ext`.
+            event: what is refused.
+            cause: what the runtime lacks, where it is known.
+        """
+        return cls(Action.BLOCK, message, event, blocked_by=by, trace=cause)
 
     @property
     def blocked(self) -> bool:
@@ -237,6 +267,23 @@ class ChainOutcome(_Draft):
         return () if self._trace is None else self._trace.steps()
 
     @property
+    def decider(self) -> Step | None:
+        """The step that made the outcome what it is.
+
+        Of a block, an answer or a failure the one that ended the chain; of questions the first, or
+        the one that was refused; else the last that changed the value, or injected. None where all
+        passed, and where the runtime refused by itself. Built when read.
+        """
+        trace, place = self._trace, self._decided
+        return None if trace is None or place is None else trace.step(place)
+
+    @property
+    def _decided(self) -> int | None:
+        if self._settled is not None and self._settled.refused is not None:
+            return self._settled.refused.step
+        return None if self._trace is None else self._trace.decided
+
+    @property
     def errors(self) -> tuple[HandlerError, ...]:
         """How handlers failed, in order."""
         return tuple(step.error for step in self.steps if step.error is not None)
@@ -252,20 +299,35 @@ class ChainOutcome(_Draft):
             return original
         return self.value if self.action in _CARRY_VALUE else outgoing(self.event)
 
-    def resolved(self, approved: bool, message: str = "", by: str | None = None) -> ChainOutcome:
+    def resolved(
+        self,
+        approved: bool,
+        message: str = "",
+        by: str | None = None,
+        refused: Ask | None = None,
+    ) -> ChainOutcome:
         """The outcome after the asks were answered.
 
         Args:
             approved: yes to all of them.
             message: for a no, what the model is told.
             by: who answered.
+            refused: for a no, the ask that it is about; by default all of them, and the first one
+                is named.
         """
         if approved:
             action = Action.REWRITE if self.changed else Action.PASS
-            return evolve(self, action=action, approved=True, by=by)
-        asked = self.asks[0].extension if self.asks else None
-        text = message or "Not approved: " + "; ".join(ask.reason for ask in self.asks)
-        return evolve(self, action=Action.BLOCK, value=text, blocked_by=asked, by=by)
+            return evolve(self, action=action, approved=True, settled=Settled(by))
+        about = self.asks if refused is None else (refused,)
+        text = message or "Not approved: " + "; ".join(ask.reason for ask in about)
+        first = about[0] if about else None
+        return evolve(
+            self,
+            action=Action.BLOCK,
+            value=text,
+            blocked_by=None if first is None else first.extension,
+            settled=Settled(by, first),
+        )
 
     def as_tool_result(self) -> str | None:
         """What the model gets in place of the tool's result; None if the tool is to run.
@@ -284,7 +346,10 @@ class ChainOutcome(_Draft):
         return self.value if self.answered else None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: the decision with its steps, without the payload."""
+        """Plain data: the decision with its steps, without the payload.
+
+        `decider` is the number of the step that decided, counted from 0.
+        """
         data: dict[str, Any] = {"action": self.action.value, "changed": self.changed}
         if self.blocked:
             data |= {"blocked_by": self.blocked_by, "message": self.value}
@@ -293,15 +358,20 @@ class ChainOutcome(_Draft):
                 {"extension": a.extension, "handler": a.handler, "reason": a.reason, "key": a.key}
                 for a in self.asks
             ]
+        if isinstance(self._trace, Cause):
+            data |= self._trace.to_json()
+        if self._settled is not None:
             data["approved"] = self.approved
-        if self._by is not None:
-            data["decided_by"] = self._by
+            if self._settled.by is not None:
+                data["decided_by"] = self._settled.by
         for name, texts in (("system", self.system_injections), ("user", self.user_injections)):
             if texts:
                 data[f"{name}_injections"] = [
                     {"extension": t.extension, "handler": t.handler, "text": str(t), "keep": t.keep}
                     for t in texts
                 ]
+        if self._decided is not None:
+            data["decider"] = self._decided
         data["duration_ns"] = self.duration_ns
         data["steps"] = [step.to_json() for step in self.steps]
         return data
@@ -350,8 +420,53 @@ class Trace(Protocol):
     def system(self) -> tuple[Injection, ...]: ...
     @property
     def user(self) -> tuple[Injection, ...]: ...
+    @property
+    def decided(self) -> int | None:
+        """The place of the handler that made the outcome what it is; None where all passed."""
+
+    def step(self, place: int) -> Step:
+        """What the handler at this place did."""
+
     def steps(self) -> tuple[Step, ...]:
         """What each handler did, in order."""
+
+
+@frozen
+class Cause:
+    """Why the runtime refuses by itself. It stands for the trace of a chain that did not run.
+
+    Attributes:
+        missing: the required extensions that are not loaded.
+        setting: the setting that wants it so; None: none does.
+        file, line: where the user's configuration says so; empty and 0: nowhere.
+    """
+
+    missing: tuple[str, ...] = ()
+    setting: Setting | None = None
+    file: str = ""
+    line: int = 0
+
+    asks: ClassVar[tuple[Ask, ...]] = ()
+    decided: ClassVar[None] = None
+    first: ClassVar[None] = None
+    metadata: ClassVar[Mapping[str, Any]] = NO_METADATA
+    system: ClassVar[tuple[Injection, ...]] = ()
+    user: ClassVar[tuple[Injection, ...]] = ()
+
+    def step(self, place: int) -> Step:
+        """There is none."""
+        raise IndexError(place)
+
+    def steps(self) -> tuple[Step, ...]:
+        """None: no handler was called."""
+        return ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; what is not known is left out."""
+        data: dict[str, Any] = {"missing": [*self.missing]} if self.missing else {}
+        if self.setting is not None:
+            data |= {"setting": [self.setting.key], "settings": [self.setting.to_json()]}
+        return data | ({"file": self.file, "line": self.line} if self.line else {})
 
 
 def step_of(handler: Handler, record: Record) -> Step:
@@ -369,6 +484,7 @@ def step_of(handler: Handler, record: Record) -> Step:
         record.duration_ns,
         record.mutated,
         _keys(record.setting),
+        handler.settings(record.setting),
         handler.file,
         handler.line,
     )

@@ -14,6 +14,7 @@ from attrs import field, frozen
 from hermes_ext._hooks.isolation import Messages, own_copy
 from hermes_ext._hooks.payloads import NO_METADATA, Scope
 from hermes_ext._hooks.results import ALLOWED, PASS, VERDICTS, Action, HookName
+from hermes_ext._hooks.settings import Leaves, Setting, settings_named
 from hermes_ext._hooks.signature import Signature
 from hermes_ext._hooks.source import Source
 
@@ -45,6 +46,7 @@ class Handler:
         wants: the arguments that it gets.
         is_async: whether its result is awaited.
         config: its extension's settings.
+        leaves: gives these settings one by one, with where each is from; None: not known.
         observe: whether its verdicts are only recorded.
         allowed: the actions that it may return.
         inline: whether it runs in the caller's thread, without waiting for anything.
@@ -71,6 +73,7 @@ class Handler:
     is_async: bool = False
     config: Any = field(default=None, repr=False)
     observe: bool = False
+    leaves: Leaves | None = field(default=None, repr=False)
 
     allowed: frozenset[Action] = field(init=False, repr=False)
     inline: bool = field(init=False, repr=False)
@@ -103,6 +106,12 @@ class Handler:
     def wants(self) -> tuple[str, ...]:
         """The arguments that it gets."""
         return self.signature.wants
+
+    def settings(self, named: Any) -> tuple[Setting, ...]:
+        """The settings that its result named, with the values that it was given."""
+        if named is None:
+            return ()
+        return settings_named(named, self.extension, self.config, self.leaves)
 
     def given(self, values: tuple[Any, ...]) -> dict[str, Any]:
         """Arguments made by `pack`, by name."""

@@ -26,6 +26,7 @@ from hermes_ext._hooks.results import (
     ToolOutputResult,
     ToolOutputVerdict,
 )
+from hermes_ext._hooks.settings import Leaves
 from hermes_ext._hooks.signature import (
     did_you_mean,
     is_async_function,
@@ -577,6 +578,7 @@ def build_handlers(
     observe: bool = False,
     disabled_hooks: Iterable[str] = (),
     priorities: Mapping[str, int] | None = None,
+    leaves: Leaves | None = None,
 ) -> tuple[Handler, ...]:
     """The handlers of an extension: all of them, or none and an error.
 
@@ -588,6 +590,7 @@ def build_handlers(
         observe: only record what its handlers would have done.
         disabled_hooks: hooks that it is not to be called for.
         priorities: priorities by hook, instead of the registered ones.
+        leaves: gives its settings one by one, with where each is from.
 
     Raises:
         RegistrationError: one of them cannot work.
@@ -609,6 +612,7 @@ def build_handlers(
                 sequence=sequence,
                 config=config,
                 observe=observe,
+                leaves=leaves,
             )
         )
     return tuple(built)
@@ -676,6 +680,7 @@ def _handler(
     sequence: int,
     config: Any,
     observe: bool,
+    leaves: Leaves | None,
 ) -> Handler:
     function, mark = registration.function, registration.mark
     try:
@@ -707,4 +712,5 @@ def _handler(
         is_async=is_async_function(function),
         config=config,
         observe=observe,
+        leaves=leaves,
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +47,15 @@ def printable(text: str | Path) -> str:
 def printable_lines(text: str) -> str:
     """The same line by line: line ends stay."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+@functools.lru_cache(maxsize=4096)
+def canonical_name(name: str) -> str:
+    """The one form in which names of extensions are compared.
+
+    Case, and runs of `-`, `_`, `.` and blanks make no difference: `Ping_Island` is `ping-island`.
+    """
+    return re.sub(r"[-_.\s]+", "-", unicodedata.normalize("NFKC", name).casefold())
 
 
 def as_name(text: str | Path, longest: int) -> str:

@@ -23,6 +23,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
+from hermes_ext._chain.outcome import Cause
 from hermes_ext._hooks.commands import (
     Command,
     CommandRegistration,
@@ -39,6 +40,7 @@ from hermes_ext._hooks.registration import (
     near_misses,
     registrations_of,
 )
+from hermes_ext._hooks.settings import PREFIX, Setting
 from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install import children, import_name
@@ -116,10 +118,11 @@ class Loaded:
     their slash commands, each name once. problems: of
     the configuration and the manifests. settings: validated, by extension: a read-only mapping,
     or the extension's own attrs instance. refusal: why every tool call is refused, None if none
-    is. packages: the names in `sys.modules` below which each extension's modules stand. projects:
-    what was thought of the projects. homes: by the name of an extension, the project that what is
-    kept for it belongs to. base: what other projects can be loaded on. ended: how loading each
-    extension ended, for a later load that takes over what is the same.
+    is. cause: which setting refuses them. packages: the names in `sys.modules` below which each
+    extension's modules stand. projects: what was thought of the projects. homes: by the name of an
+    extension, the project that what is kept for it belongs to. base: what other projects can be
+    loaded on. ended: how loading each extension ended, for a later load that takes over what is the
+    same.
     """
 
     config: ExtensionsConfig
@@ -129,6 +132,7 @@ class Loaded:
     problems: tuple[Problem, ...] = ()
     settings: Mapping[str, Any] = MappingProxyType({})
     refusal: str | None = None
+    cause: Cause | None = None
     packages: Mapping[str, str] = MappingProxyType({})
     projects: ProjectStack = NO_PROJECTS
     homes: Mapping[str, Path] = MappingProxyType({})
@@ -257,7 +261,7 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
         tuple(command for each in ended for command in each.commands),
         tuple(dict.fromkeys(problems)),
         MappingProxyType({e.found.name: e.settings for e in ended if e.record.loaded}),
-        _refusal(config, records),
+        *_refusal(config, records),
         MappingProxyType({e.found.name: e.package for e in ended if e.package}),
         stack,
         _homes(stack, ended),
@@ -433,7 +437,7 @@ class _Loading:
         try:
             self._refuse(merged.problems)
             settings, merged = self._settings(ended.module, ended.package, merged)
-            handlers, _ = self._handlers(ended.registered.handlers, settings)
+            handlers, _ = self._handlers(ended.registered.handlers, settings, merged)
             commands = self._commands(ended.registered.commands, settings)
         except _Failed as failed:
             # A project's mistake takes no rule of the user's out of force.
@@ -479,7 +483,7 @@ class _Loading:
         if not registered and self.config.is_required(self.found.name):
             raise _Failed(Status.LOAD_ERROR, self._nothing(imported.module))
         settings, merged = self._settings(imported.module, self.package, merged)
-        handlers, turned_off = self._handlers(registered.handlers, settings)
+        handlers, turned_off = self._handlers(registered.handlers, settings, merged)
         commands = self._commands(registered.commands, settings)
         record = self._record(
             Status.ENABLED,
@@ -558,20 +562,20 @@ class _Loading:
         return settings, merged
 
     def _handlers(
-        self, registrations: tuple[Registration, ...], settings: Any
+        self, registrations: tuple[Registration, ...], settings: Any, merged: Merged
     ) -> tuple[tuple[Handler, ...], tuple[Handler, ...]]:
         """Those that are to be called, and those that `disabled` turns off."""
         off = self.config.hooks_off(self.found.name)
         if off:
             # One that cannot be built counts only where it is to be called.
             with contextlib.suppress(RegistrationError):
-                built = self._built(registrations, settings)
+                built = self._built(registrations, settings, merged)
                 return (
                     tuple(each for each in built if each.hook.value not in off),
                     tuple(each for each in built if each.hook.value in off),
                 )
         try:
-            return self._built(registrations, settings, off), ()
+            return self._built(registrations, settings, merged, off), ()
         except RegistrationError as error:
             raise _Failed(Status.LOAD_ERROR, printable(str(error))) from error
 
@@ -587,6 +591,7 @@ class _Loading:
         self,
         registrations: tuple[Registration, ...],
         settings: Any,
+        merged: Merged,
         off: Iterable[str] = (),
     ) -> tuple[Handler, ...]:
         name = self.found.name
@@ -599,6 +604,7 @@ class _Loading:
             observe=self.config.is_observed(name),
             disabled_hooks=off,
             priorities={hook: each for hook, each in given.items() if each is not None},
+            leaves=merged.leaves,
         )
 
     def _warnings(self, module: ModuleType, registered: Registered) -> Iterator[str]:
@@ -906,9 +912,24 @@ def _without(ended: _Ended, error: OrderCycleError) -> _Ended:
     return _Ended(ended.found, failed, problems=ended.problems)
 
 
-def _refusal(config: ExtensionsConfig, records: Iterable[ExtensionRecord]) -> str | None:
+def _refusal(
+    config: ExtensionsConfig, records: Iterable[ExtensionRecord]
+) -> tuple[str | None, Cause | None]:
     loaded = {canonical_name(each.name) for each in records if each.loaded}
-    return _refusal_with(config, records, loaded)
+    refusal = _refusal_with(config, records, loaded)
+    return refusal, None if refusal is None else _cause(config, loaded)
+
+
+def _cause(config: ExtensionsConfig, loaded: Container[str]) -> Cause:
+    if not config.readable:
+        return Cause(file=printable(config.file), line=config.problems[0].line or 0)
+    missing = tuple(each for each in config.required if canonical_name(each) not in loaded)
+    line = config.line_of("required") or 0
+    place = f"{config.file}:{line}"
+    setting = Setting(
+        f"{PREFIX}required", [*config.required], f"{config.file.name}:{line}", place
+    )
+    return Cause(missing, setting, printable(config.file), line)
 
 
 def expected_refusal(config: ExtensionsConfig, records: Iterable[ExtensionRecord]) -> str | None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import re
 import shlex
-import unicodedata
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any, Final
 from attrs import asdict, frozen
 
 from hermes_ext._hooks.source import OWN, Source
+from hermes_ext._hooks.text import canonical_name as canonical_name
 from hermes_ext._hooks.text import printable
 
 HOOKS = (
@@ -227,15 +226,6 @@ class Prog:
 
 
 HERMES_EXT = Prog()
-
-
-@functools.lru_cache(maxsize=4096)
-def canonical_name(name: str) -> str:
-    """The one form in which names are compared.
-
-    Case, and runs of `-`, `_`, `.` and blanks make no difference: `Ping_Island` is `ping-island`.
-    """
-    return re.sub(r"[-_.\s]+", "-", unicodedata.normalize("NFKC", name).casefold())
 
 
 def name_fault(name: str) -> str | None:

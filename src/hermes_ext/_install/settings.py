@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
+from hermes_ext._hooks.settings import Setting
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.by_class import Wrong, class_defaults, instance
 from hermes_ext._install.by_schema import (
@@ -53,7 +54,15 @@ class Merged:
 
         "default", or a place such as "config.yaml:12".
         """
-        return self._layers.origins(self.values)
+        return {each: self._layers.origin(each)[0] for each in _leaves(self.values, ())}
+
+    def leaves(self) -> Iterator[Setting]:
+        """Each value that is no mapping with something in it, with where it is from."""
+        for path in _leaves(self.values, ()):
+            value: Any = self.values
+            for step in path:
+                value = next(each for key, each in value.items() if str(key) == step)
+            yield Setting(".".join(path), value, *self._layers.origin(path))
 
 
 def merged_settings(
@@ -291,21 +300,20 @@ class _Layers:
                 return self.file, ""
         return (self.config, "extensions.") if self.below is None else self.below._source(path)
 
-    def origins(self, values: Mapping[str, Any]) -> Mapping[tuple[str, ...], str]:
-        """Where each value is from that is no mapping with something in it."""
-        return MappingProxyType({path: self._origin(path) for path in _leaves(values, ())})
-
-    def _origin(self, path: tuple[str, ...]) -> str:
+    def origin(self, path: tuple[str, ...]) -> tuple[str, str | None]:
+        """Where a value is from: in short, and as file and line; None of a default."""
+        source: ExtensionsConfig | ProjectSettings = self.config
         if _reaches(self.project, path):
             assert self.file is not None
-            line = self.file.line_of(self.file.written(self.name) or "", *path)
-            return f"{self.file.file.parent.name}/{self.file.file.name}:{line}"
-        if self.below is not None:
-            return self.below._origin(path)
-        if _reaches(self.user, path):
-            line = self.config.line_of(self.config.written(self.name) or "", *path)
-            return f"{self.config.file.name}:{line}"
-        return _DEFAULT
+            source, folder = self.file, f"{self.file.file.parent.name}/"
+        elif self.below is not None:
+            return self.below.origin(path)
+        elif _reaches(self.user, path):
+            folder = ""
+        else:
+            return _DEFAULT, None
+        line = source.line_of(source.written(self.name) or "", *path)
+        return f"{folder}{source.file.name}:{line}", f"{source.file}:{line}"
 
 
 def _section(

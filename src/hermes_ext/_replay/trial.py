@@ -13,6 +13,7 @@ from attrs import Factory, evolve, frozen
 from hermes_ext._chain.fold import ChainOutcome, Watch, run
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.payloads import Event, ToolCall, ToolResult
+from hermes_ext._hooks.source import OWN
 from hermes_ext._install.config import ExtensionsConfig
 from hermes_ext._install.found import Found
 from hermes_ext._install.loader import Loaded, load_base, load_projects
@@ -42,7 +43,7 @@ class TrialTurn(Turn):
         )
         event = self._placed(recorded.event, scope.cwd)
         if isinstance(event, ToolCall) and self.runtime.refusal is not None:
-            return ChainOutcome.refused(self.runtime.refusal, "hermes-ext", event)
+            return ChainOutcome.refused(self.runtime.refusal, OWN, event, self.runtime.cause)
         chain = self._chain_of(event.hook, event, scope)
         with state.entered(self):
             return run(chain, event, scope, timed=True, watch=watch)

@@ -28,6 +28,7 @@ _SEARCHED: Final = 4 * _LONGEST_REASON
 _SHORTEST_REASON: Final = 16
 _MARK: Final = "┊ "
 _CUT: Final = "…"
+_ANY: Final = "an extension"
 
 _OBJECTS: Final = {
     HookName.TRANSFORM_USER_INPUT: "the message",
@@ -114,7 +115,7 @@ def notice_of(
         reason = str(outcome.message) if why is None else why
         return _notice(who, did, _OBJECTS[hook], tool, reason, Action.BLOCK)
     if outcome.answered:
-        who = _who(outcome, lambda step: step.action is Action.ANSWER)
+        who = _ANY if outcome.decider is None else outcome.decider.extension
         return _notice(who, "answered", _OBJECTS[hook], tool, "", Action.ANSWER)
     if outcome.approved:
         who = ", ".join(dict.fromkeys(ask.extension for ask in outcome.asks))
@@ -122,7 +123,8 @@ def notice_of(
         said = f"approved: {reason}"
         return _notice(who, "asked about", _OBJECTS[hook], tool, said, Action.ASK)
     if outcome.changed and hook is not HookName.BEFORE_LLM_CALL:
-        who = _who(outcome, lambda step: step.changed)
+        changed = (one.extension for one in outcome.steps if one.changed and not one.observed)
+        who = ", ".join(dict.fromkeys(changed)) or _ANY
         return _notice(who, "rewrote", _REWRITTEN[hook], tool, "", Action.REWRITE)
     return None
 
@@ -135,11 +137,6 @@ def refusal(extension: str, tool: str, reason: str) -> Notice:
 def _notice(who: str, did: str, what: str, tool: str | None, reason: str, action: Action) -> Notice:
     named = what.format(tool=_name(tool or "a tool"))
     return Notice(_name(who), did, named, _shown(reason), action)
-
-
-def _who(outcome: ChainOutcome, acted: Callable[[Any], bool]) -> str:
-    names = (step.extension for step in outcome.steps if not step.observed and acted(step))
-    return ", ".join(dict.fromkeys(names)) or "an extension"
 
 
 def _name(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from attrs import evolve
 
-from hermes_ext._chain.fold import ChainOutcome, CompiledChain, Injection, arun, run
+from hermes_ext._chain.fold import Ask, ChainOutcome, CompiledChain, Injection, arun, run
 from hermes_ext._hooks.payloads import (
     LLMRequest,
     Scope,
@@ -351,10 +351,10 @@ class Turn(state.TurnCore):
             return outcome
         final = outcome.final(tool_args)
         answers: list[Approval] = []
-        for request in self._questions(outcome, tool_name, final):
+        for ask, request in self._questions(outcome, tool_name, final):
             answers.append(await self._aanswer(request))
             if not answers[-1].approved:
-                return self._resolved(outcome, answers[-1], request)
+                return self._resolved(outcome, answers[-1], ask)
         return self._resolved(outcome, _yes(answers), None)
 
     @property
@@ -398,10 +398,10 @@ class Turn(state.TurnCore):
         if outcome.action != Action.ASK:
             return outcome
         answers: list[Approval] = []
-        for request in self._questions(outcome, tool_name, tool_args):
+        for ask, request in self._questions(outcome, tool_name, tool_args):
             answers.append(self._answer(request))
             if not answers[-1].approved:
-                return self._resolved(outcome, answers[-1], request)
+                return self._resolved(outcome, answers[-1], ask)
         return self._resolved(outcome, _yes(answers), None)
 
     def _call(
@@ -427,21 +427,21 @@ class Turn(state.TurnCore):
         """The refusal of every call while a required extension is not loaded."""
         if self.runtime.refusal is None:
             return None
-        outcome = ChainOutcome.refused(self.runtime.refusal, "hermes-ext", call)
+        outcome = ChainOutcome.refused(self.runtime.refusal, OWN, call, self.runtime.cause)
         self._write(HookName.INTERCEPT_TOOL_CALL, call, self._scope, call.value, outcome)
         self._notify(HookName.INTERCEPT_TOOL_CALL, call, outcome)
         return outcome
 
     def _questions(
         self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any]
-    ) -> Iterator[ApprovalRequest]:
+    ) -> Iterator[tuple[Ask, ApprovalRequest]]:
         from hermes_ext._turns.decisions import canonical_digest
 
         for ask in outcome.asks:
             key = ask.key or canonical_digest([tool_name, tool_args])
             # A colon of a project's path is not to be taken for one between the parts.
             asker = self.runtime.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
-            yield ApprovalRequest(
+            request = ApprovalRequest(
                 extension=ask.extension,
                 handler=ask.handler,
                 tool_name=tool_name,
@@ -451,6 +451,7 @@ class Turn(state.TurnCore):
                 session_id=self.session_id,
                 turn_id=self.uid,
             )
+            yield ask, request
 
     def _answer(self, request: ApprovalRequest) -> Approval:
         approver = self.runtime.approver
@@ -481,19 +482,17 @@ class Turn(state.TurnCore):
         return as_approval(answer, request)
 
     def _resolved(
-        self, outcome: ChainOutcome, answer: Approval, request: ApprovalRequest | None
+        self, outcome: ChainOutcome, answer: Approval, refused: Ask | None
     ) -> ChainOutcome:
-        settled = outcome.resolved(answer.approved, message=answer.message, by=answer.by)
-        if request is not None:
-            settled = evolve(settled, blocked_by=request.extension)
+        settled = outcome.resolved(answer.approved, answer.message, answer.by, refused)
         call = settled.first or settled.event
         came_in = None if call is None else call.value
         machine = getattr(call, "machine", None)
         where = self._scope.cwd if machine is None or machine.cwd is None else machine.cwd
         scope = self._scope if where == self._scope.cwd else self._scope.replace(cwd=where)
         self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, came_in, settled)
-        refused = request is not None and answer.by == "person"
-        why = f"not approved: {request.reason}" if request is not None and refused else None
+        by_person = refused is not None and answer.by == "person"
+        why = f"not approved: {refused.reason}" if refused is not None and by_person else None
         self._notify(HookName.INTERCEPT_TOOL_CALL, call, settled, why)
         return settled
 

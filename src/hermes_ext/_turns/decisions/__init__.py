@@ -11,12 +11,13 @@ from __future__ import annotations
 from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json
 from hermes_ext._turns.decisions.line import DecisionEvent, LogLevel, Outcome, build_line
 from hermes_ext._turns.decisions.log import DecisionLog
-from hermes_ext._turns.decisions.reading import follow_decisions, read_decisions
+from hermes_ext._turns.decisions.reading import LogFiles, follow_decisions, read_decisions
 from hermes_ext._turns.decisions.recorded import recorded_context, recorded_event
 
 __all__ = [
     "DecisionEvent",
     "DecisionLog",
+    "LogFiles",
     "LogLevel",
     "Outcome",
     "build_line",

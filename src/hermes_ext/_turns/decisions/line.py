@@ -12,8 +12,9 @@ from typing import Any, Final, TypeAlias
 
 from attrs import field, frozen
 
-from hermes_ext._hooks.payloads import Event, Scope
+from hermes_ext._hooks.payloads import Event, Scope, ToolCall, ToolResult
 from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json, readable
+from hermes_ext._turns.decisions.changes import call_of, changes_of
 from hermes_ext._turns.decisions.recorded import context_of, details_of
 
 _TEXT_LIMIT: Final = 500
@@ -41,7 +42,8 @@ class DecisionEvent:
         before: the value that went in: text or parts, messages, tool arguments or a tool's result.
         outcome: what came out, as a mapping or as a function that gives it (called off the turn).
             Known keys: action, value, changed, blocked_by, message, asks, approved, decided_by,
-            metadata, steps, system_injections, user_injections, duration_ns; others are ignored.
+            decider (the number of a step), missing, setting, settings, file, line, metadata, steps,
+            system_injections, user_injections, duration_ns; others are ignored.
         turn: the turn's id; None where there is none, as for the following.
         session: the session's id.
         conversation: the conversation's id.
@@ -80,12 +82,13 @@ _STEP_KEYS: Final = (
     "error",
     "mutated",
     "setting",
+    "settings",
     "file",
     "line",
     "duration_ns",
 )
 _ERROR_KEYS: Final = ("kind", "message")
-_PLACE_KEYS: Final = ("extension", "handler", "setting", "file", "line")
+_PLACE_KEYS: Final = ("extension", "handler", "setting", "settings", "file", "line")
 _BY_KEYS: Final = (
     "extension",
     "handler",
@@ -106,9 +109,8 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
     outcome = event.outcome() if callable(event.outcome) else event.outcome
     payloads = level is LogLevel.PAYLOADS
     steps = outcome.get("steps") or ()
-    acted = [step for step in steps if _acts(step)]
-    decider = _decider(outcome, acted)
-    others = [step for step in acted if step is not decider]
+    decider = _decider(outcome, steps)
+    others = [step for step in steps if _acts(step) and step is not decider]
     line: dict[str, Any] = {
         "time": iso(event.time),
         "turn": event.turn,
@@ -118,15 +120,18 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
         "hook": str(event.hook),
         "tool": event.tool,
         "tool_call_id": event.tool_call_id,
+        "call": call_of(_args(event)),
         "action": str(outcome.get("action", "pass")),
         "blocked_by": outcome.get("blocked_by"),
         "message": _text(outcome.get("message"), payloads),
         "decided_by": outcome.get("decided_by"),
+        "missing": [*(outcome.get("missing") or ())],
         **{key: decider[key] for key in _PLACE_KEYS if key in decider},
         "failure": _kind(decider.get("error")),
         "changed": bool(outcome.get("changed")),
+        "change": _change(event, outcome),
         "asks": [_only(ask, _ASK_KEYS, payloads) for ask in outcome.get("asks") or ()],
-        "approved": bool(outcome.get("approved")) if outcome.get("asks") else None,
+        "approved": outcome.get("approved") if outcome.get("asks") else None,
         "injections": _injections(outcome, payloads),
         **_values(event.before, outcome, payloads),
     }
@@ -182,19 +187,30 @@ def _acts(step: Any) -> bool:
     return step.get("action") != "pass" or "error" in step or "setting" in step
 
 
-def _decider(outcome: Outcome, acted: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The step that made the outcome what it is; else what is known without one."""
-    blocked_by = outcome.get("blocked_by")
-    mine = [step for step in acted if not step.get("observed")]
-    if outcome.get("asks"):
-        asked = [step for step in mine if step.get("action") == "ask"]
-        refused = [step for step in asked if step.get("extension") == blocked_by]
-        return (refused or asked or mine or [{}])[0]
-    same = [step for step in mine if step.get("action") == outcome.get("action")]
-    changed = [step for step in same if step.get("changed")]
-    if same:
-        return (changed or same)[-1]
-    return {} if blocked_by is None else {"extension": blocked_by}
+def _decider(outcome: Outcome, steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The step that decided, as the chain recorded; without one, in whose name it was refused."""
+    number = outcome.get("decider")
+    if isinstance(number, int) and number < len(steps):
+        return steps[number]
+    if outcome.get("blocked_by") is None:
+        return {}
+    return {"extension": outcome["blocked_by"]} | {
+        key: outcome[key] for key in _PLACE_KEYS if outcome.get(key)
+    }
+
+
+def _args(event: DecisionEvent) -> Any:
+    """The arguments of the tool call that it is about."""
+    called = event.event
+    return called.tool_args if isinstance(called, ToolCall | ToolResult) else None
+
+
+def _change(event: DecisionEvent, outcome: Outcome) -> list[dict[str, Any]]:
+    """What was changed; of a text that goes no further nothing."""
+    stopped = outcome.get("action") in ("block", "answer")
+    if not outcome.get("changed") or (stopped and not isinstance(event.before, Mapping)):
+        return []
+    return changes_of(event.before, outcome.get("value"))
 
 
 def _kind(error: Any) -> Any:

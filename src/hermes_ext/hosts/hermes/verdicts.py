@@ -214,7 +214,8 @@ class Judge:
 
 
 def _who_changed(outcome: Any) -> str:
-    return next((step.extension for step in outcome.steps if step.changed), "hermes-ext")
+    changed = (one for one in reversed(outcome.steps) if one.changed and not one.observed)
+    return next((step.extension for step in changed), OWN)
 
 
 def _other_plugins() -> str:
