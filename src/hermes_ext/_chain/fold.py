@@ -296,8 +296,8 @@ class _Fold:
     """The state of a running chain, and what each handler's result does to it.
 
     `decided` is the place of the handler that has made the outcome what it is so far, `severity`
-    that of what it did. `first` is the value as it came in, `event` as the handlers left it, `view` what the next
-    handler is shown: the same with the injections so far.
+    that of what it did. `first` is the value as it came in, `event` as the handlers left it, `view`
+    what the next handler is shown: the same with the injections so far.
     """
 
     # Most chains change few of these: what stays as it is costs nothing.

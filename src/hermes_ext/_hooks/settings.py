@@ -12,9 +12,10 @@ from attrs import frozen
 
 from hermes_ext._hooks.text import canonical_name, printable
 
-__all__ = ["PREFIX", "Leaves", "Setting", "named_in", "settings_named"]
+__all__ = ["DEFAULT", "PREFIX", "Leaves", "Setting", "named_in", "settings_named"]
 
 PREFIX: Final = "extensions."
+DEFAULT: Final = "default"
 _PLACE: Final = re.compile(r"\[\d+\]")  # of `rules[0]`
 _MOST: Final = 4
 _LONGEST: Final = 1_000  # characters of a value as JSON
@@ -73,9 +74,7 @@ def settings_named(
     return tuple(setting for each in found for setting in each)
 
 
-def _named(
-    key: str, extension: str, config: Any, leaves: Leaves | None
-) -> Iterator[Setting]:
+def _named(key: str, extension: str, config: Any, leaves: Leaves | None) -> Iterator[Setting]:
     """One key: a setting, the few below it, or nothing more than the key itself."""
     wanted = _within(key, extension)
     there = [*(leaves() if leaves is not None else _flat(config, ()))] if wanted else []

@@ -20,6 +20,7 @@ from typing import Any, Literal, Protocol
 from attrs import Factory, field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from hermes_ext._hooks.settings import DEFAULT, PREFIX, Setting
 from hermes_ext._install.effects_settings import read_effects
 from hermes_ext._install.records import (
     HOOKS,
@@ -177,6 +178,15 @@ class ExtensionsConfig:
     def line_of(self, *path: str | int) -> int | None:
         """The line of the value at this path below `extensions`, or of what holds it."""
         return line_of(node_at(self._section, path))
+
+    def own_setting(self, key: str) -> Setting:
+        """The value of one of the package's own keys, such as `required`, and where it is from."""
+        value = getattr(self, key)
+        node = node_at(self._section, (key,))
+        line = None if node is self._section else line_of(node)
+        if line is None:
+            return Setting(f"{PREFIX}{key}", value, DEFAULT)
+        return Setting(f"{PREFIX}{key}", value, f"{self.file.name}:{line}", f"{self.file}:{line}")
 
     def line_of_name(self, key: str, name: str) -> int | None:
         """The line where what stands under `key` names this extension, alone or with more."""

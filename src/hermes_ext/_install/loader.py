@@ -40,7 +40,6 @@ from hermes_ext._hooks.registration import (
     near_misses,
     registrations_of,
 )
-from hermes_ext._hooks.settings import PREFIX, Setting
 from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install import children, import_name
@@ -925,11 +924,7 @@ def _cause(config: ExtensionsConfig, loaded: Container[str]) -> Cause:
         return Cause(file=printable(config.file), line=config.problems[0].line or 0)
     missing = tuple(each for each in config.required if canonical_name(each) not in loaded)
     line = config.line_of("required") or 0
-    place = f"{config.file}:{line}"
-    setting = Setting(
-        f"{PREFIX}required", [*config.required], f"{config.file.name}:{line}", place
-    )
-    return Cause(missing, setting, printable(config.file), line)
+    return Cause(missing, config.own_setting("required"), printable(config.file), line)
 
 
 def expected_refusal(config: ExtensionsConfig, records: Iterable[ExtensionRecord]) -> str | None:

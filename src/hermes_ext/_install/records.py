@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import shlex
 from collections.abc import Iterable
 from enum import StrEnum
@@ -13,7 +12,7 @@ from typing import Any, Final
 from attrs import asdict, frozen
 
 from hermes_ext._hooks.source import OWN, Source
-from hermes_ext._hooks.text import canonical_name as canonical_name
+from hermes_ext._hooks.text import canonical_name as canonical_name  # noqa: PLC0414 - for importers
 from hermes_ext._hooks.text import printable
 
 HOOKS = (

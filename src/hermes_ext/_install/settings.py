@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from hermes_ext._hooks.settings import Setting
+from hermes_ext._hooks.settings import DEFAULT, Setting
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.by_class import Wrong, class_defaults, instance
 from hermes_ext._install.by_schema import (
@@ -29,8 +29,6 @@ from hermes_ext._install.project_settings import ProjectSettings
 from hermes_ext._install.records import Problem, Status, canonical_name
 from hermes_ext._install.setting_words import shown, steps
 from hermes_ext._install.yaml_nodes import Unreadable
-
-_DEFAULT = "default"
 
 _Place = tuple[str | int, ...]
 
@@ -311,7 +309,7 @@ class _Layers:
         elif _reaches(self.user, path):
             folder = ""
         else:
-            return _DEFAULT, None
+            return DEFAULT, None
         line = source.line_of(source.written(self.name) or "", *path)
         return f"{folder}{source.file.name}:{line}", f"{source.file}:{line}"
 

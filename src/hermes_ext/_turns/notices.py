@@ -6,8 +6,7 @@ A chain's outcome becomes at most one `Notice`. A host prints it where the perso
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from attrs import evolve, frozen
 

@@ -16,8 +16,7 @@ from hermes_ext._install.config import read_config
 from hermes_ext._install.inventory import inventory
 from hermes_ext._install.records import canonical_name, did_you_mean
 from hermes_ext._redaction import redacted
-from hermes_ext._turns.decisions import read_decisions
-from hermes_ext.cli._patience import patience
+from hermes_ext._turns.decisions import LogFiles
 from hermes_ext.exceptions import HermesExtError
 
 Line = Mapping[str, Any]
@@ -26,9 +25,12 @@ SHOWN: Final = 20  # lines, where nobody says how many
 _TEXTS: Final = frozenset(
     {"time", "turn", "session", "conversation", "cwd", "hook", "tool", "tool_call_id", "action",
      "blocked_by", "message", "decided_by", "extension", "handler", "file", "failure", "reason",
-     "kind"}
+     "kind", "call", "argument", "from", "to", "added", "key"}
 )  # fmt: skip
-_ENTRIES: Final = frozenset({"by", "steps", "asks"})
+_NUMBERS: Final = frozenset({"line", "removed", "more", "too_long"})
+_ENTRIES: Final = frozenset({"by", "steps", "asks", "change", "settings"})
+_NAMES: Final = frozenset({"setting", "missing"})
+_MOST_IDS: Final = 5_000  # sessions or turns that a hint chooses from
 _OFF: Final = "off"
 _PAYLOADS: Final = frozenset({"payloads", "event", "context", "metadata", "injections"})
 
@@ -65,24 +67,33 @@ class Query:
         return told
 
     def chosen(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """Those of the lines that are meant, however many."""
-        family: set[Any] = set()
-        for line in lines:
-            if self.chat and line.get("session") == self.chat:
-                family.add(line.get("conversation"))
-            if self._is_of_chat(line, family) and self._is_meant(line):
-                yield line
+        """Those of the lines that are meant, however many; not for a chat."""
+        return filter(self._is_meant, lines)
+
+    def begun_in(self, lines: Iterable[Line]) -> Mapping[Any, int]:
+        """Of each conversation of the chat, the number of its session's first line.
+
+        lines: all of the log, the newest first, as their numbers are counted.
+        """
+        if self.chat is None:
+            return {}
+        return {
+            sound(line).get("conversation"): number
+            for number, line in enumerate(lines)
+            if line.get("session") == self.chat
+        }
+
+    def wants(self, line: Line, number: int, begun: Mapping[Any, int]) -> bool:
+        """Whether a line is meant. begun: as `begun_in` gave it."""
+        # Of a subagent, which has the chat's conversation; what was before it is not its own.
+        is_own = self.chat is None or line.get("session") == self.chat
+        return (is_own or number <= begun.get(line.get("conversation", ""), -1)) and (
+            self._is_meant(line)
+        )
 
     def numbers(self, lines: Iterable[Line]) -> list[int]:
         """The places of those of the lines that are meant, in a log that is no chat's."""
         return [number for number, line in enumerate(lines) if self._is_meant(line)]
-
-    def _is_of_chat(self, line: Line, family: set[Any]) -> bool:
-        if self.chat is None:
-            return True
-        return bool(self.chat) and (
-            line.get("session") == self.chat or line.get("conversation", "") in family
-        )
 
     def _is_meant(self, line: Line) -> bool:
         return (
@@ -131,11 +142,11 @@ def _sound(key: str, value: Any) -> Any:
         return [sound(each) for each in entries if isinstance(each, Mapping)]
     if key == "error":
         return sound(value) if isinstance(value, Mapping) else value and str(value)
-    if key == "setting":
+    if key in _NAMES:
         names = value if isinstance(value, list) else [value]
         return [each for each in names if isinstance(each, str)]
-    if key == "line":
-        return value if isinstance(value, int) else None
+    if key in _NUMBERS:
+        return value if type(value) is int and value > 0 else None
     return value
 
 
@@ -192,36 +203,62 @@ def note_on(home: Path) -> str | None:
     )
 
 
-def lines_of(
-    home: Path, query: Query, known: Callable[[], Iterable[str]]
-) -> tuple[list[Line], list[Line]]:
-    """All lines of the log, and those that are meant.
-
-    known: the names of extensions that there are, for one that the log does not know.
+def newest_first(home: Path, query: Query) -> Iterator[Line]:
+    """The lines that are meant, the newest first, however large the log is.
 
     Raises:
-        NothingFoundError: there is none; says why, as far as that is known.
+        NothingFoundError: it is asked for a chat whose session is not known.
+        HermesExtError: the log cannot be read.
     """
-    try:
-        with patience("Reading the decision log"):
-            everything: list[Line] = [*sound_lines(read_decisions(log_file(home)))]
-    except OSError as error:
-        raise unreadable(home, error) from error
     if query.chat == "":
         raise NothingFoundError(
             "the session of this chat is not known here, and others' decisions are not shown",
             hint="In a terminal: hermes extensions log",
         )
-    if not everything:
-        raise NothingFoundError(_why_empty(home))
-    found = [*query.chosen(everything)]
-    if not found:
-        raise NothingFoundError(
-            f"the decision log has no line{query.in_words()}",
-            path=log_file(home),
-            hint=_meant(query, everything, known),
-        )
-    return everything, found
+    try:
+        with LogFiles(log_file(home)) as files:
+            begun = query.begun_in(files.newest_first())
+            for number, raw in enumerate(files.newest_first()):
+                if isinstance(raw.get("time"), str):
+                    line = sound(raw)
+                    if query.wants(line, number, begun):
+                        yield line
+    except OSError as error:
+        raise unreadable(home, error) from error
+
+
+def nothing_found(home: Path, query: Query, known: Callable[[], Iterable[str]]) -> HermesExtError:
+    """Why no line of the log is meant, as far as that is known.
+
+    known: the names of extensions that there are, for one that the log does not know.
+    """
+    seen = _Seen()
+    for line in newest_first(home, Query()):
+        seen.add(line)
+    if not seen.lines:
+        return NothingFoundError(_why_empty(home))
+    return NothingFoundError(
+        f"the decision log has no line{query.in_words()}",
+        path=log_file(home),
+        hint=_meant(query, seen, known),
+    )
+
+
+class _Seen:
+    """What there is in a log that could have been asked for. ids: the newest first."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.names: set[str] = set()
+        self.ids: dict[str, dict[str, None]] = {"session": {}, "turn": {}}
+
+    def add(self, line: Line) -> None:
+        """Take in a line; the newest come first."""
+        self.lines += 1
+        self.names |= names_in(line)
+        for name, ids in self.ids.items():
+            if name in line and len(ids) < _MOST_IDS:
+                ids[str(line[name])] = None
 
 
 def unreadable(home: Path, error: OSError) -> HermesExtError:
@@ -240,28 +277,23 @@ def _why_empty(home: Path) -> str:
     )
 
 
-def _meant(query: Query, lines: list[Line], known: Callable[[], Iterable[str]]) -> str | None:
+def _meant(query: Query, seen: _Seen, known: Callable[[], Iterable[str]]) -> str | None:
     """What was probably meant; nothing of other sessions in a chat."""
-    if query.extension is not None:
-        in_log = {name for line in lines for name in names_in(line)}
-        if canonical_name(query.extension) not in in_log:
-            # The log has names in their canonical form, which is told only of what is gone.
-            there = {canonical_name(name): name for name in (*in_log, *known(), OWN)}
-            names = sorted(there.values())
-            if canonical_name(query.extension) not in there:
-                return did_you_mean(query.extension, names) or f"Extensions: {', '.join(names)}"
-            return "It is there, and has decided nothing yet"
+    if query.extension is not None and canonical_name(query.extension) not in seen.names:
+        # The log has names in their canonical form, which is told only of what is gone.
+        there = {canonical_name(name): name for name in (*seen.names, *known(), OWN)}
+        names = sorted(there.values())
+        if canonical_name(query.extension) not in there:
+            return did_you_mean(query.extension, names) or f"Extensions: {', '.join(names)}"
+        return "It is there, and has decided nothing yet"
     if query.chat is not None:
         return None
     for name, asked in (("session", query.session), ("turn", query.turn)):
-        ids = {str(line[name]) for line in lines if name in line}
+        ids = seen.ids[name]
         if asked and not any(each.startswith(asked) for each in ids):
-            return did_you_mean(asked, ids) or f"Its last {name} is {_last(lines, name)}"
+            last = printable(next(iter(ids), "unknown"))
+            return did_you_mean(asked, ids) or f"Its last {name} is {last}"
     return None
-
-
-def _last(lines: list[Line], name: str) -> str:
-    return printable(next((str(line[name]) for line in reversed(lines) if name in line), "unknown"))
 
 
 def installed_names(home: Path, cwd: Path | None) -> list[str]:

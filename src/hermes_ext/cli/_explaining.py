@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from hermes_ext._hooks.settings import PREFIX, Setting, settings_named
 from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.text import printable
-from hermes_ext._install.inventory import Inventory, inventory
+from hermes_ext._install.inventory import Inventory, inventory, merged_of
 from hermes_ext._install.records import Prog, Status, canonical_name
 from hermes_ext._install.switches import by_use
-from hermes_ext.cli._settings import settings_of
 
 _OBJECTS: Final = {
     "transform_user_input": "the input",
@@ -35,10 +36,11 @@ _ANSWERS: Final = {
     ("setting", True): "nobody was there, and ask_without_human says yes",
     ("nobody", False): "nobody was there to say yes",
 }
-_WITHOUT_HUMAN: Final = "extensions.ask_without_human"
-_PREFIX: Final = "extensions."
-_PLACE: Final = re.compile(r"\[\d+\]")  # of `rules[0]`
-_MOST_LEAVES: Final = 4
+_OF_THE_SETTING: Final = {"setting": "approve", "nobody": "block"}  # of ask_without_human
+_OF_OURS: Final = ("ask_without_human", "required")
+_WHO: Final = ("extension", "handler", "file", "line", "setting", "settings")
+_VALUE: Final = ("value", "from", "file")
+_SETTING: Final = ("key", *_VALUE)
 _OWN_ADVICE: Final = "no setting does; do it yourself, in a terminal or an editor of your own"
 
 
@@ -52,17 +54,19 @@ class Explaining:
 
     def of(self, line: Mapping[str, Any]) -> dict[str, Any]:
         """The line, and what it means."""
-        who = line.get("extension") or line.get("blocked_by")
-        settings = [*self._settings(line, who)]
+        who = _decider(line)
+        name = who.get("extension")
         return {
             "says": printable(says(line)),
             "reason": _reason(line),
-            "extension": who and printable(str(who)),
-            "handler": line.get("handler"),
-            "file": line.get("file") and printable(str(line["file"])),
-            "line": line.get("line"),
-            "settings": settings,
-            "to_change": [*self._to_change(line, who, settings)],
+            "extension": name and printable(str(name)),
+            "handler": who.get("handler"),
+            "file": who.get("file") and printable(str(who["file"])),
+            "line": who.get("line"),
+            "settings": [*self._settings(line, who)],
+            "asked": [*_asked(line)],
+            "to_change": [*self._to_change(line, who)],
+            "advice": _OWN_ADVICE if name == OWN and who.get("handler") else None,
             "decision": dict(line),
         }
 
@@ -72,64 +76,114 @@ class Explaining:
             self._seen[cwd] = inventory(self._home, cwd)
         return self._seen[cwd]
 
-    def _settings(self, line: Mapping[str, Any], who: Any) -> Iterator[dict[str, Any]]:
-        """The settings that decided, with their values now and where these are from."""
-        named = line.get("setting")
-        for key in [named] if isinstance(named, str) else named or ():
-            yield from self._setting(str(key), line, str(who))
-        if line.get("decided_by") in ("setting", "nobody"):
-            config = self._inventory(line).config
-            at = config.line_of("ask_without_human")
-            origin = f"{config.file.name}:{at}" if at else "default"
-            yield {"key": _WITHOUT_HUMAN, "value": config.ask_without_human, "from": origin}
+    # -- settings -------------------------------------------------------------------------------
 
-    def _setting(self, key: str, line: Mapping[str, Any], who: str) -> Iterator[dict[str, Any]]:
-        path = _PLACE.sub("", key).removeprefix(_PREFIX).split(".")
-        first, rest = path[0], path[1:]
-        name = first if canonical_name(first) == canonical_name(who) else who
-        rest = rest if name == first else path
-        leaves = self._leaves(line, name)
-        wanted = ".".join(rest)
-        found = [each for each in leaves if each["key"] == wanted]
-        found = found or [each for each in leaves if each["key"].startswith(f"{wanted}.")]
-        if rest and 0 < len(found) <= _MOST_LEAVES:
-            for each in found:
-                yield {**each, "key": f"{_PREFIX}{printable(name)}.{each['key']}"}
-        else:
-            yield {"key": printable(key), "value": None, "from": None}
+    def _settings(
+        self, line: Mapping[str, Any], who: Mapping[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """The settings that decided as they were then, and today's values where these differ."""
+        name = str(who.get("extension"))
+        recorded = who.get("settings") or ()
+        for each in recorded:
+            yield self._compared({key: each.get(key) for key in _SETTING}, name, line)
+        if not recorded:  # of an earlier release, which wrote down the keys alone
+            for each in self._today(who.get("setting") or [], name, line):
+                today = None if each["from"] is None else {key: each[key] for key in _VALUE}
+                yield {"key": each["key"], **dict.fromkeys(_VALUE), "today": today}
+        if line.get("decided_by") in _OF_THE_SETTING:
+            key, value = f"{PREFIX}ask_without_human", _OF_THE_SETTING[str(line["decided_by"])]
+            then = {"key": key, "value": value, "from": None, "file": None}
+            yield self._compared(then, name, line)
 
-    def _leaves(self, line: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    def _compared(self, then: dict[str, Any], name: str, line: Mapping[str, Any]) -> dict[str, Any]:
+        """A setting as it was, with today's value unless it is the same."""
+        found = self._today([str(then["key"])], name, line)
+        if len(found) != 1 or found[0]["from"] is None:  # not known
+            return then | {"today": None}
+        now = {key: found[0][key] for key in _VALUE}
+        if now["value"] != then["value"]:
+            return then | {"today": now}
+        return then | ({} if then["from"] else now) | {"today": None}
+
+    def _today(self, keys: list[str], name: str, line: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The values of settings now; without a place those that are not known."""
         seen = self._inventory(line)
-        wanted = canonical_name(name)
-        records = [each for each in seen.records if canonical_name(each.name) == wanted]
-        if not records:
-            return []
-        record = min(records, key=by_use)
-        same = (record.source, record.name, record.path)
-        found = next((e for e in seen.found if (e.source, e.name, e.path) == same), None)
-        leaves: list[dict[str, Any]] = settings_of(record, found, seen)["settings"]
-        return leaves
+        found: list[Setting] = []
+        for key in keys:
+            of_ours = key.removeprefix(PREFIX)
+            if key.startswith(PREFIX) and of_ours in _OF_OURS:
+                found.append(seen.config.own_setting(of_ours))
+            else:
+                found += settings_named(key, name, None, partial(_leaves, seen, name))
+        return [each.to_json() for each in found]
 
-    def _to_change(
-        self, line: Mapping[str, Any], who: Any, settings: list[dict[str, Any]]
-    ) -> Iterator[str]:
-        if who is None:
+    # -- what to do -----------------------------------------------------------------------------
+
+    def _to_change(self, line: Mapping[str, Any], who: Mapping[str, Any]) -> Iterator[str]:
+        """Commands, each as it can be typed."""
+        name = who.get("extension")
+        if name is None:
             return
-        if who == OWN:
-            yield _OWN_ADVICE if line.get("handler") else self._prog("doctor")
+        if name == OWN:
+            if not who.get("handler"):
+                yield self._prog("doctor")
             return
-        seen = self._inventory(line)
-        name = printable(str(who))
-        for each in settings:
-            if each["from"] is not None:
-                at = str(each["from"])
-                project = at.startswith(".hermes/")
-                where = at if project else printable(seen.config.file)
-                yield f"{each['key'].removeprefix(_PREFIX) if project else each['key']} in {where}"
-        yield self._prog(f"info {name}")
-        on = [r for r in seen.records if canonical_name(r.name) == canonical_name(str(who))]
-        if any(each.status is not Status.DISABLED for each in on):
-            yield self._prog(f"disable {name}")
+        named = shlex.quote(printable(str(name)))
+        yield self._prog(f"info {named}")
+        there = [
+            each
+            for each in self._inventory(line).records
+            if canonical_name(each.name) == canonical_name(str(name))
+        ]
+        # What is only observed has decided nothing.
+        if not who.get("observed") and any(r.status is not Status.DISABLED for r in there):
+            yield self._prog(f"disable {named}")
+
+
+def _leaves(seen: Inventory, name: str) -> Iterator[Setting]:
+    """All settings of an extension; nothing where it is not there."""
+    records = [each for each in seen.records if canonical_name(each.name) == canonical_name(name)]
+    if not records:
+        return
+    record = min(records, key=by_use)
+    same = (record.source, record.name, record.path)
+    found = next((e for e in seen.found if (e.source, e.name, e.path) == same), None)
+    if found is not None:
+        hooks = (*record.hooks, *record.turned_off)
+        guard = not hooks or any(hook.guard for hook in hooks)
+        yield from merged_of(found, seen.config, seen.settings, guard=guard).leaves()
+
+
+def _decider(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Who decided, as the line has it; where nobody did, who would have and is only observed."""
+    observed = _would_have(line)
+    if observed is not None:
+        return observed
+    who = {key: line[key] for key in _WHO if key in line}
+    return {"extension": line.get("blocked_by")} | who
+
+
+def _would_have(line: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    if line.get("action") != "pass" or line.get("asks"):
+        return None
+    return next((each for each in observed_in(line) if each.get("action") != "pass"), None)
+
+
+def _asked(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Who asked as well, and did not decide."""
+    for each in line.get("asks") or ():
+        is_decider = was_answered(line) and (
+            line.get("approved")
+            or (each.get("extension"), each.get("handler"))
+            == (line.get("extension"), line.get("handler"))
+        )
+        if not is_decider:
+            yield {key: printable(str(each.get(key))) for key in ("extension", "handler", "reason")}
+
+
+def was_answered(line: Mapping[str, Any]) -> bool:
+    """Whether somebody answered a question; one that a block came after was put to nobody."""
+    return bool(line.get("asks")) and "approved" in line
 
 
 def says(line: Mapping[str, Any]) -> str:
@@ -138,18 +192,23 @@ def says(line: Mapping[str, Any]) -> str:
     # No text of a line is a format itself.
     it = _OBJECTS.get(hook, "{hook}").format(tool=line.get("tool") or "a tool", hook=hook)
     who = line.get("extension") or line.get("blocked_by") or "every extension"
-    if line.get("asks"):
+    if was_answered(line):
+        if line.get("approved"):
+            askers = dict.fromkeys(str(each.get("extension")) for each in line["asks"])
+            who = " and ".join(askers)
         said = _ANSWERS.get((str(line.get("decided_by")), bool(line.get("approved"))))
         said = said or ("it was approved" if line.get("approved") else "it was not approved")
         return f"{who} asked about {it}: {said}"
     action = str(line.get("action"))
     if action == "block" and line.get("hook") == "transform_tool_result":
         return f"{who} withheld {it}"
-    observed = next((e for e in observed_in(line) if e.get("action") != "pass"), None)
-    if action == "pass" and observed is not None:
+    observed = _would_have(line)
+    if observed is not None:
         would = done(str(observed.get("action")), it).split(" ", 1)
         return f"{observed.get('extension')} would have {would[0]} {would[1]}; it is only observed"
     why = ", because its handler failed" if line.get("failure") else ""
+    if line.get("missing"):
+        why = f", because {' and '.join(line['missing'])} is required and not loaded"
     return f"{who} {done(action, it)}{why}"
 
 
@@ -169,6 +228,8 @@ def observed_in(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _reason(line: Mapping[str, Any]) -> str | None:
     if isinstance(line.get("message"), str):
         return str(line["message"])
-    asked = [str(each.get("reason")) for each in line.get("asks") or ()]
-    observed = [str(each["reason"]) for each in observed_in(line) if each.get("reason")]
-    return "; ".join(asked or observed) or None
+    observed = _would_have(line)
+    if observed is not None:
+        return str(observed["reason"]) if observed.get("reason") else None
+    asked = [str(each.get("reason")) for each in line.get("asks") or () if was_answered(line)]
+    return "; ".join(asked) or None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from attrs import evolve
 
@@ -18,13 +19,15 @@ from hermes_ext.cli._decisions import (
     NothingFoundError,
     Query,
     installed_names,
-    lines_of,
     log_file,
+    newest_first,
     note_on,
+    nothing_found,
     sound_lines,
     unreadable,
 )
 from hermes_ext.cli._explaining import Explaining
+from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
 
 _LAST: Final = "last"
@@ -38,19 +41,20 @@ def log(request: Request) -> Result:
     query = request.query
     if query.follow and request.emit is not None:
         _follow(request, query, request.emit)
-    lines: list[Line] = []
+    lines: list[dict[str, Any]] = []
     code, note = 0, note_on(request.home)
-    try:
-        _, found = lines_of(request.home, query, _known(request))
-        lines = found[-query.last :] if query.last else []
-    except NothingFoundError as error:
-        if not log_file(request.home).exists() or query.chat == "":
-            raise
-        code, note = 1, str(error)
+    with patience("Reading the decision log"):
+        newest = newest_first(request.home, query)
+        lines = [query.shown(line) for line in islice(newest, max(query.last, 1))]
+        missing = None if lines else nothing_found(request.home, query, _known(request))
+    if missing is not None:
+        if not log_file(request.home).exists():
+            raise missing
+        code, note = 1, str(missing)
     payload = {
         "file": printable(log_file(request.home)),
         "note": note,
-        "lines": [query.shown(line) for line in lines],
+        "lines": lines[: query.last][::-1],
     }
     return Result(code, payload)
 
@@ -88,36 +92,45 @@ def why(request: Request) -> Result:
     """The last decision, or all of a turn."""
     query = request.query
     asked = query.turn
-    if asked is None or asked == _LAST:
-        _, found = lines_of(request.home, evolve(query, turn=None), _known(request))
-        chosen = [_last_of(found)]
-    else:
-        _, found = lines_of(request.home, query, _known(request))
-        turn = _only_one(asked, found)
-        chosen = [line for line in found if line.get("turn") == turn]
     explaining = Explaining(request.home, request.prog)
+    with patience("Reading the decision log"):
+        if asked is None or asked == _LAST:
+            chosen = [explaining.of(query.shown(_last_of(request)))]
+        else:
+            turn = _only_one(request, asked)
+            lines = newest_first(request.home, query)
+            chosen = [explaining.of(query.shown(one)) for one in lines if one.get("turn") == turn]
     payload = {
         "file": printable(log_file(request.home)),
-        "turn": None if asked in (None, _LAST) else printable(str(chosen[0].get("turn"))),
+        "turn": None if asked in (None, _LAST) else printable(turn),
         "note": note_on(request.home),
-        "decisions": [explaining.of(query.shown(line)) for line in chosen],
+        "decisions": chosen[::-1],
     }
     return Result(0, payload)
 
 
-def _last_of(lines: list[Line]) -> Line:
+def _last_of(request: Request) -> Line:
     """The last line in which something was decided.
 
     What comes with every request (instructions, changed messages) counts where there is nothing
     else: it would hide what somebody who asks why wants to know.
     """
-    for decided in (_is_verdict, _is_change):
-        found = next(filter(decided, reversed(lines)), None)
-        if found is not None:
-            return found
+    query = evolve(request.query, turn=None)
+    change: Line | None = None
+    number = 0
+    for line in newest_first(request.home, query):
+        number += 1
+        if _is_verdict(line):
+            return line
+        if change is None and _is_change(line):
+            change = line
+    if change is not None:
+        return change
+    if not number:
+        raise nothing_found(request.home, query, _known(request))
     raise NothingFoundError(
         "no extension has blocked, changed, answered or asked anything yet",
-        hint=f"The log has {len(lines)} lines, in which all passed",
+        hint=f"The log has {number} lines, in which all passed",
     )
 
 
@@ -141,13 +154,16 @@ def _is_change(line: Line) -> bool:
     return str(line.get("action", "pass")) != "pass"
 
 
-def _only_one(asked: str, lines: Iterable[Line]) -> str:
+def _only_one(request: Request, asked: str) -> str:
     """The id of the one turn that begins so."""
-    turns = list(dict.fromkeys(str(line.get("turn")) for line in lines))
+    lines = newest_first(request.home, request.query)
+    turns = [*dict.fromkeys(str(line.get("turn")) for line in lines)]
+    if not turns:
+        raise nothing_found(request.home, request.query, _known(request))
     if asked in turns:
         return asked
     if len(turns) > 1:
-        listed = ", ".join(map(printable, turns[-10:]))
+        listed = ", ".join(map(printable, reversed(turns[:10])))
         raise NothingFoundError(
             f"{len(turns)} turns begin with {printable(asked)}: {listed}",
             hint="Name more of one",

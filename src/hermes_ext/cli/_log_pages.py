@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hermes_ext._hooks.text import printable
 from hermes_ext.cli._decisions import when
-from hermes_ext.cli._explaining import done, says
+from hermes_ext.cli._explaining import done, says, was_answered
 from hermes_ext.cli._page import Page
 
 _STYLES: Final = {
@@ -22,6 +22,8 @@ _STYLES: Final = {
     "pass": "dim",
 }
 _LONGEST: Final = 160  # characters of a reason in a table, and of a setting's value
+_CALL: Final = 60  # characters of a command, or of a change, in a table
+_LABEL: Final = 14
 _NARROW: Final = 40  # characters that a reason needs beside the rest
 _ID: Final = 8  # characters of a turn's id
 
@@ -43,8 +45,8 @@ def row(line: Mapping[str, Any], page: Page) -> None:
     if "action" not in line:
         page.line(f"{time}  ", (printable(str(line.get("error", line))), "yellow"))
         return
-    action = "ask" if line.get("asks") else str(line["action"])
-    told = _who_and_why(line)
+    action = "ask" if was_answered(line) else str(line["action"])
+    told = " — ".join(filter(None, [_cut(_what(line), _CALL), _who_and_why(line)]))
     cells = [
         (f"{time}  ", ""),
         (f"{printable(str(line.get('turn', '-'))[:_ID]):<{_ID}}  ", "dim"),
@@ -65,12 +67,31 @@ def _who_and_why(line: Mapping[str, Any]) -> str:
     who = line.get("extension") or line.get("blocked_by")
     if who is None:
         return printable(says(line)) if _is_observed(line) else ""
+    answered = was_answered(line)
     told = line.get("message") or "; ".join(
-        str(each.get("reason")) for each in line.get("asks") or ()
+        str(each.get("reason")) for each in line.get("asks") or () if answered
     )
-    if line.get("asks") and line.get("action") != "block":
+    if answered and line.get("approved"):
         told = f"{told} (approved)"
     return printable(f"{who}: {told}" if told else str(who))
+
+
+def _what(line: Mapping[str, Any]) -> str:
+    """From what to what it was changed, else the command."""
+    changes = "; ".join(map(_changed, line.get("change") or ()))
+    return printable(" ".join((changes or str(line.get("call") or "")).split()))
+
+
+def _changed(change: Mapping[str, Any]) -> str:
+    """One change in words: `command: ls → ls -l`."""
+    if "more" in change:
+        return f"and {change['more']} more"
+    where = f"{change['argument']}: " if "argument" in change else ""
+    if "from" in change or "to" in change:
+        return f"{where}{change.get('from', '(nothing)')} → {change.get('to', '(nothing)')}"
+    removed = f"[{change['removed']} characters removed]" if "removed" in change else ""
+    added = f"added {json.dumps(change['added'], ensure_ascii=False)}" if "added" in change else ""
+    return where + ", ".join(filter(None, [removed, added]))
 
 
 def _is_observed(line: Mapping[str, Any]) -> bool:
@@ -79,42 +100,86 @@ def _is_observed(line: Mapping[str, Any]) -> bool:
 
 
 def why(payload: Mapping[str, Any], page: Page) -> None:
-    """The last decision in two lines, or each of a turn with what every handler did."""
+    """The last decision, or each of a turn with what every handler did; one fact in a line."""
     if payload["note"]:
         page.lines(payload["note"], style="yellow")
     decisions = payload["decisions"]
     if payload["turn"] is None:
-        _in_two_lines(decisions[0], page)
+        _one(decisions[0], page)
         return
     _turn(payload["turn"], decisions, page)
 
 
-def _in_two_lines(told: Mapping[str, Any], page: Page) -> None:
+def _one(told: Mapping[str, Any], page: Page) -> None:
     line = told["decision"]
-    reason = f": {told['reason']}" if told["reason"] else ""
-    moment = f" ({_moment(line):%Y-%m-%d %H:%M:%S}, turn {str(line.get('turn', '-'))[:_ID]})"
-    page.line((printable(told["says"]), "bold"), printable(f"{reason}{moment}"))
-    page.line(printable("; ".join(_by(told))))
-
-
-def _by(told: Mapping[str, Any]) -> Iterator[str]:
-    settings = [*map(_setting, told["settings"])]
-    if settings:
-        yield f"Setting{'s' if len(settings) > 1 else ''} {', '.join(settings)}"
-    else:
-        yield "No setting is named"
-    if told["handler"]:
-        place = f"{told['file']}:{told['line']}" if told["file"] else "a place that is not known"
-        yield f"{told['handler']} in {place}"
+    page.line((printable(told["says"]), "bold"))
+    _facts(told, page)
+    _fact("Time", f"{_moment(line):%Y-%m-%d %H:%M:%S}", page)
+    for label, key in (("Turn", "turn"), ("Session", "session"), ("Directory", "cwd")):
+        if line.get(key):
+            _fact(label, str(line[key]), page)
+    if told["advice"]:
+        _fact("To change it", told["advice"], page)
     if told["to_change"]:
-        yield f"to change it: {', or '.join(told['to_change'])}"
+        page.line("To change it:")
+        for command in told["to_change"]:
+            page.source(command, indent=2)
 
 
-def _setting(setting: Mapping[str, Any]) -> str:
-    if setting["from"] is None:
-        return str(setting["key"])
-    value = _cut(json.dumps(setting["value"], ensure_ascii=False, default=str), _LONGEST)
-    return f"{setting['key']} = {value} ({setting['from']})"
+def _facts(told: Mapping[str, Any], page: Page, indent: int = 0) -> None:
+    """Who decided what and why, by which settings; each value alone on its line, to be copied."""
+    line = told["decision"]
+    if told["extension"]:
+        observed = line.get("extension") is None and line.get("blocked_by") is None
+        _fact("Observed" if observed else "Decided by", told["extension"], page, indent)
+    for label, text in (("Because", told["reason"]), ("Failure", line.get("failure"))):
+        if text:
+            page.fact(label, str(text), indent=indent, width=_LABEL)
+    for label, text in _of_the_line(told):
+        _fact(label, text, page, indent)
+    if told["file"]:
+        _fact("File", f"{told['file']}:{told['line']}", page, indent)
+    for setting in told["settings"]:
+        _setting(setting, page, indent)
+
+
+def _of_the_line(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    line = told["decision"]
+    for each in told["asked"]:
+        label = "Asked too" if was_answered(line) else "Asked before"
+        yield label, f"{each['extension']}/{each['handler']}: {each['reason']}"
+    for each in line.get("missing") or ():
+        yield "Missing", each
+    if line.get("call"):
+        yield "Call", line["call"]
+    for change in line.get("change") or ():
+        yield "Change", _changed(change)
+    if line.get("too_long"):
+        yield "Left out", f"the line has {line['too_long']} bytes, of which only the begin was read"
+    if told["handler"]:
+        yield "Handler", told["handler"]
+
+
+def _setting(setting: Mapping[str, Any], page: Page, indent: int) -> None:
+    _fact("Setting", setting["key"], page, indent)
+    if setting["from"] is not None:
+        _fact("Value", _value(setting), page, indent)
+        _fact("Set in", setting["file"] or setting["from"], page, indent)
+    elif setting["today"] is not None:
+        _fact("Value", "not in this line, which an earlier release wrote", page, indent)
+    today = setting["today"]
+    if today is not None:
+        _fact("Value today", _value(today), page, indent)
+        _fact("Set today in", today["file"] or today["from"], page, indent)
+
+
+def _value(setting: Mapping[str, Any]) -> str:
+    return _cut(json.dumps(setting["value"], ensure_ascii=False, default=str), _LONGEST)
+
+
+def _fact(label: str, text: str, page: Page, indent: int = 0) -> None:
+    """One fact in one line, however long it is."""
+    page.source(f"{label + ':':<{_LABEL}}{text}", indent=indent)
 
 
 def _turn(turn: str, decisions: Sequence[Mapping[str, Any]], page: Page) -> None:
@@ -126,20 +191,17 @@ def _turn(turn: str, decisions: Sequence[Mapping[str, Any]], page: Page) -> None
     for told in decisions:
         line = told["decision"]
         page.blank()
-        action = "ask" if line.get("asks") else str(line.get("action"))
+        action = "ask" if was_answered(line) else str(line.get("action"))
         page.line(
             (f"{_moment(line):%H:%M:%S}  ", "dim"),
             (printable(str(line.get("hook"))), "bold"),
             "  ",
             (printable(told["says"]), _STYLES.get(action, "")),
         )
-        if told["reason"]:
-            page.lines(told["reason"], indent=10)
+        _facts(told, page, indent=10)
         steps = line.get("steps") or [*_known_steps(line)]
         for number, step in enumerate(steps, 1):
             _step(step, page, last=number == len(steps))
-        for setting in told["settings"]:
-            page.line(f"setting {printable(_setting(setting))}", indent=10)
     if not any(told["decision"].get("steps") for told in decisions):
         page.blank()
         page.lines(
@@ -149,11 +211,16 @@ def _turn(turn: str, decisions: Sequence[Mapping[str, Any]], page: Page) -> None
 
 
 def _known_steps(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The handlers that did something; who ended the chain is the last one."""
+    ends = line.get("action") in ("block", "answer")
+    if ends:
+        yield from line.get("by") or ()
     if line.get("handler"):
         keys = ("extension", "handler", "file", "line", "changed")
-        action = "ask" if line.get("asks") else line.get("action")
+        action = "ask" if was_answered(line) else line.get("action")
         yield {key: line[key] for key in keys if key in line} | {"action": action}
-    yield from line.get("by") or ()
+    if not ends:
+        yield from line.get("by") or ()
 
 
 def _step(step: Mapping[str, Any], page: Page, *, last: bool) -> None:

@@ -87,13 +87,15 @@ class Page:
         for line in text.splitlines() or [""]:
             self.line((printable(line), style), indent=indent)
 
-    def fact(self, label: str, text: str, *, indent: int = 0, style: str = "") -> None:
+    def fact(
+        self, label: str, text: str, *, indent: int = 0, style: str = "", width: int = _LABEL
+    ) -> None:
         """A label and a text, whose further lines stand below its first one."""
-        label = f"{label + ':':<{_LABEL}}"
+        label = f"{label + ':':<{width}}"
         for line in text.splitlines() or [""]:
-            for each in self._wrapped(Text(self._short(printable(line)), style), indent + _LABEL):
+            for each in self._wrapped(Text(self._short(printable(line)), style), indent + width):
                 self._console.print(Text(" " * indent + label) + each, soft_wrap=True)
-                label = " " * _LABEL
+                label = " " * width
 
     def source(self, line: str, *, indent: int = 0, style: str = "") -> None:
         """A line of a source file: never wrapped, so that it can be read as it is indented."""

@@ -218,8 +218,9 @@ def _kind(error: Any) -> Any:
 
 
 def _by(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Another handler that did something; of one that is observed also why."""
-    found = _only(step, _BY_KEYS + (("reason",) if step.get("observed") else ()), False)
+    """Another handler that did something; of one that is observed also why, and by what value."""
+    more = ("reason", "settings") if step.get("observed") else ()
+    found = _only(step, (*_BY_KEYS, *more), False)
     if "error" in step:
         found["error"] = {"kind": _kind(step["error"])}
     return dict(found)

@@ -18,9 +18,7 @@ def as_written_now(line: dict[str, Any]) -> dict[str, Any]:
         return line
     decider: Mapping[str, Any] = next(_ends(line), {"extension": line.get("blocked_by")})
     asker = {key: line[key] for key in _OF_THE_DECIDER if key in line and key != "failure"}
-    kept = {
-        key: value for key, value in line.items() if key not in (*_OF_THE_DECIDER, "approved")
-    }
+    kept = {key: value for key, value in line.items() if key not in (*_OF_THE_DECIDER, "approved")}
     kept |= {key: decider[key] for key in _OF_THE_DECIDER if decider.get(key) is not None}
     if isinstance(decider.get("error"), Mapping):
         kept["failure"] = decider["error"].get("kind")
