@@ -219,6 +219,7 @@ class TestLine:
             "hook": "intercept_tool_call",
             "tool": "write_file",
             "tool_call_id": "call-0",
+            "call": "0.py",
             "action": "pass",
             "changed": False,
             "digests": {"in": digest, "out": digest},

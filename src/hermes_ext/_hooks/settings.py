@@ -112,7 +112,7 @@ def _shown(path: list[str], value: Any) -> Any:
     nested = _plain(value)
     for name in reversed(path):
         nested = {name: nested}
-    told = redacted(nested, thorough=False)
+    told = redacted(nested)
     for _ in path:
         if not isinstance(told, Mapping):  # all below a name is hidden
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -591,18 +591,43 @@ class Turn(state.TurnCore):
     # -- what the person is shown ---------------------------------------------------------------
 
     def notify_refusal(
-        self, extension: str, tool_name: str, reason: str, *, tool_call_id: str | None = None
+        self,
+        extension: str,
+        tool_name: str,
+        reason: str,
+        *,
+        tool_args: Mapping[str, Any] | None = None,
+        tool_call_id: str | None = None,
     ) -> None:
-        """Report a call that the host itself refuses, as `Runtime.on_notice` gets those of rules.
+        """Report a call that the host itself refuses: in the decision log, and as
+        `Runtime.on_notice` gets those of rules.
 
         Args:
             extension: in whose name.
             tool_name: the tool.
             reason: why.
-            tool_call_id: the id of the call; the same refusal of one call is reported once.
+            tool_args: its arguments, where they are known.
+            tool_call_id: the id of the call; the same refusal of one call is shown once.
         """
+        call = ToolCall(tool_name, tool_args or {}, tool_call_id or "")
+        self.log_refusal(HookName.INTERCEPT_TOOL_CALL, extension, reason, call)
         if self.runtime.on_notice is not None and self.runtime.notify != "off":
             self._show_once(refusal(extension, tool_name, reason), tool_call_id)
+
+    def log_refusal(
+        self, hook: HookName, extension: str, reason: str, call: ToolCall | None = None
+    ) -> None:
+        """Write what the host itself refuses into the decision log; nothing of an input.
+
+        Args:
+            hook: where it is refused.
+            extension: in whose name.
+            reason: why.
+            call: the tool call, where it is one.
+        """
+        outcome = ChainOutcome.refused(reason, extension, call)
+        value = None if call is None else call.value
+        self._write(hook, call, self._scope, value, outcome, again=False)
 
     def _notify(
         self, hook: HookName, event: Any, outcome: ChainOutcome, why: str | None = None
@@ -634,8 +659,16 @@ class Turn(state.TurnCore):
     # -- the decision log -----------------------------------------------------------------------
 
     def _write(
-        self, hook: HookName, event: Any, scope: Scope, before: Any, outcome: ChainOutcome
+        self,
+        hook: HookName,
+        event: Any,
+        scope: Scope,
+        before: Any,
+        outcome: ChainOutcome,
+        *,
+        again: bool = True,
     ) -> None:
+        """again: with what is needed to run the chain once more, where payloads are written."""
         log = self.runtime.log
         if log is None or not log.on:
             return
@@ -651,8 +684,8 @@ class Turn(state.TurnCore):
                 conversation=self.conversation_id,
                 tool=getattr(event, "tool_name", None),
                 tool_call_id=getattr(event, "tool_call_id", None),
-                event=event,
-                scope=scope,
+                event=event if again else None,
+                scope=scope if again else None,
                 directory=self._scope.cwd,
             )
         )

@@ -97,7 +97,7 @@ def _shown(name: str, value: Any) -> str:
 def _redacted(value: Any) -> Any:
     from hermes_ext._redaction import redacted
 
-    return redacted(value, thorough=False)
+    return redacted(value)
 
 
 def _cut(text: str, length: int = 0) -> str:

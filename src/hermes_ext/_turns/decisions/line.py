@@ -202,7 +202,7 @@ def _decider(outcome: Outcome, steps: Sequence[Mapping[str, Any]]) -> Mapping[st
 def _args(event: DecisionEvent) -> Any:
     """The arguments of the tool call that it is about."""
     called = event.event
-    return called.tool_args if isinstance(called, ToolCall | ToolResult) else None
+    return called.tool_args if isinstance(called, ToolCall | ToolResult) else event.before
 
 
 def _change(event: DecisionEvent, outcome: Outcome) -> list[dict[str, Any]]:

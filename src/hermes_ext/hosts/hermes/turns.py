@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final
 
+from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._hooks.text import text_of
 from hermes_ext._turns.turn import Turn
@@ -53,7 +54,8 @@ def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwa
 def _held_to_the_rules(turn: Turn, call: _Call) -> Any:
     refusal = the_host.refusal(turn.runtime) or _out_of_sight(turn, call.agent)
     if refusal is not None:
-        return call.finish_without_model(refusal, turn, blocked_by="hermes-ext", stored=None)
+        turn.log_refusal(HookName.TRANSFORM_USER_INPUT, OWN, refusal)
+        return call.finish_without_model(refusal, turn, blocked_by=OWN, stored=None)
     return _with_input(turn, call)
 
 
@@ -227,8 +229,9 @@ def codex_turn(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: A
     """
     turn = the_host.turn_of_agent(agent)
     refusal = _out_of_sight(turn, agent) if turn is not None else None
-    if refusal is None:
+    if turn is None or refusal is None:
         return original(agent, *args, **kwargs)
+    turn.log_refusal(HookName.BEFORE_LLM_CALL, OWN, refusal)
     messages = [*(kwargs.get("messages") or ()), {"role": "assistant", "content": refusal}]
     agent._persist_session(messages, None)
     return _ended(agent, messages, refusal, "hermes-ext")

@@ -134,9 +134,6 @@ class Judge:
         self, tool: str, args: Args, host_id: str, call_id: str, *, rewrite: bool
     ) -> Verdict:
         turn = self.turn
-        if turn.runtime.refusal is not None:
-            refusal = f"[hermes-ext] {turn.runtime.refusal}"
-            return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
         cwd = tool_directory(turn.task_id or turn.host.stray_task, turn.directory)
         outcome = turn.judge_tool_call(tool, args, tool_call_id=call_id, cwd=cwd)
         if outcome.blocked:
@@ -148,7 +145,7 @@ class Judge:
         final = outcome.final(args)
         fault = hole(tool, final)
         if fault is not None:
-            turn.notify_refusal(OWN, tool, fault, tool_call_id=call_id)
+            turn.notify_refusal(OWN, tool, fault, tool_args=args, tool_call_id=call_id)
             refusal = f"[hermes-ext] {fault}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
         if outcome.changed and not rewrite:
@@ -158,7 +155,7 @@ class Judge:
                 f"the extensions had judged them, and {rewriter} would rewrite them once more; "
                 "the two do not go together, so the call is refused"
             )
-            turn.notify_refusal(rewriter, tool, clash, tool_call_id=call_id)
+            turn.notify_refusal(rewriter, tool, clash, tool_args=args, tool_call_id=call_id)
             refusal = f"[{rewriter}] {clash}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
         verdict = Verdict(tool, host_id, call_id, coerced(tool, final), "")
