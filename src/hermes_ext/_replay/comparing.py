@@ -70,9 +70,13 @@ def took_part(line: Line) -> frozenset[str]:
 def _essence(line: Line) -> tuple[Any, ...]:
     verdict = verdict_of(line)
     # A question that was answered with no has no value any more.
-    came_out = None if verdict["action"] == "ask" else line["digests"].get("out")
+    asked = verdict["action"] == "ask"
+    came_out = None if asked else line["digests"].get("out")
+    # Whoever's question was refused: all who ask have a say.
+    askers = tuple(each.get("extension") for each in line.get("asks") or ())
     return (
-        *(verdict[key] for key in ("action", "extension", "message", "failure")),
+        askers if asked else verdict["extension"],
+        *(verdict[key] for key in ("action", "message", "failure")),
         came_out,
         canonical_digest(verdict["injections"]),
         canonical_digest(verdict["would_have"]),

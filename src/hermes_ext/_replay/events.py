@@ -33,7 +33,7 @@ from hermes_ext._turns.decisions import canonical_digest, recorded_context, reco
 from hermes_ext.exceptions import HermesExtError
 
 TOO_OLD: Final = "written without payloads"
-_LARGEST: Final = 50_000_000  # bytes of a file of events
+LONGEST_RECORDED: Final = 50_000_000  # bytes of a line of the log, and of a file of events
 
 
 class EventError(HermesExtError):
@@ -76,6 +76,8 @@ def of_line(line: Mapping[str, Any]) -> Recorded:
         raise NotReplayableError("not a decision")
     if line["hook"] not in HOOKS:
         raise NotReplayableError(f"of a hook that is not known here ({printable(line['hook'])})")
+    if "too_long" in line:
+        raise NotReplayableError(f"longer than {LONGEST_RECORDED:,} bytes")
     if not all(isinstance(line.get(key), Mapping) for key in ("payloads", "event", "context")):
         raise NotReplayableError(TOO_OLD)
     if canonical_digest(line["payloads"].get("in")) != line["digests"].get("in"):
@@ -184,7 +186,7 @@ def of_file(file: Path) -> tuple[Recorded, ...]:
     Raises:
         EventError: with file, line and key.
     """
-    document = read_document(file, _LARGEST)
+    document = read_document(file, LONGEST_RECORDED)
     if not document.exists:
         raise EventError("there is no such file", path=file, hint="--event takes a file of events")
     if document.fault is not None:

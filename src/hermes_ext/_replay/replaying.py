@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from attrs import frozen
 
@@ -50,18 +50,19 @@ def replay(
     progress: called before each event with its number, how many there are, and what it is.
     """
     began = time.monotonic()
-    events, numbers, not_replayable = _events(asked)
+    numbers, not_replayable = _replayable(asked)
+    events = _Events(asked.lines, numbers)
     trial = everything(home, cwd, config, import_seconds, prog)
     changed: list[dict[str, Any]] = []
     compared = on_disk = 0
 
-    def before(number: int) -> None:
-        progress(number, len(events), events[number].label)
+    def before(number: int, recorded: Recorded) -> None:
+        progress(number, len(events), recorded.label)
 
     for number, each in enumerate(judged(trial, events, each=True, before=before)):
         if numbers[number] not in asked.chosen:
             continue
-        then = events[number].line
+        then = each.recorded.line
         assert then is not None
         now = line_of(each.recorded, each.outcome)
         if not _meant(asked.extension, then, now):
@@ -88,27 +89,42 @@ def replay(
     }
 
 
-def _events(asked: Asked) -> tuple[list[Recorded], list[int], Counter[str]]:
-    """The events to run, the number of the line of each, and why how many others cannot be."""
-    events: list[Recorded] = []
+class _Events(Sequence[Recorded]):
+    """The events of some lines, each made when it is looked at: the log can be a large one."""
+
+    def __init__(self, lines: Sequence[Line], numbers: Sequence[int]) -> None:
+        self._lines = lines
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> Recorded: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Recorded]: ...
+    def __getitem__(self, place: int | slice) -> Recorded | Sequence[Recorded]:
+        if isinstance(place, slice):
+            return _Events(self._lines, self._numbers[place])
+        return of_line(self._lines[self._numbers[place]])
+
+
+def _replayable(asked: Asked) -> tuple[list[int], Counter[str]]:
+    """The numbers of the lines to run again, and why how many others cannot be."""
     numbers: list[int] = []
     not_replayable: Counter[str] = Counter()
-    needed = _needed(asked)
+    # The conversations whose state the chosen lines may meet.
+    needed = {_key(line) for number, line in enumerate(asked.lines) if number in asked.chosen}
     for number, line in enumerate(asked.lines):
         if _key(line) not in needed:
             continue
         try:
-            events.append(of_line(line))
+            of_line(line)
             numbers.append(number)
         except NotReplayableError as error:
             if number in asked.chosen:
                 not_replayable[str(error)] += 1
-    return events, numbers, not_replayable
-
-
-def _needed(asked: Asked) -> set[Any]:
-    """The conversations whose state the chosen lines may meet."""
-    return {_key(asked.lines[number]) for number in asked.chosen}
+    return numbers, not_replayable
 
 
 def _key(line: Line) -> Any:

@@ -204,18 +204,19 @@ def judged(
     events: Sequence[Recorded],
     *,
     each: bool = False,
-    before: Callable[[int], object] = lambda number: None,
+    before: Callable[[int, Recorded], object] = lambda number, recorded: None,
 ) -> Iterator[Judged]:
     """Run events through the extensions, in their order; those of one turn in one turn.
 
-    each: also find out about each handler. before: called with the number of each, from 0.
+    events: gone through twice. each: also find out about each handler. before: called with the
+    number of each, from 0, and the event.
     """
     turns = _Turns(trial, events)
     watch = DiskWatch(_code_of(trial))
     with watch.installed():
         for number, recorded in enumerate(events):
-            before(number)
-            turn = turns.of(number)
+            before(number, recorded)
+            turn = turns.of(number, recorded)
             handled: list[Handled] = []
             note = _noting(turn, recorded, watch, handled) if each else None
             trial.store.was_read.clear()
@@ -228,7 +229,7 @@ def judged(
                 touched = watch.end()
             for one_handled in handled:
                 touched.add(one_handled.touched)
-            needs_past = bool(trial.store.was_read) and turns.began_before(number)
+            needs_past = bool(trial.store.was_read) and turns.began_before(recorded)
             turns.left(number)
             yield Judged(recorded, outcome, tuple(handled), touched, needs_past)
 
@@ -255,15 +256,26 @@ def _code_of(trial: Trial) -> Iterator[str]:
 class _Turns:
     """The turns of some events: each is open from its first event to its last."""
 
-    def __init__(self, trial: Trial, events: Sequence[Recorded]) -> None:
+    def __init__(self, trial: Trial, events: Iterable[Recorded]) -> None:
         self._runtime = trial.runtime
-        self._events = events
-        self._keys = [self._key(number, each) for number, each in enumerate(events)]
-        self._last = {key: number for number, key in enumerate(self._keys)}
+        self._keys: list[Any] = []
+        self._last: dict[Any, int] = {}
         self._open: dict[Any, TrialTurn] = {}
-        self._calls: set[tuple[Any, str, str]] = set()
-        self._second = {number for number, each in enumerate(events) if self._is_second(number)}
-        self._begun = self._begun_before(events)
+        self._second: set[int] = set()
+        self._begun: dict[Any, bool] = {}  # of a conversation, whether it began before these events
+        calls: set[tuple[Any, str, str]] = set()
+        for number, recorded in enumerate(events):
+            key = self._key(number, recorded)
+            self._keys.append(key)
+            self._last[key] = number
+            context = recorded.context
+            self._begun.setdefault(_conversation(context), context.get("turn_number", 1) != 1)
+            event = recorded.event
+            if isinstance(event, ToolCall) and event.tool_call_id:
+                call = (key, event.tool_name, event.tool_call_id)
+                if call in calls:
+                    self._second.add(number)
+                calls.add(call)
 
     @staticmethod
     def _key(number: int, recorded: Recorded) -> Any:
@@ -271,34 +283,17 @@ class _Turns:
         turn = context.get("turn_id")
         return number if turn is None else (context.get("session_id"), turn)
 
-    def _is_second(self, number: int) -> bool:
-        """Whether a call was judged before, with other arguments: other plugins changed them."""
-        event = self._events[number].event
-        if not isinstance(event, ToolCall) or not event.tool_call_id:
-            return False
-        call = (self._keys[number], event.tool_name, event.tool_call_id)
-        seen = call in self._calls
-        self._calls.add(call)
-        return seen
-
-    @staticmethod
-    def _begun_before(events: Iterable[Recorded]) -> dict[Any, bool]:
-        """Of each conversation, whether it began before the first of its events."""
-        begun: dict[Any, bool] = {}
-        for each in events:
-            begun.setdefault(_conversation(each.context), each.context.get("turn_number", 1) != 1)
-        return begun
-
     def is_second(self, number: int) -> bool:
+        """Whether a call was judged before, with other arguments: other plugins changed them."""
         return number in self._second
 
-    def began_before(self, number: int) -> bool:
-        return self._begun[_conversation(self._events[number].context)]
+    def began_before(self, recorded: Recorded) -> bool:
+        return self._begun[_conversation(recorded.context)]
 
-    def of(self, number: int) -> TrialTurn:
+    def of(self, number: int, recorded: Recorded) -> TrialTurn:
         key = self._keys[number]
         if key not in self._open:
-            context = {"session_id": "events", **self._events[number].context}
+            context = {"session_id": "events", **recorded.context}
             turn = self._runtime.turn(**context)
             assert isinstance(turn, TrialTurn)
             self._open[key] = turn

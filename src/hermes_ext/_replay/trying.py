@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ class Try:
 
     name: str
     found: Sequence[Found]
-    events: Sequence[Recorded]
+    events: Iterable[Recorded]
     hook: str | None = None
     chain: bool = False
     last: bool = False
@@ -56,14 +57,14 @@ def attempt(
     own = [each for each in trial.runtime.handlers if _is(each.extension, asked.name)]
     own = [each for each in own if asked.hook in (None, each.hook.value)]
     hooks = {handler.hook for handler in own}
-    events = [each for each in asked.events if each.event.hook in hooks]
+    meant = (each for each in asked.events if each.event.hook in hooks)
     if asked.last or asked.samples:
-        events = [each for each in events if _is_for(each, own, trial)]
-    if asked.last:
-        events = events[-1:]
+        meant = (each for each in meant if _is_for(each, own, trial))
+    # Of a log there can be more than fit into memory.
+    events = [*(deque(meant, 1) if asked.last else meant)]
 
-    def before(number: int) -> None:
-        progress(number, len(events), events[number].label)
+    def before(number: int, recorded: Recorded) -> None:
+        progress(number, len(events), recorded.label)
 
     told: list[dict[str, Any]] = []
     called: set[Handler] = set()

@@ -155,41 +155,46 @@ def _found(request: Mapping[str, Any], config: ExtensionsConfig, home: Path) -> 
     return [each for each in found if canonical_name(each.name) == name]
 
 
-def _events(request: Mapping[str, Any], home: Path) -> list[Recorded]:
-    from hermes_ext._replay.events import NotReplayableError, of_file, of_line, samples
-    from hermes_ext._turns.decisions import read_decisions
+def _events(request: Mapping[str, Any], home: Path) -> Iterable[Recorded]:
+    from hermes_ext._replay.events import of_file, samples
 
     if request["event"] is not None:
         return [*of_file(Path(request["event"]))]
-    if not request["last"]:
-        return [*samples()]
-    events: list[Recorded] = []
-    for line in read_decisions(log_file(home)):
-        with contextlib.suppress(NotReplayableError):
-            events.append(of_line(line))
-    return events
+    return _recorded(home) if request["last"] else [*samples()]
+
+
+def _recorded(home: Path) -> Iterator[Recorded]:
+    from hermes_ext._replay.events import LONGEST_RECORDED, NotReplayableError, of_line
+    from hermes_ext._turns.decisions import LogFiles
+
+    with LogFiles(log_file(home), LONGEST_RECORDED) as files:
+        for line in files.oldest_first():
+            with contextlib.suppress(NotReplayableError):
+                yield of_line(line)
 
 
 def _replay(request: dict[str, Any]) -> dict[str, Any]:
+    from hermes_ext._replay.events import LONGEST_RECORDED
     from hermes_ext._replay.replaying import Asked, replay
-    from hermes_ext._turns.decisions import read_decisions
+    from hermes_ext._turns.decisions import LogFiles, LogLines
 
     home, cwd = _places(request)
     file = None if request["config"] is None else Path(request["config"])
-    lines = [*read_decisions(request["log"])]
-    numbers = Query(**request["query"]).numbers(lines)
-    newest = numbers[-request["limit"] :] if request["limit"] else numbers
-    _leave_trail(home, cwd, Path(request["trail"]))
-    _quietly()
-    return replay(
-        Asked(lines, frozenset(newest), request["extension"]),
-        home=home,
-        cwd=cwd,
-        config=read_config(home, file),
-        import_seconds=request["import_seconds"],
-        prog=Prog(*request["prog"]).name,
-        progress=_telling(Path(request["progress"])),
-    )
+    with LogFiles(request["log"], LONGEST_RECORDED) as files:
+        lines = LogLines(files)
+        numbers = Query(**request["query"]).numbers(lines)
+        newest = numbers[-request["limit"] :] if request["limit"] else numbers
+        _leave_trail(home, cwd, Path(request["trail"]))
+        _quietly()
+        return replay(
+            Asked(lines, frozenset(newest), request["extension"]),
+            home=home,
+            cwd=cwd,
+            config=read_config(home, file),
+            import_seconds=request["import_seconds"],
+            prog=Prog(*request["prog"]).name,
+            progress=_telling(Path(request["progress"])),
+        )
 
 
 def _places(request: Mapping[str, Any]) -> tuple[Path, Path | None]:

@@ -32,6 +32,7 @@ from hermes_ext.cli._request import Request, Result
 
 _LAST: Final = "last"
 _LOOK_EVERY_SECONDS: Final = 0.2
+_MOST_TURNS: Final = 1_000
 _STOPPED: Final = frozenset({"block", "answer"})
 _REPEATED: Final = "before_llm_call"  # what is changed there is changed again at each request
 
@@ -156,19 +157,22 @@ def _is_change(line: Line) -> bool:
 
 def _only_one(request: Request, asked: str) -> str:
     """The id of the one turn that begins so."""
-    lines = newest_first(request.home, request.query)
-    turns = [*dict.fromkeys(str(line.get("turn")) for line in lines)]
+    turns: dict[str, None] = {}
+    for line in newest_first(request.home, request.query):
+        if line.get("turn") == asked:
+            return asked
+        if len(turns) < _MOST_TURNS:
+            turns[str(line.get("turn"))] = None
     if not turns:
         raise nothing_found(request.home, request.query, _known(request))
-    if asked in turns:
-        return asked
     if len(turns) > 1:
-        listed = ", ".join(map(printable, reversed(turns[:10])))
+        number = f"{len(turns)} or more" if len(turns) == _MOST_TURNS else str(len(turns))
+        listed = ", ".join(map(printable, reversed([*turns][:10])))
         raise NothingFoundError(
-            f"{len(turns)} turns begin with {printable(asked)}: {listed}",
+            f"{number} turns begin with {printable(asked)}: {listed}",
             hint="Name more of one",
         )
-    return turns[0]
+    return next(iter(turns))
 
 
 def _known(request: Request) -> Callable[[], list[str]]:

@@ -11,7 +11,12 @@ from __future__ import annotations
 from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json
 from hermes_ext._turns.decisions.line import DecisionEvent, LogLevel, Outcome, build_line
 from hermes_ext._turns.decisions.log import DecisionLog
-from hermes_ext._turns.decisions.reading import LogFiles, follow_decisions, read_decisions
+from hermes_ext._turns.decisions.reading import (
+    LogFiles,
+    LogLines,
+    follow_decisions,
+    read_decisions,
+)
 from hermes_ext._turns.decisions.recorded import recorded_context, recorded_event
 
 __all__ = [
@@ -19,6 +24,7 @@ __all__ = [
     "DecisionLog",
     "LogFiles",
     "LogLevel",
+    "LogLines",
     "Outcome",
     "build_line",
     "canonical_digest",

@@ -111,6 +111,7 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
     steps = outcome.get("steps") or ()
     decider = _decider(outcome, steps)
     others = [step for step in steps if _acts(step) and step is not decider]
+    values = _values(event.before, outcome, payloads)
     line: dict[str, Any] = {
         "time": iso(event.time),
         "turn": event.turn,
@@ -132,13 +133,14 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
         "change": _change(event, outcome),
         "asks": [_only(ask, _ASK_KEYS, payloads) for ask in outcome.get("asks") or ()],
         "approved": outcome.get("approved") if outcome.get("asks") else None,
-        "injections": _injections(outcome, payloads),
-        **_values(event.before, outcome, payloads),
+        "digests": values.pop("digests"),
     }
     if level is LogLevel.DECISIONS:
         line["by"] = [_by(step) for step in others]
     if level in (LogLevel.STEPS, LogLevel.PAYLOADS):
         line["steps"] = [_only(step, _STEP_KEYS, payloads) for step in steps]
+    # From here on it can be long: of a line that is too long only what comes before is read.
+    line |= {"injections": _injections(outcome, payloads), **values}
     if payloads:
         line["metadata"] = readable(outcome.get("metadata"))
         line |= {} if event.event is None else {"event": details_of(event.event)}

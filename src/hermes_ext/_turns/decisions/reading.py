@@ -8,11 +8,11 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Self, TypeAlias
+from typing import Any, BinaryIO, Final, Self, TypeAlias, overload
 
 from hermes_ext._turns.decisions.log import rotated
 from hermes_ext._turns.decisions.older import as_written_now
@@ -97,6 +97,30 @@ class LogFiles:
         if length > self._longest:
             return _begin_of(_read(self._files[number], begin, self._longest), length)
         return _parsed(_read(self._files[number], begin, length) if raw is None else raw)
+
+
+class LogLines(Sequence[dict[str, Any]]):
+    """The lines of a log by their number, the oldest first, each read when it is looked at.
+
+    Args:
+        files: the log's; open as long as this is used.
+    """
+
+    def __init__(self, files: LogFiles) -> None:
+        self._files = files
+        self._spans = [span for span, _ in files.numbered()]
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(place, slice):
+            return [*map(self._files.line_at, self._spans[place])]
+        return self._files.line_at(self._spans[place])
 
 
 def read_decisions(
