@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -76,21 +77,68 @@ def played(home: Home) -> Played:
     return Played(home)
 
 
-def test_the_last_decision_in_two_lines(played: Played, home: Home) -> None:
+def facts(text: str) -> list[tuple[str, str]]:
+    """The labelled lines of a page."""
+    pairs = (line.partition(":") for line in text.splitlines() if not line.startswith(" "))
+    return [(label, value.strip()) for label, colon, value in pairs if colon]
+
+
+def test_the_last_decision_in_labelled_lines(played: Played, home: Home) -> None:
     """Who, what, on what and why; by which settings, in which line, and how to change it."""
     played.turn("ls", "rm", turn="0123456789abcdef")
     for argv in ((), ("last",)):
         shown = home.run("why", *argv).out
-        text = " ".join(shown.split())
-        assert shown.startswith(r"rules blocked terminal: not\x1b[31m rm (")
-        assert "turn 01234567)" in text
-        assert "extensions.rules.limits.a = 2 (config.yaml:3)" in text
-        assert 'extensions.rules.limits.api_key = "(hidden)" (default)' in text
-        assert 'extensions.rules.words = ["rm"] (default)' in text
-        assert ", elsewhere; " in text
-        assert f"careful in {played.rules}:{played.line_of('careful')}" in text
-        assert f"extensions.rules.limits.a in {home.config}" in text
-        assert "hermes-ext info rules, or hermes-ext disable rules" in text
+        told = facts(shown)
+        assert shown.splitlines()[0] == "rules blocked terminal"
+        assert ("Decided by", "rules") in told
+        assert ("Because", r"not\x1b[31m rm") in told
+        assert ("Call", "rm") in told
+        assert ("Handler", "careful") in told
+        assert ("File", f"{played.rules}:{played.line_of('careful')}") in told
+        assert ("Turn", "0123456789abcdef") in told
+        assert [each for each in told if each[0] in ("Setting", "Value", "Set in")] == [
+            ("Setting", "extensions.rules.limits.a"),
+            ("Value", "2"),
+            ("Set in", f"{home.config}:3"),
+            ("Setting", "extensions.rules.limits.api_key"),
+            ("Value", '"[redacted]"'),
+            ("Set in", "default"),
+            ("Setting", "extensions.rules.words"),
+            ("Value", '["rm"]'),
+            ("Set in", "default"),
+            ("Setting", "elsewhere"),
+        ]
+        assert shown.endswith(
+            "To change it:\n  hermes-ext info rules\n  hermes-ext disable rules\n"
+        )
+
+
+def test_facts_and_commands_are_never_broken(
+    played: Played, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However narrow the terminal is, they can be copied."""
+    played.turn("rm")
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = home.run("why").out
+    assert f"{played.rules}:{played.line_of('careful')}" in shown
+    assert "\n  hermes-ext disable rules\n" in shown
+
+
+def test_commands_are_quoted_for_a_shell(home: Home) -> None:
+    """An extension may have a name that a shell would take apart."""
+    name = "it's $(odd)"
+    home.add(name, RULES)
+    runtime = Runtime.from_config(home=home.path)
+    with runtime.turn(session_id="s1") as turn:
+        turn.intercept_tool_call("terminal", {"command": "rm"})
+    runtime.close()
+    (told,) = home.run("why", "--json").json["decisions"]
+    assert [shlex.split(each) for each in told["to_change"]] == [
+        ["hermes-ext", "info", name],
+        ["hermes-ext", "disable", name],
+    ]
+    for command in told["to_change"]:
+        assert f"\n  {command}\n" in home.run("why").out
 
 
 def test_what_stopped_comes_before_what_comes_with_every_request(
@@ -107,6 +155,8 @@ def test_what_stopped_comes_before_what_comes_with_every_request(
         "key": "extensions.rules.limits.a",
         "value": 2,
         "from": "config.yaml:3",
+        "file": f"{home.config}:3",
+        "today": None,
     }
     played.turn("push")
     assert played.why()[0]["says"] == "rules asked about terminal: nobody was there to say yes"
@@ -189,8 +239,13 @@ def test_the_user_decides_where_nobody_is(home: Home) -> None:
 
     assert told["says"].endswith("nobody was there, and ask_without_human says yes")
     assert told["reason"] == "push?"
-    setting = {"key": "extensions.ask_without_human", "value": "approve", "from": "config.yaml:4"}
-    assert setting in told["settings"]
+    assert told["settings"][-1] == {
+        "key": "extensions.ask_without_human",
+        "value": "approve",
+        "from": "config.yaml:4",
+        "file": f"{home.config}:4",
+        "today": None,
+    }
 
 
 def test_the_packages_own_guard_and_refusals(home: Home) -> None:
@@ -203,7 +258,9 @@ def test_the_packages_own_guard_and_refusals(home: Home) -> None:
     assert told["says"] == "hermes-ext blocked write_file"
     assert told["settings"] == []
     assert told["file"].endswith("guard.py")
-    assert "in a terminal" in told["to_change"][0]
+    assert told["to_change"] == []
+    assert "in a terminal" in told["advice"]
+    assert "in a terminal" in home.run("why").out
 
     home.write_config("extensions:\n  required: [absent]\n")
     with Runtime.from_config(home=home.path).turn(session_id="s1") as turn:
@@ -211,8 +268,26 @@ def test_the_packages_own_guard_and_refusals(home: Home) -> None:
         assert turn.runtime.log is not None
         assert turn.runtime.log.flush(30)
     (told,) = played.why()
+    assert told["says"] == (
+        "hermes-ext blocked terminal, because absent is required and not loaded"
+    )
     assert "absent" in told["reason"]
+    assert told["decision"]["missing"] == ["absent"]
+    assert (told["extension"], told["file"], told["line"]) == ("hermes-ext", str(home.config), 2)
+    assert told["settings"] == [
+        {
+            "key": "extensions.required",
+            "value": ["absent"],
+            "from": "config.yaml:2",
+            "file": f"{home.config}:2",
+            "today": None,
+        }
+    ]
     assert told["to_change"] == ["hermes-ext doctor"]
+    shown = facts(home.run("why").out)
+    assert ("Decided by", "hermes-ext") in shown
+    assert ("Missing", "absent") in shown
+    assert ("Value", '["absent"]') in shown
 
 
 def test_a_setting_of_the_project(home: Home, repo: Place) -> None:
@@ -224,9 +299,9 @@ def test_a_setting_of_the_project(home: Home, repo: Place) -> None:
     played.turn("rm")
     (told,) = played.why()
 
-    key, value = "extensions.rules.words", ["rm", "mv"]
-    assert {"key": key, "value": value, "from": ".hermes/extensions.yaml:2"} in told["settings"]
-    assert "rules.words in .hermes/extensions.yaml:2" in told["to_change"]
+    (words,) = [each for each in told["settings"] if each["key"] == "extensions.rules.words"]
+    assert (words["value"], words["from"]) == (["rm", "mv"], ".hermes/extensions.yaml:2")
+    assert words["file"] == f"{repo.root}/.hermes/extensions.yaml:2"
 
 
 def test_an_extension_that_is_gone(played: Played, home: Home) -> None:
@@ -236,7 +311,9 @@ def test_an_extension_that_is_gone(played: Played, home: Home) -> None:
     (told,) = played.why()
 
     assert told["says"] == "rules blocked terminal"
-    assert told["settings"][0] == {"key": "extensions.rules.limits", "value": None, "from": None}
+    assert told["settings"][0]["key"] == "extensions.rules.limits.a"
+    assert (told["settings"][0]["value"], told["settings"][0]["today"]) == (2, None)
+    assert told["to_change"] == ["hermes-ext info rules"]
 
 
 def test_bundled_extensions_name_their_settings() -> None:
