@@ -86,7 +86,7 @@ class Explaining:
         recorded = who.get("settings") or ()
         for each in recorded:
             yield self._compared({key: each.get(key) for key in _SETTING}, name, line)
-        if not recorded:  # of an earlier release, which wrote down the keys alone
+        if not recorded:  # of an earlier version, which wrote down the keys alone
             for each in self._today(who.get("setting") or [], name, line):
                 today = None if each["from"] is None else {key: each[key] for key in _VALUE}
                 yield {"key": each["key"], **dict.fromkeys(_VALUE), "today": today}

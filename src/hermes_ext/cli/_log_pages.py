@@ -166,7 +166,7 @@ def _setting(setting: Mapping[str, Any], page: Page, indent: int) -> None:
         _fact("Value", _value(setting), page, indent)
         _fact("Set in", setting["file"] or setting["from"], page, indent)
     elif setting["today"] is not None:
-        _fact("Value", "not in this line, which an earlier release wrote", page, indent)
+        _fact("Value", "not in this line, which an earlier version wrote", page, indent)
     today = setting["today"]
     if today is not None:
         _fact("Value today", _value(today), page, indent)

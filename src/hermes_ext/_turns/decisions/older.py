@@ -1,4 +1,4 @@
-"""Lines of earlier releases in today's form."""
+"""Lines of earlier versions in today's form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _OF_THE_DECIDER: Final = ("extension", "handler", "setting", "file", "line", "fa
 def as_written_now(line: dict[str, Any]) -> dict[str, Any]:
     """The line, with the handler that decided in the place of one that had only asked before.
 
-    Up to 0.1 a chain that one handler asked in and another one blocked or answered named the one
-    that asked, as if its question had been refused.
+    They named the handler that asked, as if its question had been refused, also where a later one
+    blocked or answered.
     """
     if "approved" not in line or "decided_by" in line or line.get("action") not in _ENDED:
         return line
