@@ -431,7 +431,7 @@ def changes(tool_args):
     assert shown.splitlines()[0].rstrip().endswith("echo [redacted: AWS Access Key]")
 
 
-# -- lines of the release before ------------------------------------------------------------------
+# -- lines of an earlier version ------------------------------------------------------------------
 
 OLD: dict[str, Any] = {
     "time": "2026-01-01T00:00:00.000Z", "turn": "old", "session": "s", "conversation": "s",
@@ -449,7 +449,7 @@ ASKER = {"extension": "a_asks", "handler": "asks", "action": "ask"}
 
 
 def written(home: Home, **changes: Any) -> dict[str, Any]:
-    """What `why` makes of a line that an earlier release wrote."""
+    """What `why` makes of a line that an earlier version wrote."""
     file = home.path / "logs" / "extensions.jsonl"
     file.parent.mkdir(exist_ok=True)
     line = {key: value for key, value in (OLD | changes).items() if value is not None}

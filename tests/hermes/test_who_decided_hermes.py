@@ -92,3 +92,5 @@ def test_what_is_required_and_missing(model_factory: ModelFactory, hermes: HomeF
     assert (setting["key"], setting["value"]) == ("extensions.required", ["absent"])
     assert f"{told['file']}:{told['line']}" == setting["file"]
     assert told["to_change"] == ["hermes extensions doctor"]
+    lines = json.loads(home.cli("extensions", "log", "--json").check().stdout)["lines"]
+    assert [line["action"] for line in lines] == ["block"]

@@ -33,6 +33,7 @@ from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, sp
 from hermes_ext.exceptions import TurnEndedError
 
 if TYPE_CHECKING:
+    from hermes_ext._chain.outcome import Cause
     from hermes_ext._turns.session_state import SessionState
     from hermes_ext.runtime import Runtime
 
@@ -615,7 +616,12 @@ class Turn(state.TurnCore):
             self._show_once(refusal(extension, tool_name, reason), tool_call_id)
 
     def log_refusal(
-        self, hook: HookName, extension: str, reason: str, call: ToolCall | None = None
+        self,
+        hook: HookName,
+        extension: str,
+        reason: str,
+        call: ToolCall | None = None,
+        cause: Cause | None = None,
     ) -> None:
         """Write what the host itself refuses into the decision log; nothing of an input.
 
@@ -624,8 +630,9 @@ class Turn(state.TurnCore):
             extension: in whose name.
             reason: why.
             call: the tool call, where it is one.
+            cause: what the runtime lacks, as `Runtime.cause` has it.
         """
-        outcome = ChainOutcome.refused(reason, extension, call)
+        outcome = ChainOutcome.refused(reason, extension, call, cause)
         value = None if call is None else call.value
         self._write(hook, call, self._scope, value, outcome, again=False)
 

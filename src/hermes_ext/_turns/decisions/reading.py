@@ -31,7 +31,7 @@ class LogFiles:
     Memory is needed for one line at a time. Of a line that is longer than `longest` only the
     entries that stand before the first long one are read, and `too_long`, its length in bytes.
     Lines that are torn or no JSON object are left out. A log that does not exist has none. Lines
-    of earlier releases have today's form.
+    of earlier versions have today's form.
 
     Args:
         path: the current file.

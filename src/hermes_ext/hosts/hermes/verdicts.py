@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from hermes_ext._hooks.payloads import ToolCall
 from hermes_ext._hooks.source import OWN
+from hermes_ext._hooks.specs import HookName
 from hermes_ext._turns.decisions import canonical_digest
 from hermes_ext._turns.state import judging_again
 from hermes_ext._turns.turn import Turn
@@ -133,7 +135,12 @@ class Judge:
     def _judged(
         self, tool: str, args: Args, host_id: str, call_id: str, *, rewrite: bool
     ) -> Verdict:
-        turn = self.turn
+        turn, refusal = self.turn, self.turn.runtime.refusal
+        if refusal is not None:  # the person has been shown it at the start
+            call = ToolCall(tool, args, call_id)
+            turn.log_refusal(HookName.INTERCEPT_TOOL_CALL, OWN, refusal, call, turn.runtime.cause)
+            refusal = f"[{OWN}] {refusal}"
+            return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
         cwd = tool_directory(turn.task_id or turn.host.stray_task, turn.directory)
         outcome = turn.judge_tool_call(tool, args, tool_call_id=call_id, cwd=cwd)
         if outcome.blocked:
