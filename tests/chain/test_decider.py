@@ -13,6 +13,7 @@ from hermes_ext import HookResult, Runtime, register_hook
 from hermes_ext._chain.fold import ChainOutcome, arun
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._turns.approval import ApprovalRequest
+from hermes_ext.testing._outcomes import describe
 
 
 def passes(tool_args: Any) -> None:
@@ -191,9 +192,12 @@ def test_a_host_that_answers_by_itself() -> None:
 
 def test_a_question_that_nobody_was_asked() -> None:
     """What asked before a block was neither approved nor refused."""
-    data = outcome_of(_named(asks, "a"), _named(blocks, "b")).to_json()
+    outcome = outcome_of(_named(asks, "a"), _named(blocks, "b"))
+    data = outcome.to_json()
     assert [ask["extension"] for ask in data["asks"]] == ["a"]
     assert "approved" not in data
+    assert outcome.settled is None
+    assert "asked by a, not answered: sure?" in describe(outcome)
 
 
 def test_the_runtime_itself() -> None:

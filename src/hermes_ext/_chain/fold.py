@@ -56,6 +56,9 @@ Watch: TypeAlias = Callable[[int, Event, Event], None]
 
 _PART: Final = 16  # handlers that are called by one piece of code
 _BLOCK: Final = Action.BLOCK  # looking a member up in its class takes as long as a call
+_PASSES: Final = Action.PASS.severity
+_REWRITES: Final = Action.REWRITE.severity
+_ASKS: Final = Action.ASK.severity
 
 
 class CompiledChain:
@@ -447,7 +450,7 @@ class _Fold:
             self.metadata = {**self.metadata, **metadata}
             self._record(Action.PASS).setting = named_in(metadata)
             if returned.action is Action.PASS and "setting" in metadata:
-                self._decides(Action.PASS)
+                self._decides(_PASSES)
         if returned.action is not Action.PASS:
             record = self._record(returned.action)
             record.setting = named_in(metadata)
@@ -498,10 +501,10 @@ class _Fold:
         if event is not None:
             record.changed = not identical(event.value, self.view.value)
 
-    def _decides(self, action: Action) -> None:
+    def _decides(self, severity: int) -> None:
         """The handler at work decides, unless one before it did something more severe."""
-        if action.severity >= self.severity:
-            self.severity, self.decided = action.severity, self.place
+        if severity >= self.severity:
+            self.severity, self.decided = severity, self.place
 
     def _block(self, handler: Handler, result: HookResult[Any], record: Record, _: Any) -> None:
         self.block = (handler.extension, result.value)
@@ -520,14 +523,14 @@ class _Fold:
 
     def _asks(self, handler: Handler, reason: str, key: str | None = None) -> None:
         if not self.asks:
-            self._decides(Action.ASK)
+            self._decides(_ASKS)
         ask = Ask(handler.extension, handler.name, reason, key, self.place)
         self.asks = (*self.asks, ask)
 
     def _rewrite(self, _h: Handler, _: HookResult[Any], record: Record, event: Any) -> None:
         record.changed = not identical(event.value, self.view.value)
         if record.changed or not self.rewrote:
-            self._decides(Action.REWRITE)
+            self._decides(_REWRITES)
         self.rewrote = True
         self.changed |= record.changed
         before, self.event, self.view = self.event, event, event
@@ -537,7 +540,7 @@ class _Fold:
 
     def _inject(self, handler: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
         text = Injection(result.value, handler, result.keep)
-        self._decides(result.action)
+        self._decides(result.action.severity)
         if result.action is Action.INJECT_SYSTEM:
             self.system = (*self.system, text)
         else:
@@ -558,7 +561,7 @@ class _Fold:
         elif handler.on_error == "ask":
             self._asks(handler, text)
         else:
-            self._decides(Action.PASS)
+            self._decides(_PASSES)
 
     # -- the end --------------------------------------------------------------------------------
 

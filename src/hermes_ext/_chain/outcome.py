@@ -101,7 +101,6 @@ class Step:
         duration_ns: how long it took, where that was asked for.
         mutated: in strict runs, whether it changed its arguments in place without returning them.
         setting: the keys of the settings that made it do so, as its metadata says (`setting`).
-        settings: these settings, with the values that it was given.
         file, line: where its function is defined.
     """
 
@@ -117,9 +116,14 @@ class Step:
     duration_ns: int | None = None
     mutated: bool | None = None
     setting: tuple[str, ...] = ()
-    settings: tuple[Setting, ...] = field(default=(), eq=False, repr=False)
     file: str = field(default="", eq=False, repr=False)
     line: int = field(default=0, eq=False, repr=False)
+    _named: tuple[Handler, Any] | None = field(default=None, eq=False, repr=False, alias="named")
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The settings that `setting` names, with the values that the handler was given."""
+        return () if self._named is None else self._named[0].settings(self._named[1])
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; what is None or False is left out."""
@@ -150,7 +154,6 @@ class _Draft:
     """
 
     __slots__ = (
-        "_settled",
         "_trace",
         "action",
         "approved",
@@ -158,6 +161,7 @@ class _Draft:
         "changed",
         "duration_ns",
         "event",
+        "settled",
         "value",
     )
 
@@ -181,7 +185,7 @@ def made_outcome(
     made.duration_ns = duration_ns
     made.approved = False
     made._trace = trace
-    made._settled = None
+    made.settled = None
     made.__class__ = ChainOutcome
     return made  # type: ignore[no-any-return]
 
@@ -199,6 +203,7 @@ class ChainOutcome(_Draft):
         blocked_by: the extension that blocked, or None.
         duration_ns: nanoseconds that the chain took; 0 if all passed (that outcome is shared).
         approved: True once a person (or the user's setting) has answered all asks with yes.
+        settled: how the asks were answered; None: nobody was asked, or not yet.
     """
 
     action: Action
@@ -208,8 +213,8 @@ class ChainOutcome(_Draft):
     blocked_by: str | None = None
     duration_ns: int = 0
     approved: bool = False
+    settled: Settled | None = field(default=None, repr=False)
     _trace: Trace | None = field(default=None, repr=False, eq=False, alias="trace")
-    _settled: Settled | None = field(default=None, repr=False, alias="settled")
 
     @classmethod
     def refused(
@@ -279,8 +284,8 @@ class ChainOutcome(_Draft):
 
     @property
     def _decided(self) -> int | None:
-        if self._settled is not None and self._settled.refused is not None:
-            return self._settled.refused.step
+        if self.settled is not None and self.settled.refused is not None:
+            return self.settled.refused.step
         return None if self._trace is None else self._trace.decided
 
     @property
@@ -360,10 +365,10 @@ class ChainOutcome(_Draft):
             ]
         if isinstance(self._trace, Cause):
             data |= self._trace.to_json()
-        if self._settled is not None:
+        if self.settled is not None:
             data["approved"] = self.approved
-            if self._settled.by is not None:
-                data["decided_by"] = self._settled.by
+            if self.settled.by is not None:
+                data["decided_by"] = self.settled.by
         for name, texts in (("system", self.system_injections), ("user", self.user_injections)):
             if texts:
                 data[f"{name}_injections"] = [
@@ -484,9 +489,9 @@ def step_of(handler: Handler, record: Record) -> Step:
         record.duration_ns,
         record.mutated,
         _keys(record.setting),
-        handler.settings(record.setting),
         handler.file,
         handler.line,
+        None if record.setting is None else (handler, record.setting),
     )
 
 

@@ -165,6 +165,7 @@ def names_in(line: Line) -> set[str]:
     found = {line.get("extension"), line.get("blocked_by")}
     for key in ("by", "steps", "asks"):
         found |= {each.get("extension") for each in _entries(line, key)}
+    found |= {*(line.get("missing") or ())}
     return {canonical_name(str(name)) for name in found if name}
 
 

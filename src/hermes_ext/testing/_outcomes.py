@@ -156,13 +156,18 @@ def _lines(outcome: ChainOutcome) -> Iterator[str]:
     elif outcome.changed:
         yield f"  value: {_short(outcome.final(None))}"
     for ask in outcome.asks:
-        answer = "yes" if outcome.approved else "no"
-        yield f"  asked by {ask.extension}, answered {answer}: {ask.reason} (key {ask.key!r})"
+        yield f"  asked by {ask.extension}, {_answer(outcome)}: {ask.reason} (key {ask.key!r})"
     for place, texts in (("system", outcome.system_injections), ("user", outcome.user_injections)):
         yield from (f"  injected {place} text: {_short(str(text))}" for text in texts)
     if not outcome.steps:
         yield "  no handler is registered for this hook, tool and origin"
     yield from (f"  {_step(step)}" for step in outcome.steps)
+
+
+def _answer(outcome: ChainOutcome) -> str:
+    if outcome.settled is None:
+        return "not answered"
+    return "answered yes" if outcome.approved else "answered no"
 
 
 def _step(step: Step) -> str:
