@@ -124,7 +124,7 @@ def test_memory_of_replay(home: Home, file: Path) -> None:
     """Events are made again one by one; those that cannot be are counted."""
     home.add("rules")
     home.write_config("extensions: {log: payloads}\n")
-    fill(file, many(PASSED, SIZE // 8))
+    fill(file, many(PASSED, SIZE // 2))
     done = subprocess.run(
         [sys.executable, "-c", _IN_CHILDREN, "replay", "--json"],
         capture_output=True, text=True, check=False,

@@ -409,6 +409,25 @@ def test_of_a_blocked_input_nothing_is_told(home: Home) -> None:
         assert "not this" in text
 
 
+QUOTES = """
+@register_hook("transform_user_input", priority=1)
+def fails(user_message):
+    raise ValueError(user_message)
+
+@register_hook("transform_user_input")
+def hides(user_message):
+    return HookResult.rewrite("something else")
+"""
+
+
+def test_an_error_that_quotes_an_input_that_was_taken_away(home: Home) -> None:
+    """Its kind is told, and not its text."""
+    file = recorded(home, QUOTES, lambda turn: turn.transform_user_input("Ananas4711"), "steps")
+    written = file.read_text()
+    assert "Ananas" not in written
+    assert '"error":{"kind":"exception"}' in written
+
+
 def test_secrets_in_commands(home: Home) -> None:
     """Neither in the command of a call nor in what it was changed to or from."""
     code = """

@@ -121,6 +121,28 @@ def test_arguments_from_what_to_what(case: str) -> None:
     assert changes_of(before, after) == expected
 
 
+class Odd:
+    """A value that can neither be compared nor written."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("not comparable")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        raise ValueError("not to be shown")
+
+    __repr__ = __str__
+
+
+def test_values_of_any_class() -> None:
+    """None of their own code is run."""
+    assert changes_of({"a": Odd(), "b": 1}, {"a": Odd(), "b": [Odd()]}) == [
+        {"argument": "b", "from": "1", "to": '["Odd"]'}
+    ]
+    assert call_of({"a": Odd()}) == '{"a": "Odd"}'
+
+
 def test_a_long_command_has_its_begin_and_its_end() -> None:
     """What was added at the end of a long command is seen."""
     (told,) = changes_of({"command": f"echo {LONG}"}, {"command": f"echo {LONG} && ls"})

@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 from hermes_ext._hooks.text import text_of
+from hermes_ext._turns.decisions.canonical import canonical_json
 
 _HEAD: Final = 140
 _TAIL: Final = 50
@@ -37,7 +38,7 @@ def call_of(args: Any) -> str | None:
     names += [name for name, value in args.items() if isinstance(value, str) and value.strip()]
     if names:
         return _shown(names[0], args[names[0]])
-    return _cut(json.dumps(_redacted(dict(args)), ensure_ascii=False, default=str))
+    return _cut(_json(_redacted(dict(args))))
 
 
 def changes_of(before: Any, after: Any) -> list[dict[str, Any]]:
@@ -65,7 +66,8 @@ def changes_of(before: Any, after: Any) -> list[dict[str, Any]]:
 def _of_arguments(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for name in dict.fromkeys((*before, *after)):
         old, new = before.get(name), after.get(name)
-        if name in before and name in after and old == new:
+        # By what is written of them: values may be of any class.
+        if name in before and name in after and canonical_json(old) == canonical_json(new):
             continue
         told = {"argument": _redacted(str(name))}
         if name not in _COMMANDS and (_is_text(old) or _is_text(new)):
@@ -90,8 +92,11 @@ def _says_something(value: Any) -> bool:
 def _shown(name: str, value: Any) -> str:
     """An argument's value as one text, without secrets, its begin and its end."""
     told = next(iter(_redacted({str(name): value}).values()))
-    text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False, default=str)
-    return _cut(text)
+    return _cut(told if isinstance(told, str) else _json(told))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=lambda other: type(other).__name__)
 
 
 def _redacted(value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from attrs import field, frozen
 
 from hermes_ext._hooks.payloads import Event, Scope, ToolCall, ToolResult
+from hermes_ext._hooks.results import HookName
 from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json, readable
 from hermes_ext._turns.decisions.changes import call_of, changes_of
 from hermes_ext._turns.decisions.recorded import context_of, details_of
@@ -112,6 +113,9 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
     decider = _decider(outcome, steps)
     others = [step for step in steps if _acts(step) and step is not decider]
     values = _values(event.before, outcome, payloads)
+    # What a handler raised may quote an input that was taken away, which is to be in no log.
+    stopped = outcome.get("action") == "block" or bool(outcome.get("changed"))
+    quiet = stopped and event.hook == HookName.TRANSFORM_USER_INPUT
     line: dict[str, Any] = {
         "time": iso(event.time),
         "turn": event.turn,
@@ -138,7 +142,7 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
     if level is LogLevel.DECISIONS:
         line["by"] = [_by(step) for step in others]
     if level in (LogLevel.STEPS, LogLevel.PAYLOADS):
-        line["steps"] = [_only(step, _STEP_KEYS, payloads) for step in steps]
+        line["steps"] = [_step(step, payloads, quiet) for step in steps]
     # From here on it can be long: of a line that is too long only what comes before is read.
     line |= {"injections": _injections(outcome, payloads), **values}
     if payloads:
@@ -166,6 +170,14 @@ def _text(text: Any, everything: bool) -> Any:
         # Looked at before it is cut: half a secret is known by nobody.
         shown = redacted(text[: 4 * _TEXT_LIMIT], thorough=False)
     return shown if len(text) <= _TEXT_LIMIT else f"{shown[:_TEXT_LIMIT]}… ({len(text)} characters)"
+
+
+def _step(step: Any, everything: bool, quiet: bool) -> Any:
+    """What a handler did; if quiet, without the text of its error."""
+    found = _only(step, _STEP_KEYS, everything)
+    if quiet and not everything and isinstance(found, dict) and "error" in found:
+        found["error"] = {"kind": _kind(found["error"])}
+    return found
 
 
 def _only(entry: Any, keys: tuple[str, ...], everything: bool) -> Any:
