@@ -37,7 +37,8 @@ def unexplained(told: Run) -> Iterator[str]:
     """What `why last` leaves out of the last refusal: who, what, why, by which setting, where."""
     text = " ".join(told.stdout.split())
     for needed in (
-        "workflow-guard blocked terminal: There is no plan yet",
+        "workflow-guard blocked terminal",
+        "Because: There is no plan yet",
         "extensions.workflow-guard.allowed_paths",
         "workflow-guard/__init__.py:",
         "hermes extensions disable workflow-guard",

@@ -38,8 +38,9 @@ def test_the_demo_passes(tmp_path: Path) -> None:
     assert run.stdout.count("allowed ") >= 3
     assert "2. The shell way around" in run.stdout
     why = "".join(run.stdout.partition("why last")[2].split())
-    assert why.startswith("workflow-guardblockedterminal:Thereisnoplanyet")
-    shown = run.stdout.partition("Where to look next")[0]
+    assert why.startswith("workflow-guardblockedterminalDecidedby:workflow-guardBecause:Thereis")
+    # What follows is to be copied, and not wrapped.
+    shown = run.stdout.partition("why last")[0]
     assert max(map(len, shown.splitlines())) <= 80
     assert "\x1b" not in run.stdout
     assert list(tmp_path.iterdir()) == []

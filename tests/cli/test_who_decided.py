@@ -281,6 +281,35 @@ def test_nobody_is_there(home: Home) -> None:
     }
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_injection(home: Home, level: str) -> None:
+    """Who added to the request, by which setting; the text is in no log but one with payloads."""
+    rules = Rules(home, level)
+    runtime = Runtime.from_config(home=home.path)
+    with runtime.turn(session_id="s1", turn_id="t1") as turn:
+        turn.before_llm_call([{"role": "user", "content": "remind"}], "system")
+    runtime.close()
+    told = rules.why()
+    assert told["says"] == "e_changes added to the request to the model, in the system prompt"
+    assert (told["extension"], told["handler"]) == ("e_changes", "reminds")
+    assert told["line"] == rules.line_of("e_changes", "reminds")
+    assert [each["value"] for each in told["settings"]] == [["then"]]
+    written = (home.path / "logs" / "extensions.jsonl").read_text()
+    assert ("Be brief." in written) is (level == "payloads")
+
+
+def test_what_is_missing_is_found_by_its_name(home: Home) -> None:
+    """`log --extension` finds the calls that were refused because it is not loaded."""
+    home.write_config("extensions: {required: [absent]}\n")
+    runtime = Runtime.from_config(home=home.path)
+    with runtime.turn(session_id="s1") as turn:
+        turn.intercept_tool_call("terminal", {"command": "ls"})
+    runtime.close()
+    (line,) = home.run("log", "--extension", "absent", "--json").json["lines"]
+    assert (line["blocked_by"], line["missing"]) == ("hermes-ext", ["absent"])
+    assert "hermes-ext: Tool calls are refused" in home.run("log").out
+
+
 # -- settings -------------------------------------------------------------------------------------
 
 
