@@ -9,6 +9,7 @@ exception thrown into a generator, leaves it at an instruction of its own kind.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Iterator
 from opcode import opmap
@@ -76,11 +77,14 @@ def _was_delivered(trace: TracebackType | None) -> bool:
 
 
 def _signal_handlers() -> frozenset[CodeType]:
-    """The code of the functions that are called when a signal arrives."""
+    """The code of the functions that raise because a signal has arrived."""
     import signal  # late, because authors' modules wait for this one
 
-    installed = (signal.getsignal(number) for number in signal.valid_signals())
-    return frozenset(code for code in map(_code_of, installed) if code is not None)
+    called = [signal.getsignal(number) for number in signal.valid_signals()]
+    # What asyncio.run raises after its own signal handler has cancelled the task that it runs.
+    runner = getattr(sys.modules.get("asyncio.runners"), "Runner", None)
+    called.append(getattr(runner, "run", None))
+    return frozenset(code for code in map(_code_of, called) if code is not None)
 
 
 def _code_of(function: Any) -> CodeType | None:
