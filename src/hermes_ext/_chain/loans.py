@@ -35,10 +35,11 @@ class Lock(Protocol):
 class SharedLock:
     """A re-entrant lock that can be replaced while somebody holds it."""
 
-    __slots__ = ("__weakref__", "_lock")
+    __slots__ = ("__weakref__", "_lock", "_replaced")
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._replaced = False
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As of `threading.RLock`."""
@@ -62,17 +63,22 @@ class SharedLock:
                 return False
 
     def release(self) -> None:
-        """As of `threading.RLock`."""
-        self._lock.release()
+        """As of `threading.RLock`; one that was replaced meanwhile is let go without a word."""
+        try:
+            self._lock.release()
+        except RuntimeError:
+            if not self._replaced:
+                raise
 
     def __enter__(self) -> bool:
         return self.acquire()
 
     def __exit__(self, *error: object) -> None:
-        self._lock.release()
+        self.release()
 
     def replace(self) -> None:
         """Let those who wait have a new lock; whoever holds the old one keeps nobody out."""
+        self._replaced = True
         self._lock = threading.RLock()
 
 
