@@ -282,7 +282,12 @@ async def test_other_ends_in_an_async_host(error):
     async def afail(session_id):
         raise error
 
-    for one in (handler(fail), handler(fail, timeout=60), handler(afail), handler(afail, guard=True)):
+    for one in (
+        handler(fail),
+        handler(fail, timeout=60),
+        handler(afail),
+        handler(afail, guard=True),
+    ):
         outcome = await arun(chain(one), CALL, SCOPE)
         assert type(outcome.errors[0].cause) is type(error)
 
@@ -326,9 +331,7 @@ BODIES = {
     "in a generator": "ready()\n    for _ in iter(int, 1): next(n for n in (1, 2))",
     "waiting for a lock": "ready(); threading.Event().wait(60)",
     "in a with block": "ready()\n    while True:\n        with suppressing(): str(1)",
-    "raising it again": (
-        f"try: {SLEEPS}\n    except KeyboardInterrupt: raise"
-    ),
+    "raising it again": (f"try: {SLEEPS}\n    except KeyboardInterrupt: raise"),
     "raising it by name": f"try: {SLEEPS}\n    except KeyboardInterrupt as e: raise e",
     "raising one of its own": f"try: {SLEEPS}\n    except KeyboardInterrupt: raise KeyboardInterrupt",
     "wrapping it": f"try: {SLEEPS}\n    except BaseException as e: raise ValueError from e",

@@ -65,9 +65,7 @@ def calling_again(seen: list[Any], way: Way, **options: Any) -> tuple[Any, list[
 @pytest.mark.parametrize(
     "options", [{}, {"timeout": LONG}, {"guard": True}], ids=["inline", "limited", "guard"]
 )
-def test_calls_are_refused_beyond_three(
-    seen: list[Any], way: Way, options: dict[str, Any]
-) -> None:
+def test_calls_are_refused_beyond_three(seen: list[Any], way: Way, options: dict[str, Any]) -> None:
     """However the handler calls, and in whatever thread it runs: it names the handler."""
     again, turns = calling_again(seen, way, **options)
     with Runtime([again]).turn(session_id="s") as turn:
