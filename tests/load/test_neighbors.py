@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,14 @@ from tests.load import neighbors
 pytestmark = pytest.mark.hermes
 
 
-@pytest.mark.parametrize("spin", [False, True], ids=["waiting", "computing"])
+COMPUTING = pytest.param(
+    True,
+    id="computing",
+    marks=pytest.mark.skipif("LONG" not in os.environ, reason="LONG=1 runs it: half a minute"),
+)
+
+
+@pytest.mark.parametrize("spin", [pytest.param(False, id="waiting"), COMPUTING])
 def test_the_others_have_their_verdicts(tmp_path: Path, spin: bool) -> None:
     """Whatever five sessions do, the others' verdicts are their own, and little is left behind."""
     figures = neighbors.run(tmp_path, 1, spin=spin)
