@@ -426,7 +426,7 @@ def test_loops_of_sessions_that_are_over_are_closed():
 @pytest.mark.parametrize("way", ["stop", "exit in a callback", "close"])
 @pytest.mark.filterwarnings("ignore")
 def test_a_handler_that_meddles_with_its_loop(way):
-    """One that stops the loop, or ends it by an error in a callback, has its result as any other."""
+    """One that stops the loop, or breaks it by an error in a callback, has its result."""
 
     async def meddle(session_id):
         loop = asyncio.get_running_loop()

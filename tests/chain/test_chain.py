@@ -749,21 +749,21 @@ class TestSuspending:
     @pytest.mark.parametrize("way", ["a result", "a crash", "a wait", "a long chain"])
     def test_a_success_counts_wherever_the_chain_ends(self, way):
         """A pass starts the count anew also where a later handler acts, crashes or is awaited."""
-        fails = True
+        broken = [True]
 
         def sometimes(session_id):
-            if fails:
+            if broken[0]:
                 raise ValueError
 
         async def awaited(session_id):
             return None
 
         def crash(session_id):
-            if not fails:
+            if not broken[0]:
                 raise ValueError
 
         def act(session_id):
-            return None if fails else HookResult.ask("?")
+            return None if broken[0] else HookResult.ask("?")
 
         last = {"a crash": crash, "a wait": awaited}.get(way, act)
         between = 20 if way == "a long chain" else 0
@@ -772,7 +772,7 @@ class TestSuspending:
             handler(sometimes, on_error="pass", priority=1), *fill, handler(last, priority=3)
         )
         for _ in range(3):
-            for fails in (True, True, True, True, False):
+            for broken[0] in (True, True, True, True, False):
                 run(one, CALL, SCOPE)
         assert not one.suspended
         assert one.handlers[0] not in one.ailing

@@ -249,7 +249,7 @@ def test_what_is_lent_is_the_state() -> None:
     def use(state, session_state):
         assert get_turn_state() is state
         assert isinstance(state, TurnState)
-        assert (state == {"a": 1, "b": [2]}, state != {"a": 1}, {"a": 1} == state) == (
+        assert (state == {"a": 1, "b": [2]}, state != {"a": 1}, state == {"a": 1}) == (
             *(True, True),
             False,
         )

@@ -1,4 +1,4 @@
-"""Handlers that call tools, or start agents, whose handlers call again: refused beyond three deep."""
+"""Handlers that call tools, or start agents, whose handlers call again, and so on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,23 @@ def to_thread(call: Callable[[], Any]) -> Any:
     return in_a_thread(lambda: asyncio.run(asyncio.to_thread(call)))
 
 
+def in_a_raw_thread(call: Callable[[], Any]) -> Any:
+    """One that knows nothing of who has started it."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(call()))
+    thread.start()
+    thread.join(LONG)
+    return found[0]
+
+
+def in_a_raw_pool(call: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result(LONG)
+
+
 WAYS: dict[str, Way] = {
+    "a raw thread": in_a_raw_thread,
+    "a raw pool": in_a_raw_pool,
     "itself": lambda call: call(),
     "a thread": in_a_thread,
     "a loop": in_a_loop,
@@ -72,7 +88,7 @@ def test_calls_are_refused_beyond_three(seen: list[Any], way: Way, options: dict
         turns.append(turn)
         before = threading.active_count()
         assert not turn.intercept_tool_call("terminal", {"command": "ls"}).blocked
-        assert threading.active_count() <= before + DEEPEST + 2
+        assert threading.active_count() <= before + DEEPEST + 3
     assert len(seen) == DEEPEST + 1
     refused, *others = seen
     assert not any(outcome.blocked for outcome in others)
@@ -82,7 +98,7 @@ def test_calls_are_refused_beyond_three(seen: list[Any], way: Way, options: dict
     assert "at most 3 are allowed" in refused.message
 
 
-@pytest.mark.parametrize("way", ["awaits", "blocks", "in a thread"])
+@pytest.mark.parametrize("way", ["awaits", "blocks", "in a thread", "in an executor"])
 @pytest.mark.parametrize("host", ["sync", "async"])
 def test_async_handlers(seen: list[Any], way: str, host: str) -> None:
     """They are refused at the same depth, and none waits for a loop that waits for it."""
@@ -93,8 +109,11 @@ def test_async_handlers(seen: list[Any], way: str, host: str) -> None:
             outcome = await turn.aintercept_tool_call("terminal", {})
         elif way == "blocks":
             outcome = turn.intercept_tool_call("terminal", {})
-        else:
+        elif way == "in a thread":
             outcome = await asyncio.to_thread(turn.intercept_tool_call, "terminal", {})
+        else:
+            loop = asyncio.get_running_loop()
+            outcome = await loop.run_in_executor(None, turn.intercept_tool_call, "terminal", {})
         seen.append(outcome.blocked)
 
     with Runtime([again]).turn(session_id="s") as turn:

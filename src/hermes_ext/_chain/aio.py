@@ -14,7 +14,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NoAnswer
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -44,6 +44,13 @@ async def _ended(function: Callable[..., Any], values: Any) -> Ended:
         return None, error
 
 
+class _Pool(ThreadPoolExecutor):
+    """Threads for `run_in_executor`, which know in whose call they work."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return super().submit(copy_context().run, fn, *args, **kwargs)
+
+
 class _Loop:
     """An event loop in a daemon thread.
 
@@ -56,6 +63,7 @@ class _Loop:
     def __init__(self, key: _Key) -> None:
         self.key = key
         self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(_Pool())
         self.at_work: list[str | None] = []
         self.probe: Future[None] | None = None
         self.turn: Any = None

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any, Final
 
-from hermes_ext._chain.at_work import AtWork, culprits, everyone
+from hermes_ext._chain.at_work import AtWork, awaiting, culprits, everyone
 from hermes_ext._chain.calls import DEEPEST, Call
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.text import printable
@@ -92,12 +92,22 @@ def _report(found: AtWork, took: float) -> None:
         turn.report_slow(text)
 
 
-def too_deep(call: Call) -> str:
-    """Why a call is refused that was made inside a handler; what to do."""
-    who = "; ".join(map(_named, culprits(call)))
+def too_deep(call: Call | None) -> str | None:
+    """Why a call is refused that was made inside handlers, and what to do; None if it is not.
+
+    Args:
+        call: the call that it was made inside of; None where this context knows of none.
+    """
+    if call is not None and call.depth < DEEPEST:
+        return None
+    found = awaiting() if call is None else culprits(call)
+    depth = len(found) if call is None else call.depth + 1
+    if depth <= DEEPEST:
+        return None
+    who = "; ".join(map(_named, dict.fromkeys(found)))
     return (
         f"Refused, because handlers call each other without end: this call was made inside a "
-        f"handler, {call.depth + 1} calls deep, and at most {DEEPEST} are allowed. The handlers: "
+        f"handler, {depth} calls deep, and at most {DEEPEST} are allowed. The handlers: "
         f"{who}. Let such a handler return at once for the calls that it makes itself, or "
         "name the tools that it is for with tools="
     )

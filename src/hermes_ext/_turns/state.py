@@ -214,6 +214,7 @@ class TurnCore:
         uid: what handlers and the decision log call the turn, from its first moment to its last.
         turn_id: the host's id, which may become known later (`bind`).
         outer: the handler's call that the turn was begun in; None for all others.
+        running: the turn's chains that run in this moment.
     """
 
     __slots__ = (
@@ -223,6 +224,7 @@ class TurnCore:
         "closed",
         "lock",
         "outer",
+        "running",
         "session_id",
         "state",
         "task_id",
@@ -240,6 +242,7 @@ class TurnCore:
         self.state = TurnState()
         self.closed = False
         self.outer = inside.get()
+        self.running: set[Running] = set()
         self.lock = threading.RLock()
         self._ids: set[tuple[str, str]] = set()
         self._call_serial = 0
@@ -432,8 +435,10 @@ class Running:
     def __enter__(self) -> None:
         self._here = None if _current.get() is self._turn else _current.set(self._turn)
         self._inside = inside.set(self._call)
+        self._turn.running.add(self)
 
     def __exit__(self, *error: object) -> None:
+        self._turn.running.discard(self)
         inside.reset(self._inside)
         if self._here is not None:
             _current.reset(self._here)

@@ -570,8 +570,10 @@ class Turn(state.TurnCore):
     def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         outer = inside.get() or self.outer
-        if outer is not None and outer.depth >= DEEPEST and chain:
-            return self._too_deep(hook, event, scope, before, outer)
+        if chain and (outer is not None or len(self.running) > DEEPEST):
+            refused = self._too_deep(hook, event, scope, before, outer)
+            if refused is not None:
+                return refused
         with state.Running(self, chain.handlers, outer):
             outcome = self._run(chain, event, scope)
         return self._done(chain, event, scope, before, outcome)
@@ -579,8 +581,10 @@ class Turn(state.TurnCore):
     async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         outer = inside.get() or self.outer
-        if outer is not None and outer.depth >= DEEPEST and chain:
-            return self._too_deep(hook, event, scope, before, outer)
+        if chain and (outer is not None or len(self.running) > DEEPEST):
+            refused = self._too_deep(hook, event, scope, before, outer)
+            if refused is not None:
+                return refused
         with state.Running(self, chain.handlers, outer):
             outcome = await self._arun(chain, event, scope)
         return self._done(chain, event, scope, before, outcome)
@@ -596,10 +600,12 @@ class Turn(state.TurnCore):
         return outcome
 
     def _too_deep(
-        self, hook: HookName, event: Any, scope: Scope, before: Any, outer: Call
-    ) -> ChainOutcome:
+        self, hook: HookName, event: Any, scope: Scope, before: Any, outer: Call | None
+    ) -> ChainOutcome | None:
         """The refusal of what handlers call that were called by handlers, and so on."""
         text = too_deep(outer)
+        if text is None:
+            return None
         logger.warning("%s", text)
         outcome = ChainOutcome.refused(text, OWN, event)
         self._write(hook, event, scope, before, outcome)
