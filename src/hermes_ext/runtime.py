@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 from attrs import Factory, define, evolve
 
@@ -162,7 +163,10 @@ class Runtime:
     @classmethod
     def _loaded(cls, loaded: Loaded, shared: _Shared) -> Self:
         runtime = cls.__new__(cls)
-        runtime._setup((*loaded.handlers, *own_guards(loaded)), loaded.commands, shared)
+        place = tuple(each.project.root for each in loaded.projects.shown)
+        handlers = (*loaded.handlers, *own_guards(loaded))
+        runtime._setup(handlers, loaded.commands, shared, shared.counting_on(place))
+        shared.managers.setdefault(place, WeakSet()).add(runtime.manager)
         runtime._owners |= {package: name for name, package in loaded.packages.items()}
         runtime.records = loaded.records
         runtime.problems = loaded.problems
@@ -172,9 +176,13 @@ class Runtime:
         return runtime
 
     def _setup(
-        self, handlers: Sequence[Handler], commands: Iterable[Command], shared: _Shared
+        self,
+        handlers: Sequence[Handler],
+        commands: Iterable[Command],
+        shared: _Shared,
+        previous: HookManager | None = None,
     ) -> None:
-        self.manager = HookManager(handlers)
+        self.manager = HookManager(handlers, previous)
         self.commands = {command.name: command for command in commands}
         self.records: tuple[ExtensionRecord, ...] = ()
         self.problems: tuple[Problem, ...] = ()
@@ -210,6 +218,19 @@ class Runtime:
     @on_failure.setter
     def on_failure(self, listener: Callable[[str], None] | None) -> None:
         self._shared.on_failure = listener
+
+    @property
+    def on_slow(self) -> Callable[[str], None] | None:
+        """Called with one line for each handler that a turn has waited for longer than 10 seconds.
+
+        Handlers with a time limit are not among them. The line is in the log, too. It is called in
+        a thread of its own, while the handler runs. None by default.
+        """
+        return self._shared.on_slow
+
+    @on_slow.setter
+    def on_slow(self, listener: Callable[[str], None] | None) -> None:
+        self._shared.on_slow = listener
 
     @property
     def on_notice(self) -> Callable[[Notice], None] | None:
@@ -522,9 +543,15 @@ class _Shared:
     told: set[str] = Factory(set)
     notify: Notify = "blocks"
     on_failure: Callable[[str], None] | None = None
+    on_slow: Callable[[str], None] | None = None
     on_notice: Callable[[Notice], None] | None = None
     on_not_taken: Callable[[str], None] | None = None
     agent_at_work: Callable[[], bool] = lambda: False
+    managers: dict[tuple[Path, ...], WeakSet[HookManager]] = Factory(dict)
+
+    def counting_on(self, place: tuple[Path, ...]) -> HookManager | None:
+        """A manager from before a reload, of these projects; all of them count together."""
+        return next(iter(self.managers.get(place, ())), None)
 
     def is_agent_at_work(self) -> bool:
         """As the host says."""

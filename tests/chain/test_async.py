@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import contextvars
 import functools
+import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
@@ -15,6 +17,8 @@ from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
 from hermes_ext import Action, HookResult
 from hermes_ext._chain import aio
 from hermes_ext._chain.fold import arun, run
+from hermes_ext._chain.timeouts import LEFT_PER_HANDLER, workers
+from hermes_ext._turns.state import TurnState
 
 CALL = EVENTS["intercept_tool_call"]
 SHORT = 0.05
@@ -49,17 +53,21 @@ def test_awaited_in_a_sync_host(hook):
 
 
 @pytest.mark.parametrize("hook", EVENTS)
-async def test_awaited_in_the_callers_loop(hook):
-    """In an async host, a handler runs in the caller's own loop."""
-    loops = []
+async def test_awaited_beside_the_callers_loop(hook):
+    """In an async host, a handler runs in the loop of its session, and the caller's goes on."""
+    loops, went_on = [], asyncio.Event()
+    here = asyncio.get_running_loop()
 
     async def look(session_id):
         loops.append(asyncio.get_running_loop())
+        here.call_soon_threadsafe(went_on.set)
         return HookResult.block("no")
 
-    outcome = await arun(chain(handler(look, hook)), EVENTS[hook], SCOPE)
-    assert outcome.message == "no"
-    assert loops == [asyncio.get_running_loop()]
+    one = chain(handler(look, hook))
+    assert (await arun(one, EVENTS[hook], SCOPE)).message == "no"
+    assert (await arun(one, EVENTS[hook], SCOPE)).message == "no"
+    await asyncio.wait_for(went_on.wait(), 60)
+    assert loops[0] is loops[1] is not here
 
 
 def test_all_kinds_of_async_callables():
@@ -83,8 +91,8 @@ def test_all_kinds_of_async_callables():
         assert outcome_of(handler(function)).message == "no"
 
 
-def test_one_loop_for_all_calls():
-    """In a sync host all async handlers share one loop, so that clients can be kept open."""
+def test_one_loop_for_all_calls_of_a_session():
+    """A session's async handlers share one loop, so that clients can be kept open."""
     loops = []
 
     async def look(session_id):
@@ -267,37 +275,189 @@ async def test_a_sync_handler_that_hangs():
     assert outcome.blocked
 
 
-def test_a_loop_that_is_blocked_is_replaced():
-    """A handler that blocks the shared loop fails by itself; later ones get a new loop."""
-    gate = threading.Event()
+def in_session(name, conversation=None):
+    return SCOPE.replace(session_id=name, conversation_id=conversation or name)
 
+
+def blocking(gate, entered=None, **options):
     async def blocks(session_id):
-        gate.wait()
+        if session_id.startswith("bad"):
+            if entered is not None:
+                entered.set()
+            gate.wait()
+            return HookResult.block("at last")
+        await asyncio.sleep(0)
+        return HookResult.block("no")
 
-    outcome = outcome_of(handler(blocks, timeout=SHORT))
+    return handler(blocks, **options)
+
+
+def test_a_loop_that_is_blocked_is_replaced():
+    """A handler that blocks its session's loop fails by itself; later ones get a new loop."""
+    gate = threading.Event()
+    outcome = run(chain(blocking(gate, timeout=SHORT)), CALL, in_session("bad"))
     assert outcome.errors[0].kind == "timeout"
-    after = outcome_of(handler(returning(HookResult.block("no")), timeout=60))
+    after = run(
+        chain(handler(returning(HookResult.block("no")), timeout=60)), CALL, in_session("bad")
+    )
     gate.set()
     assert after.message == "no"
 
 
-def test_blocked_loops_are_bounded():
-    """While too many loops are blocked, async handlers fail at once and say why."""
-    gate = threading.Event()
+@pytest.mark.parametrize("conversation", ["", "shared"])
+def test_a_session_delays_itself_only(conversation):
+    """While a handler blocks in one session, another's are awaited, and may run out of time."""
+    gate, entered, outcomes = threading.Event(), threading.Event(), []
+    bad, good = in_session("bad", conversation), in_session("good", conversation)
+    one = chain(blocking(gate, entered))
+    thread = threading.Thread(target=lambda: outcomes.append(run(one, CALL, bad)))
+    thread.start()
+    assert entered.wait(60)
 
-    async def blocks(session_id):
-        gate.wait()
+    async def late(session_id):
+        await asyncio.Event().wait()
 
-    blocking = handler(blocks, timeout=SHORT)
-    errors = [outcome_of(blocking).errors[0] for _ in range(aio.LOOPS_LEFT + 1)]
+    waiting = chain(handler(late, timeout=SHORT))
+    for _ in range(3):
+        assert run(one, CALL, good).message == "no"
+        assert run(waiting, CALL, good).errors[0].kind == "timeout"
+    assert run(waiting, CALL, bad).errors[0].kind == "timeout"
     gate.set()
+    thread.join()
+    assert outcomes[0].message == "at last"
+
+
+async def test_a_blocking_handler_leaves_an_async_host_free():
+    """It blocks neither the host's loop nor the handlers of other sessions."""
+    gate, entered = threading.Event(), threading.Event()
+    one = chain(blocking(gate, entered))
+    stuck = asyncio.create_task(arun(one, CALL, in_session("bad")))
+    await asyncio.to_thread(entered.wait)
+    for number in range(3):
+        outcome = await asyncio.wait_for(arun(one, CALL, in_session(f"good{number}")), 60)
+        assert outcome.message == "no"
+    assert not stuck.done()
+    gate.set()
+    assert (await stuck).message == "at last"
+
+
+async def test_the_callers_cancellation_while_a_handler_blocks():
+    """The caller is cancelled at once, and the session's next handlers are awaited."""
+    gate, entered = threading.Event(), threading.Event()
+    one = chain(blocking(gate, entered))
+    task = asyncio.create_task(arun(one, CALL, in_session("bad")))
+    await asyncio.to_thread(entered.wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    after = chain(handler(returning(HookResult.block("no")), timeout=60))
+    assert (await arun(after, CALL, in_session("bad"))).message == "no"
+    gate.set()
+
+
+def test_calls_left_behind_are_bounded(in_both):
+    """While too many calls are stuck, a session's next ones fail at once and say why."""
+    gate = threading.Event()
+    one = chain(blocking(gate, timeout=0.01))
+    bad = in_session("bad")
+    errors = [run(one, CALL, bad).errors[0] for _ in range(LEFT_PER_HANDLER + 1)]
     assert "took longer" in str(errors[0])
-    assert "4 calls that ran out of time are still running" in str(errors[-1])
-    waiting = handler(returning(HookResult.block("no")), timeout=60)
+    assert f"{LEFT_PER_HANDLER} calls that ran out of time are still running" in str(errors[-1])
+    assert "in this session" in str(errors[-1])
+    assert [outcome.message for outcome in in_both(chain(blocking(gate)))] == ["no", "no"]
+    gate.set()
     deadline = time.monotonic() + 60
-    while outcome_of(waiting).errors and time.monotonic() < deadline:
+    while workers.left_behind and time.monotonic() < deadline:
         threading.Event().wait(0.01)
-    assert outcome_of(waiting).message == "no"
+    assert outcome_of(handler(returning(None), timeout=60), scope=bad).action is Action.PASS
+
+
+def test_what_belongs_to_a_loop_goes_on_working():
+    """A lock of asyncio's that an extension keeps serves all calls of a session."""
+    lock, counted = asyncio.Lock(), []
+
+    async def count(session_id):
+        async with lock:
+            seen = len(counted)
+            await asyncio.sleep(0.001)
+            counted.append(seen)
+
+    async def late(session_id):
+        await asyncio.Event().wait()
+
+    one, scope = chain(handler(count)), in_session("keeps")
+    with ThreadPoolExecutor(4) as pool:
+        for outcome in pool.map(lambda _: run(one, CALL, scope), range(12)):
+            assert outcome is one.passed
+    assert outcome_of(handler(late, timeout=SHORT), scope=scope).errors
+
+    async def from_a_host():
+        return await asyncio.gather(*(arun(one, CALL, scope) for _ in range(4)))
+
+    assert asyncio.run(from_a_host()) == [one.passed] * 4
+    assert counted == list(range(16))
+
+
+def test_loops_of_sessions_that_are_over_are_closed():
+    """Some are kept for a session's next turn; one whose turn is open keeps its loop."""
+    seen = {}
+
+    async def look(session_id):
+        loop = asyncio.get_running_loop()
+        assert seen.setdefault(session_id, loop) is loop or session_id != "open"
+
+    one = chain(handler(look))
+    open_turn = in_session("open").replace(state=TurnState())
+    run(one, CALL, open_turn)
+    for number in range(3 * aio.LOOPS_KEPT):
+        assert run(one, CALL, in_session(f"over{number}")) is one.passed
+    assert run(one, CALL, open_turn) is one.passed
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        left = [loop for loop in seen.values() if not loop.is_closed()]
+        if len(left) <= aio.LOOPS_KEPT + 1:
+            break
+        threading.Event().wait(0.01)
+    assert seen["open"] in left
+    assert 1 < len(left) <= aio.LOOPS_KEPT + 1
+    open_turn.state.over = True
+
+
+@pytest.mark.parametrize("way", ["stop", "exit in a callback", "close"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_handler_that_meddles_with_its_loop(way):
+    """One that stops the loop, or breaks it by an error in a callback, has its result."""
+
+    async def meddle(session_id):
+        loop = asyncio.get_running_loop()
+        if way == "stop":
+            loop.stop()
+        elif way == "close":
+            with contextlib.suppress(RuntimeError):
+                loop.close()
+        else:
+            loop.call_soon(sys.exit)
+        await asyncio.sleep(0.01)
+        return HookResult.block("no")
+
+    for _ in range(3):
+        assert outcome_of(handler(meddle, timeout=60)).message == "no"
+
+
+async def test_context_variables_in_an_async_host():
+    """A handler sees the caller's context variables; what it sets stays its own."""
+    variable = contextvars.ContextVar("variable", default="none")
+    variable.set("callers")
+    seen = []
+
+    async def look(session_id):
+        seen.append(variable.get())
+        variable.set("handlers")
+
+    one = chain(handler(look), handler(look))
+    await arun(one, CALL, SCOPE)
+    assert seen == ["callers", "callers"]
+    assert variable.get() == "callers"
 
 
 def test_a_handler_may_run_a_chain_itself():

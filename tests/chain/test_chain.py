@@ -433,12 +433,6 @@ class TestFailing:
         outcome = outcome_of(handler(raising(ValueError()), guard=True, on_error="pass", timeout=0))
         assert outcome.action is Action.PASS
 
-    def test_keyboard_interrupt_is_the_users(self):
-        """Ctrl-C is never swallowed."""
-        for options in ({}, {"guard": True}, {"priority": 5, "on_error": "pass"}):
-            with pytest.raises(KeyboardInterrupt):
-                outcome_of(handler(raising(KeyboardInterrupt()), **options))
-
     def test_the_error_says_everything(self):
         """Extension, hook, handler, file and line are in the message; the traceback can be read."""
         outcome = outcome_of(handler(raising(ValueError("why")), extension="my-ext"))
@@ -751,6 +745,37 @@ class TestSuspending:
         for _ in range(20):
             run(one, CALL, SCOPE)
         assert len(calls) == 20
+
+    @pytest.mark.parametrize("way", ["a result", "a crash", "a wait", "a long chain"])
+    def test_a_success_counts_wherever_the_chain_ends(self, way):
+        """A pass starts the count anew also where a later handler acts, crashes or is awaited."""
+        broken = [True]
+
+        def sometimes(session_id):
+            if broken[0]:
+                raise ValueError
+
+        async def awaited(session_id):
+            return None
+
+        def crash(session_id):
+            if not broken[0]:
+                raise ValueError
+
+        def act(session_id):
+            return None if broken[0] else HookResult.ask("?")
+
+        last = {"a crash": crash, "a wait": awaited}.get(way, act)
+        between = 20 if way == "a long chain" else 0
+        fill = [handler(returning(None), priority=2) for _ in range(between)]
+        one = chain(
+            handler(sometimes, on_error="pass", priority=1), *fill, handler(last, priority=3)
+        )
+        for _ in range(3):
+            for broken[0] in (True, True, True, True, False):
+                run(one, CALL, SCOPE)
+        assert not one.suspended
+        assert one.handlers[0] not in one.ailing
 
     def test_a_handler_that_closes_stays_closed(self):
         """A handler whose failure blocks is called again and again, and goes on blocking."""

@@ -14,7 +14,13 @@ from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
 
 from hermes_ext import HookResult
 from hermes_ext._chain.fold import run
-from hermes_ext._chain.timeouts import TimedOut, Workers, workers
+from hermes_ext._chain.timeouts import (
+    LEFT_PER_HANDLER,
+    LEFT_PER_SESSION,
+    TimedOut,
+    Workers,
+    workers,
+)
 
 SHORT = 0.05
 
@@ -123,16 +129,6 @@ def test_failures_in_a_thread_are_failures(error):
     assert "_timeouts.py" not in outcome.errors[0].traceback.replace("test_timeouts.py", "")
 
 
-def test_keyboard_interrupt_in_a_thread():
-    """Even there it is the user's."""
-
-    def interrupt(session_id):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        outcome_of(handler(interrupt, timeout=60))
-
-
 def test_context_variables_are_seen():
     """A handler with a limit sees the caller's context variables; what it sets stays its own."""
     variable = contextvars.ContextVar("variable", default="none")
@@ -167,7 +163,9 @@ def test_threads_left_behind_are_bounded(gate):
         assert isinstance(pool.call(stuck, gate.wait, ())[1], TimedOut)
     _, refused = pool.call(stuck, gate.wait, ())
     assert isinstance(refused, TimedOut)
-    assert refused.text(SHORT) == "was not called: 2 calls that ran out of time are still running"
+    assert refused.text(SHORT) == (
+        "was not called: 2 calls that ran out of time are still running in this session"
+    )
 
     assert pool.call(other, lambda: "fine", ()) == ("fine", None)
     other.timeout = SHORT
@@ -175,6 +173,53 @@ def test_threads_left_behind_are_bounded(gate):
     _, refused = pool.call(third, lambda: "fine", ())
     assert "3 calls" in refused.text(5)
     assert pool.left_behind == 3
+
+
+def test_what_a_session_leaves_behind_costs_the_others_nothing(gate):
+    """A handler that hangs in one session, as often as it may, is called in another as before."""
+    pool = Workers()
+    stuck = Limit(0.001)
+    bad, good = (SCOPE.replace(session_id=name) for name in ("bad", "good"))
+    for _ in range(LEFT_PER_HANDLER):
+        assert isinstance(pool.call(stuck, gate.wait, (), bad)[1], TimedOut)
+    assert pool.call(stuck, gate.wait, (), bad)[1].still_running
+    for _ in range(LEFT_PER_SESSION - LEFT_PER_HANDLER):
+        assert isinstance(pool.call(Limit(0.001), gate.wait, (), bad)[1], TimedOut)
+    assert pool.call(Limit(60), len, ("",), bad)[1].still_running == LEFT_PER_SESSION
+    stuck.timeout = 60
+    assert pool.call(stuck, len, ("",), good) == (0, None)
+    assert pool.left_behind == LEFT_PER_SESSION
+
+
+def test_the_process_has_a_bound_too(gate):
+    """Sessions that each leave something behind reach it together; then all handlers fail."""
+    pool = Workers(left_in_all=3)
+    stuck = Limit(0.001)
+    for number in range(3):
+        scope = SCOPE.replace(session_id=f"s{number}")
+        assert isinstance(pool.call(stuck, gate.wait, (), scope)[1], TimedOut)
+    _, refused = pool.call(Limit(60), len, ("",), SCOPE.replace(session_id="another"))
+    assert refused.text(1) == (
+        "was not called: 3 calls that ran out of time are still running in this process"
+    )
+
+
+def test_a_thread_that_cannot_be_started(monkeypatch):
+    """No thread left in the machine: that handler fails, and nothing is raised."""
+
+    def no_more(self):
+        raise RuntimeError("can't start new thread")
+
+    async def passes(session_id):
+        return None
+
+    workers.forget()
+    monkeypatch.setattr(threading.Thread, "start", no_more)
+    scope = SCOPE.replace(session_id="no-threads", conversation_id="no-threads")
+    for function in (passing, passes):
+        outcome = outcome_of(handler(function, guard=True), scope=scope)
+        assert outcome.blocked
+        assert "can't start new thread" in str(outcome.errors[0])
 
 
 def test_threads_come_back(gate):

@@ -223,8 +223,10 @@ def plan(session_state):
     assert kept.runtime.command("plan", session_id="s") == "two2"
 
 
-def test_failure_counts_begin_anew(kept: Kept) -> None:
-    """A handler that was suspended for its failures is called again when its code has changed."""
+def test_failure_counts_go_on(kept: Kept) -> None:
+    """A handler that was suspended is called again when its code has changed; what failed before
+    is still counted, and failures in a row begin anew.
+    """
     fails = NOTE.format(says="x").replace("return", "raise ValueError; return")
     kept.add("note", fails, to_home=True)
     kept.start()
@@ -237,7 +239,31 @@ def test_failure_counts_begin_anew(kept: Kept) -> None:
         assert request() == ()
     kept.add("note", NOTE.format(says="mended"), to_home=True)
     assert request() == ("mended",)
-    assert kept.runtime.for_directory(None).manager.failures == ()
+    (row,) = kept.runtime.for_directory(None).manager.failures
+    assert (row.extension, row.count, row.in_a_row, row.suspended) == ("note", 5, 0, False)
+    kept.add("note", fails, to_home=True)
+    assert request() == ()
+    (row,) = kept.runtime.for_directory(None).manager.failures
+    assert (row.count, row.in_a_row) == (6, 1)
+
+
+def test_failure_counts_go_on_after_a_reload_that_was_not_taken(kept: Kept) -> None:
+    """What cannot be loaded changes no count: the old handlers go on, and so do their counts."""
+    fails = NOTE.format(says="x").replace("return", "raise ValueError; return")
+    kept.add("note", fails, to_home=True)
+    kept.start()
+
+    def request() -> int:
+        with kept.runtime.turn(session_id="s") as turn:
+            turn.before_llm_call([])
+        (row,) = kept.runtime.for_directory(None).manager.failures
+        return row.count
+
+    assert request() == 1
+    kept.add("note", "import nothing_of_this_name\n", to_home=True)
+    assert request() == 2
+    kept.add("note", fails + "# again\n", to_home=True)
+    assert request() == 3
 
 
 def test_a_config_that_was_broken_at_the_start_is_taken_when_mended(kept: Kept) -> None:

@@ -13,6 +13,7 @@ from attrs import frozen
 from hermes_ext._chain.timeouts import TimedOut
 from hermes_ext._hooks.handler import COMPILED, Handler
 from hermes_ext._hooks.text import printable_lines
+from hermes_ext._interrupts import let_through
 from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
 
 __all__ = [
@@ -115,9 +116,8 @@ _HINTS: Final[Mapping[FailureKind, str | None]] = {
 def _raised(cause: BaseException | None) -> str:
     try:
         return f"raised {type(cause).__name__}: {cause}"
-    except BaseException as broken:
-        if isinstance(broken, KeyboardInterrupt):
-            raise
+    except BaseException as broken:  # noqa: BLE001 - foreign code
+        let_through(broken)
         return f"raised {type(cause).__name__} (its text cannot be read: {type(broken).__name__})"
 
 
@@ -146,21 +146,43 @@ class Failure:
     suspended: bool
 
 
-class _Health:
-    __slots__ = ("count", "in_a_row", "last", "last_at")
+class _Tally:
+    """The failures of a handler, over reloads."""
+
+    __slots__ = ("count", "last", "last_at")
 
     def __init__(self) -> None:
         self.count = 0
-        self.in_a_row = 0
         self.last: type[BaseException] = Exception
         self.last_at = 0
 
 
-class FailureBook:
-    """The failures of a set of handlers; shared by their chains, and by threads."""
+class _Health:
+    __slots__ = ("in_a_row", "tally")
 
-    def __init__(self, handlers: Iterable[Handler] = ()) -> None:
-        self._health = {handler: _Health() for handler in handlers}
+    def __init__(self, tally: _Tally) -> None:
+        self.tally = tally
+        self.in_a_row = 0
+
+
+class FailureBook:
+    """The failures of a set of handlers; shared by their chains, and by threads.
+
+    Args:
+        handlers: the handlers.
+        before: the book from before a reload. Both go on with the same counts, since turns that
+            are open go on with the old handlers. Failures in a row begin anew, and no handler is
+            suspended: its code may be another.
+    """
+
+    def __init__(self, handlers: Iterable[Handler] = (), before: FailureBook | None = None) -> None:
+        self._tallies: dict[tuple[str, str, str], _Tally] = (
+            {} if before is None else (before._tallies)
+        )
+        self._health = {
+            handler: _Health(self._tallies.setdefault(_identity(handler), _Tally()))
+            for handler in handlers
+        }
         self.ailing: set[Handler] = set()
         """Handlers whose last call failed."""
         self.suspended: set[Handler] = set()
@@ -180,9 +202,10 @@ class FailureBook:
         trace: the error's traceback from the first frame that is not ours.
         """
         health = self._health[handler]
-        health.count += 1
-        health.last = type(error)
-        health.last_at = began
+        tally = health.tally
+        tally.count += 1
+        tally.last = type(error)
+        tally.last_at = began
         health.in_a_row = in_a_row = health.in_a_row + 1
         self.ailing.add(handler)
         if in_a_row >= SUSPEND_AFTER and handler.on_error == "pass":
@@ -202,27 +225,20 @@ class FailureBook:
                 self._health[handler].in_a_row = 0
                 self.ailing.discard(handler)
 
-    def inherit(self, other: FailureBook) -> None:
-        """Take over the counts, not the suspensions, of a book from before a reload."""
-        earlier = {_identity(handler): health for handler, health in other._health.items()}
-        for handler, mine in self._health.items():
-            health = earlier.get(_identity(handler), mine)
-            mine.count, mine.last, mine.last_at = health.count, health.last, health.last_at
-
     def read(self) -> tuple[Failure, ...]:
         """All handlers that ever failed, sorted."""
         rows = [
             Failure(
                 *_identity(handler),
-                health.count,
+                health.tally.count,
                 health.in_a_row,
-                kind_of(health.last),
-                _type_name(health.last),
-                time.time() - (time.perf_counter_ns() - health.last_at) / 1e9,
+                kind_of(health.tally.last),
+                _type_name(health.tally.last),
+                time.time() - (time.perf_counter_ns() - health.tally.last_at) / 1e9,
                 handler in self.suspended,
             )
             for handler, health in self._health.items()
-            if health.count
+            if health.tally.count
         ]
         return tuple(sorted(rows, key=lambda row: (row.extension, row.hook, row.handler)))
 

@@ -12,7 +12,9 @@ from itertools import takewhile
 from time import perf_counter_ns
 from typing import Any, Final, TypeAlias
 
+from hermes_ext._chain.calls import at_work
 from hermes_ext._chain.failures import Crash, Failure, FailureBook, InvalidResult
+from hermes_ext._chain.loans import Loan
 from hermes_ext._chain.outcome import (
     Ask,
     ChainOutcome,
@@ -23,7 +25,7 @@ from hermes_ext._chain.outcome import (
     outgoing,
     step_of,
 )
-from hermes_ext._chain.timeouts import workers
+from hermes_ext._chain.timeouts import Ended, TimedOut, workers
 from hermes_ext._hooks.handler import Caller, Handler
 from hermes_ext._hooks.isolation import identical, own_copy
 from hermes_ext._hooks.payloads import (
@@ -36,6 +38,7 @@ from hermes_ext._hooks.payloads import (
 )
 from hermes_ext._hooks.results import Action, HookName, HookResult
 from hermes_ext._hooks.settings import named_in
+from hermes_ext._interrupts import let_through
 
 __all__ = [
     "Ask",
@@ -179,7 +182,7 @@ def run(
         watch: called after each handler that was called.
 
     Raises:
-        KeyboardInterrupt: and nothing else, whatever handlers do.
+        KeyboardInterrupt: a person's Ctrl-C, and nothing else, whatever handlers do.
     """
     began = perf_counter_ns()
     # The usual case is kept short: one piece of code calls them all, and none is suspended.
@@ -189,9 +192,9 @@ def run(
         return _with_care(chain, event, scope, began, strict, timed)
     try:
         acted = chain.call_all(event, scope)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
+        if error.__context__ is not None or isinstance(error, KeyboardInterrupt):
+            let_through(error)
         return _after_crash(chain, event, scope, began, chain.parts[0], error)
     if acted is None:
         if chain.ailing:
@@ -212,9 +215,8 @@ def _with_care(
     for caller, place in chain.parts:
         try:
             acted = caller.call_all(event, scope)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
+            let_through(error)
             return _after_crash(chain, event, scope, began, (caller, place), error)
         if acted is not None:
             return _after_result(chain, event, scope, began, place + acted[0], acted[1])
@@ -274,10 +276,10 @@ async def arun(
     strict: bool = False,
     timed: bool = False,
 ) -> ChainOutcome:
-    """`run`, awaiting async handlers in the caller's loop.
+    """`run`, while the caller's loop goes on as long as handlers are awaited.
 
     Raises:
-        KeyboardInterrupt: raised by a handler.
+        KeyboardInterrupt: a person's Ctrl-C.
         asyncio.CancelledError: the caller's task was cancelled.
     """
     fold = _Fold(chain, event, scope, perf_counter_ns()).examining(strict, timed)
@@ -287,9 +289,8 @@ async def arun(
 def _shown(value: object) -> str:
     try:
         text = repr(value)
-    except BaseException as broken:
-        if isinstance(broken, KeyboardInterrupt):
-            raise
+    except BaseException as broken:  # noqa: BLE001 - foreign code
+        let_through(broken)
         return f"a {type(value).__name__}"
     text = text if len(text) <= 80 else f"{text[:79]}…"
     return f"{text} ({type(value).__name__})"
@@ -369,44 +370,61 @@ class _Fold:
             return
         began, view = perf_counter_ns() if self.examined else 0, self.view
         values: tuple[Any, ...] | None = None
+        returned: Any = None
+        error: BaseException | None = None
         try:
-            values = handler.pack(view, self.scope, handler, self.metadata)
-            ended = (handler.call(*values), None) if handler.inline else None
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
-            self.failed(handler, error)
-        else:
-            self._settle(handler, *(ended or _waited_for(handler, values)))
+            if handler.inline:
+                values = handler.pack(view, self.scope, handler, self.metadata)
+                returned = handler.call(*values)
+            else:
+                values, lent = self._lent(handler)
+                returned, error = _waited_for(handler, values, self.scope, lent)
+        except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
+            let_through(raised)
+            error = raised
+        self._settle(handler, returned, error)
         if self.examined:
             self._examine(handler, values, began, view)
 
     async def attempt_async(self, handler: Handler) -> None:
         """As `attempt`, awaiting a handler that is async or has a timeout."""
-        from hermes_ext._chain.aio import awaited
-
         if handler in self.chain.failures.suspended:
             self._record(Action.PASS).skipped = "suspended"
             return
+        from asyncio import CancelledError  # for this alone, importing it would take too long
+
         began, view = perf_counter_ns() if self.examined else 0, self.view
         values: tuple[Any, ...] | None = None
+        returned: Any = None
+        error: BaseException | None = None
         try:
-            values = handler.pack(view, self.scope, handler, self.metadata)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - the host's state can fail in any way
-            self.failed(handler, error)
-        else:
-            # What is raised here concerns the caller's task; the handler's error is returned.
-            self._settle(handler, *await awaited(handler, handler.call, values))
+            values, lent = self._lent(handler)
+            returned, error = await _awaited(handler, values, self.scope, lent)
+        except (CancelledError, GeneratorExit) as raised:
+            if values is not None:
+                raise  # the caller's task is over; what the handler raised is returned
+            error = raised
+        except BaseException as raised:  # noqa: BLE001 - the host's state can fail in any way
+            let_through(raised)
+            error = raised
+        self._settle(handler, returned, error)
         if self.examined:
             self._examine(handler, values, began, view)
+
+    def _lent(self, handler: Handler) -> tuple[tuple[Any, ...], Loan]:
+        """The arguments of a handler that may be left behind, and its loan of what is shared."""
+        loan, scope = Loan(), self.scope
+        if "state" in handler.wants or "session_state" in handler.wants:
+            state_of = scope.session_state_of
+            scope = scope.replace(
+                state=loan.of(scope.state),
+                session_state_of=lambda extension: loan.of(state_of(extension)),
+            )
+        return handler.pack(self.view, scope, handler, self.metadata), loan
 
     def _settle(self, handler: Handler, returned: Any, error: BaseException | None) -> None:
         if error is None:
             self.returned(handler, returned)
-        elif isinstance(error, KeyboardInterrupt):
-            raise error
         else:
             self.failed(handler, error)
 
@@ -434,9 +452,8 @@ class _Fold:
                 event = self._checked(handler, returned)
                 if returned.metadata:
                     metadata = own_copy(dict(returned.metadata))
-            except KeyboardInterrupt:
-                raise
             except BaseException as error:  # noqa: BLE001 - values can be foreign objects
+                let_through(error)
                 self.failed(handler, error)
                 return
         if handler in self.chain.failures.ailing:
@@ -672,9 +689,26 @@ def _contents(event: Event) -> dict[str, Any]:
     return {"tool_args": event.tool_args}
 
 
-def _waited_for(handler: Handler, values: Any) -> tuple[Any, BaseException | None]:
+def _waited_for(handler: Handler, values: Any, scope: Scope, loan: Loan) -> Ended:
+    """What a handler came to that runs elsewhere, while this thread waits."""
+    call = workers.call
     if handler.is_async:
-        from hermes_ext._chain.aio import call_async
+        from hermes_ext._chain.aio import call_async as call
+    with at_work(handler, scope, loan) as context:
+        return _or_left(call(handler, handler.call, values, scope, context), loan)
 
-        return call_async(handler, handler.call, values)
-    return workers.call(handler, handler.call, values)
+
+async def _awaited(handler: Handler, values: Any, scope: Scope, loan: Loan) -> Ended:
+    """The same, while the running loop goes on."""
+    from hermes_ext._chain.aio import awaited
+
+    with at_work(handler, scope, loan) as context:
+        return _or_left(await awaited(handler, handler.call, values, scope, context), loan)
+
+
+def _or_left(ended: Ended, loan: Loan) -> Ended:
+    """What a handler came to; one that ran out of time is cut from what others share."""
+    error = ended[1]
+    if isinstance(error, TimedOut):
+        error.held = loan.take_back()
+    return ended

@@ -52,7 +52,8 @@ class HookManager:
 
     Args:
         handlers: from `build_handlers`.
-        previous: the manager from before a reload, whose failure counts go on.
+        previous: the manager from before a reload, whose failure counts go on. Failures in a row
+            begin anew, and a handler that was suspended is called again.
 
     Raises:
         OrderCycleError: `before=`/`after=` contradict each other.
@@ -62,9 +63,8 @@ class HookManager:
         self, handlers: Iterable[Handler] = (), previous: HookManager | None = None
     ) -> None:
         self.handlers: tuple[Handler, ...] = tuple(handlers)
-        self._failures = FailureBook(self.handlers)
-        if previous is not None:
-            self._failures.inherit(previous._failures)
+        before = None if previous is None else previous._failures
+        self._failures: FailureBook = FailureBook(self.handlers, before)
         self._ordered: Mapping[HookName, tuple[Handler, ...]] = {
             hook: _in_order([one for one in self.handlers if one.hook is hook]) for hook in HookName
         }

@@ -227,9 +227,11 @@ class Caller:
         """
         # The first frame is that of who called it.
         trace = error.__traceback__ and error.__traceback__.tb_next
-        if trace is None:
-            return 0
-        return self._lines[bisect_right(self._starts, trace.tb_lasti) - 1]
+        return 0 if trace is None else self.place_at(trace.tb_lasti)
+
+    def place_at(self, instruction: int) -> int:
+        """Which of the handlers is called by an instruction of `call_all`."""
+        return self._lines[max(bisect_right(self._starts, instruction) - 1, 0)]
 
 
 @functools.lru_cache(maxsize=256)

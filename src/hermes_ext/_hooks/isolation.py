@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from typing import Any, SupportsIndex, overload
 
+from hermes_ext._interrupts import let_through
+
 __all__ = ["Messages", "identical", "is_flat", "own_copy", "own_messages", "raw"]
 
 _STR = frozenset({str})
@@ -60,9 +62,10 @@ def _copied_other(value: Any) -> Any:
         return tuple(_copied(item) for item in value)
     try:
         return copy.deepcopy(value)
-    except (RecursionError, KeyboardInterrupt):
+    except RecursionError:
         raise
-    except BaseException:  # noqa: BLE001 - foreign __deepcopy__; sharing is the documented fallback
+    except BaseException as error:  # noqa: BLE001 - foreign __deepcopy__; sharing is documented
+        let_through(error)
         return value
 
 
@@ -110,9 +113,8 @@ def identical(one: Any, other: Any) -> bool:
     """
     try:
         return _identical(one, other)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - too deep, or a foreign __eq__
+    except BaseException as error:  # noqa: BLE001 - too deep, or a foreign __eq__
+        let_through(error)
         return False
 
 

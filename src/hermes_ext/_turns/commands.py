@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hermes_ext._chain.aio import call_async
 from hermes_ext._chain.timeouts import TimedOut, workers
 from hermes_ext._hooks.commands import Command
+from hermes_ext._hooks.payloads import Scope
 from hermes_ext._hooks.signature import did_you_mean
 from hermes_ext._hooks.text import printable, printable_lines
 from hermes_ext.exceptions import CommandError, StateError
@@ -55,7 +56,8 @@ def run_command(
         if not (name in command.optional and known[name] is None)
     }
     call = call_async if command.is_async else workers.call
-    returned, error = call(command, lambda: command.function(**named), ())
+    session = Scope(session_id=session_id, conversation_id=conversation_id)
+    returned, error = call(command, lambda: command.function(**named), (), session)
     if error is not None:
         raise _failed(command, error)
     if returned is None:

@@ -6,28 +6,13 @@ import json
 import os
 import threading
 from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakValueDictionary
 
+from hermes_ext._chain.loans import LentLock, Lock, SharedLock
 from hermes_ext._turns.state import rejudging
-from hermes_ext._turns.store import ABSENT, JSON, SessionStore, decoded, integer
+from hermes_ext._turns.store import ABSENT, JSON, CopiedStore, SessionStore, decoded, integer
 from hermes_ext.exceptions import StateError
-
-
-class Lock(Protocol):
-    """What `threading.RLock()` returns; its own type has another name in each Python."""
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
-    def release(self) -> None: ...
-    def __enter__(self) -> bool: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None: ...
 
 
 class SessionState(MutableMapping[str, JSON]):
@@ -37,6 +22,9 @@ class SessionState(MutableMapping[str, JSON]):
     list that was read changes nothing until it is set again. Reading and iterating never raise
     because another thread or process writes. `state["n"] += 1` is two steps and may lose
     updates under parallel tool calls: use `count`, or `lock`.
+
+    A handler that runs into its time limit is cut from it: the lock that it holds is replaced, and
+    what it writes from then on is not stored.
 
     Args:
         store: where the values are.
@@ -56,7 +44,7 @@ class SessionState(MutableMapping[str, JSON]):
         self._conversation_id = conversation_id.encode("utf-8", "backslashreplace").decode()
         self._extension = extension
         self._locks: _Locks | None = None
-        self._lock: Lock | None = None
+        self._lock: Any = None
 
     @property
     def lock(self) -> Lock:
@@ -68,7 +56,25 @@ class SessionState(MutableMapping[str, JSON]):
         if self._lock is None or self._locks is not _locks:
             self._locks = _locks
             self._lock = _locks.of((id(self._store), self._conversation_id, self._extension))
-        return self._lock
+        return self._lock  # type: ignore[no-any-return]
+
+    @property
+    def loan_key(self) -> tuple[int, str, str]:
+        """What is lent once to each call."""
+        return id(self._store), self._conversation_id, self._extension
+
+    def lent(self) -> SessionState:
+        """This state for one call, which may be left behind."""
+        made = SessionState(self._store, self._conversation_id, self._extension)
+        shared = self.lock
+        made._locks, made._lock = self._locks, LentLock(shared)  # type: ignore[arg-type]
+        return made
+
+    def take_back(self) -> str | None:
+        """Go on with a copy; `session_state.lock` if the call held it."""
+        held = self._lock.take_back()
+        self._store = CopiedStore(self._store)
+        return "session_state.lock" if held else None
 
     def count(self, key: str, by: int = 1) -> int:
         """Add `by` to the integer under `key` (0 where there is none) and return the sum.
@@ -222,13 +228,15 @@ class _Locks:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._by_owner: WeakValueDictionary[tuple[int, str, str], Any] = WeakValueDictionary()
+        self._by_owner: WeakValueDictionary[tuple[int, str, str], SharedLock] = (
+            WeakValueDictionary()
+        )
 
-    def of(self, owner: tuple[int, str, str]) -> Lock:
+    def of(self, owner: tuple[int, str, str]) -> SharedLock:
         with self._guard:
-            lock: Lock | None = self._by_owner.get(owner)
+            lock: SharedLock | None = self._by_owner.get(owner)
             if lock is None:
-                lock = self._by_owner[owner] = threading.RLock()
+                lock = self._by_owner[owner] = SharedLock()
             return lock
 
     def __len__(self) -> int:

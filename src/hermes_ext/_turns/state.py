@@ -15,10 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
+from hermes_ext._chain.calls import Call, inside
+from hermes_ext._chain.loans import LentLock, Lock, SharedLock
 from hermes_ext._forks import has_locks
+from hermes_ext._hooks.isolation import own_copy
 from hermes_ext.exceptions import StateError
+
+_State = TypeVar("_State", bound=MutableMapping[str, Any])
 
 _current: ContextVar[TurnCore | None] = ContextVar("hermes_ext_turn", default=None)
 _rejudging: ContextVar[bool] = ContextVar("hermes_ext_rejudging", default=False)
@@ -45,15 +50,25 @@ class TurnState(dict[str, Any]):
     Plain reads and writes never raise because of another thread: iterating walks a snapshot.
     A read-modify-write of several steps needs `with state.lock:`; counting has `count`.
 
-    Attributes:
-        lock: a re-entrant lock for what must happen as one step.
+    A handler that runs into its time limit is cut from it: the lock that it holds is replaced, and
+    what it writes from then on is seen by nobody else.
     """
 
-    __slots__ = ("lock",)
+    __slots__ = ("_lock", "over")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.lock = threading.RLock()
+        self._lock: Any = SharedLock()
+        self.over = False
+
+    @property
+    def lock(self) -> Lock:
+        """A re-entrant lock for what must happen as one step: `with state.lock: …`."""
+        return self._lock  # type: ignore[no-any-return]
+
+    def renew_lock(self) -> None:
+        """After a fork: a thread of the parent may hold it."""
+        self._lock = SharedLock()
 
     def count(self, key: str, by: int = 1) -> int:
         """Add `by` to the number under `key` (0 where there is none) and return the sum.
@@ -61,7 +76,7 @@ class TurnState(dict[str, Any]):
         Atomic over threads. While a call is judged a second time (another plugin changed its
         arguments) the number is returned as it stands, so that one call counts once.
         """
-        with self.lock:
+        with self._lock:
             total = int(dict.get(self, key, 0))
             if not rejudging():
                 total += by
@@ -69,7 +84,7 @@ class TurnState(dict[str, Any]):
             return total
 
     def _snapshot(self) -> dict[str, Any]:
-        with self.lock:
+        with self._lock:
             return dict(dict.items(self))
 
     def __iter__(self) -> Iterator[str]:
@@ -85,31 +100,31 @@ class TurnState(dict[str, Any]):
         return self._snapshot().items()
 
     def __setitem__(self, key: str, value: Any) -> None:
-        with self.lock:
+        with self._lock:
             super().__setitem__(key, value)
 
     def __delitem__(self, key: str) -> None:
-        with self.lock:
+        with self._lock:
             super().__delitem__(key)
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        with self.lock:
+        with self._lock:
             return super().setdefault(key, default)
 
     def pop(self, *args: Any) -> Any:
-        with self.lock:
+        with self._lock:
             return super().pop(*args)
 
     def popitem(self) -> tuple[str, Any]:
-        with self.lock:
+        with self._lock:
             return super().popitem()
 
     def clear(self) -> None:
-        with self.lock:
+        with self._lock:
             super().clear()
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        with self.lock:
+        with self._lock:
             super().update(*args, **kwargs)
 
     def copy(self) -> dict[str, Any]:
@@ -118,6 +133,70 @@ class TurnState(dict[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         # A lock cannot be pickled or deep-copied; a copy of the state gets one of its own.
         return (TurnState, (self._snapshot(),))
+
+    @property
+    def loan_key(self) -> int:
+        """What is lent once to each call."""
+        return id(self)
+
+    def lent(self) -> TurnState:
+        """This state for one call, which may be left behind."""
+        return _LentState(self)
+
+
+class _LentState(TurnState):
+    """A turn's state as one call has it: the turn's own, until the call is left behind."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, state: TurnState) -> None:
+        super().__init__()
+        dict.__setitem__(self, "", None)  # json.dumps takes what stores nothing for empty
+        self._of = state
+        self._lock = LentLock(state._lock)
+
+    def take_back(self) -> str | None:
+        """Go on with a copy; `state.lock` if the call held it."""
+        held: bool = self._lock.take_back()
+        # Without the lock of the turn, which another one may hold.
+        self._of = TurnState(own_copy(dict(dict.items(self._of))))
+        return "state.lock" if held else None
+
+
+def _reading(name: str) -> Any:
+    def method(self: _LentState, *args: Any) -> Any:
+        return getattr(self._of, name)(*args)
+
+    return method
+
+
+def _writing(name: str) -> Any:
+    def method(self: _LentState, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:  # whose state it is, is settled once this is held
+            return getattr(self._of, name)(*args, **kwargs)
+
+    return method
+
+
+_READ: Final = (
+    *("__contains__", "__eq__", "__getitem__", "__len__", "__ne__", "__or__", "__repr__"),
+    *("__reversed__", "__ror__", "get"),
+)
+_WRITTEN: Final = (
+    *("__delitem__", "__reduce__", "__setitem__", "_snapshot", "clear", "count", "pop", "popitem"),
+    *("setdefault", "update"),
+)
+for _names, _made in ((_READ, _reading), (_WRITTEN, _writing)):
+    for _name in _names:
+        setattr(_LentState, _name, _made(_name))
+
+
+def _or_in_place(self: _LentState, other: Any) -> _LentState:
+    self.update(other)
+    return self
+
+
+_LentState.__ior__ = _or_in_place  # type: ignore[assignment, method-assign]
 
 
 _KINDS: Final = ("turn", "task", "session")
@@ -134,6 +213,8 @@ class TurnCore:
     Attributes:
         uid: what handlers and the decision log call the turn, from its first moment to its last.
         turn_id: the host's id, which may become known later (`bind`).
+        outer: the handler's call that the turn was begun in; None for all others.
+        running: the turn's chains that run in this moment.
     """
 
     __slots__ = (
@@ -142,6 +223,8 @@ class TurnCore:
         "_ids",
         "closed",
         "lock",
+        "outer",
+        "running",
         "session_id",
         "state",
         "task_id",
@@ -158,6 +241,8 @@ class TurnCore:
         self.task_id = task_id
         self.state = TurnState()
         self.closed = False
+        self.outer = inside.get()
+        self.running: set[Running] = set()
         self.lock = threading.RLock()
         self._ids: set[tuple[str, str]] = set()
         self._call_serial = 0
@@ -165,6 +250,9 @@ class TurnCore:
     def session_state_of_module(self, module: str) -> MutableMapping[str, Any] | None:
         """The session state of the extension that a module belongs to; None for other modules."""
         return None
+
+    def report_slow(self, text: str) -> None:
+        """Show the person that one of the turn's handlers takes long."""
 
     def new_call_id(self) -> str:
         """A tool call id for a call that the host gave none, unique in this turn."""
@@ -206,7 +294,7 @@ class _OpenTurns:
         self._ending = threading.RLock()
         for turn in self.all():
             turn.lock = threading.RLock()
-            turn.state.lock = threading.RLock()
+            turn.state.renew_lock()
 
     def index(self, turn: TurnCore, ids: Iterable[tuple[str, str | None]]) -> None:
         with self._lock:
@@ -312,7 +400,8 @@ def end(turn: TurnCore) -> None:
     with turn.lock:
         turn.closed = True
     _open_turns.end(turn)
-    turn.state.clear()
+    turn.state.over = True
+    dict.clear(turn.state)  # without its lock: a handler may hold that for ever
 
 
 @contextmanager
@@ -326,6 +415,33 @@ def entered(turn: TurnCore) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+class Running:
+    """While open, a chain of a turn runs in this context: `with Running(turn, handlers, outer)`.
+
+    Args:
+        turn: becomes the current turn.
+        handlers: of the chain.
+        outer: the call that it is made inside of.
+    """
+
+    __slots__ = ("_call", "_here", "_inside", "_turn")
+
+    def __init__(self, turn: TurnCore, handlers: tuple[Any, ...], outer: Call | None) -> None:
+        self._turn = turn
+        self._call = Call(handlers, threading.get_ident(), outer)
+
+    def __enter__(self) -> None:
+        self._here = None if _current.get() is self._turn else _current.set(self._turn)
+        self._inside = inside.set(self._call)
+        self._turn.running.add(self)
+
+    def __exit__(self, *error: object) -> None:
+        self._turn.running.discard(self)
+        inside.reset(self._inside)
+        if self._here is not None:
+            _current.reset(self._here)
 
 
 def current_turn() -> TurnCore | None:
@@ -367,6 +483,15 @@ def find_turn(
     return _open_turns.only("task", task_id) or _open_turns.only("session", session_id)
 
 
+def _as_lent(state: _State) -> _State:
+    """Some state as the call of this context has it, if it has it on loan."""
+    call = inside.get()
+    if call is None or call.loan is None:
+        return state
+    lent: _State = call.loan.of(state)
+    return lent
+
+
 def get_turn_state(session_id: str | None = None) -> TurnState:
     """The state of the turn that the caller runs in: a dict shared by all extensions.
 
@@ -385,7 +510,7 @@ def get_turn_state(session_id: str | None = None) -> TurnState:
     if turn is None or turn.closed:
         turn = next(filter(None, (_open_turns.only(kind, session_id) for kind in _KINDS)), None)
     if turn is not None:
-        return turn.state
+        return _as_lent(turn.state)
     # Here, because an author's `import hermes_ext` should not wait for it.
     import logging
 
@@ -411,7 +536,7 @@ def get_session_state() -> MutableMapping[str, Any]:
     while turn is not None and frame is not None:
         state = turn.session_state_of_module(str(frame.f_globals.get("__name__", "")))
         if state is not None:
-            return state
+            return _as_lent(state)
         frame = frame.f_back
     raise StateError(
         "get_session_state() was called outside of a handler",

@@ -158,3 +158,39 @@ class MemoryStore:
         used_at = self._used_at.get(conversation_id, 0.0)
         self._used_at[conversation_id] = max(used_at, self._clock())
         return values
+
+
+class CopiedStore(MemoryStore):
+    """What another store holds when it is first asked for; changes stay here.
+
+    Args:
+        of: the other store.
+    """
+
+    def __init__(self, of: SessionStore) -> None:
+        super().__init__()
+        self._of = of
+        self._copied: set[tuple[str, str]] = set()
+
+    def _copy(self, conversation_id: str, extension: str) -> None:
+        with self._guard:
+            if (conversation_id, extension) not in self._copied:
+                self._copied.add((conversation_id, extension))
+                for key, text in self._of.items(conversation_id, extension).items():
+                    super().set(conversation_id, extension, key, text)
+
+    def get(self, conversation_id: str, extension: str, key: str) -> str | None:
+        self._copy(conversation_id, extension)
+        return super().get(conversation_id, extension, key)
+
+    def items(self, conversation_id: str, extension: str) -> dict[str, str]:
+        self._copy(conversation_id, extension)
+        return super().items(conversation_id, extension)
+
+    def set(self, conversation_id: str, extension: str, key: str, value: str) -> None:
+        self._copy(conversation_id, extension)
+        super().set(conversation_id, extension, key, value)
+
+    def delete(self, conversation_id: str, extension: str, key: str) -> None:
+        self._copy(conversation_id, extension)
+        super().delete(conversation_id, extension, key)

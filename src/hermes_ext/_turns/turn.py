@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from attrs import evolve
 
+from hermes_ext._chain.calls import DEEPEST, Call, inside
 from hermes_ext._chain.fold import Ask, ChainOutcome, CompiledChain, Injection, arun, run
 from hermes_ext._hooks.payloads import (
     LLMRequest,
@@ -26,10 +27,12 @@ from hermes_ext._hooks.results import Action
 from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._hooks.text import printable, printable_lines, text_of
+from hermes_ext._interrupts import let_through
 from hermes_ext._turns import state
 from hermes_ext._turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
 from hermes_ext._turns.notices import Notice, TurnNotices, notice_of, refusal
 from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system
+from hermes_ext._turns.slow import too_deep, watchdog
 from hermes_ext.exceptions import TurnEndedError
 
 if TYPE_CHECKING:
@@ -94,6 +97,8 @@ class Turn(state.TurnCore):
             **scope,
         )
         state.begin(self)
+        if runtime.manager.handlers:
+            watchdog.watch()
 
     def _session_state_of(self, extension: str) -> SessionState:
         return self.runtime.session_state(self.conversation_id, extension)
@@ -463,8 +468,9 @@ class Turn(state.TurnCore):
             if inspect.isawaitable(answer):
                 from hermes_ext._chain.aio import wait_for
 
-                answer = wait_for(answer)
-        except Exception:  # noqa: BLE001 - the host's code; a broken approver has not said yes
+                answer = wait_for(answer, self._scope)
+        except BaseException as error:  # noqa: BLE001 - the host's; if broken, it has not said yes
+            let_through(error)
             return _approver_failed(request)
         return as_approval(answer, request)
 
@@ -563,25 +569,58 @@ class Turn(state.TurnCore):
 
     def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
-        with state.entered(self):
+        outer = inside.get() or self.outer
+        if chain and (outer is not None or len(self.running) > DEEPEST):
+            refused = self._too_deep(hook, event, scope, before, outer)
+            if refused is not None:
+                return refused
+        with state.Running(self, chain.handlers, outer):
             outcome = self._run(chain, event, scope)
-        _log_failures(chain, outcome, self.runtime.on_failure)
-        if _is_decided(chain, outcome) or self._is_recorded(outcome):
-            self._write(hook, event, scope, before, outcome)
-        if outcome is not chain.passed:
-            self._notify(hook, event, outcome)
-        return outcome
+        return self._done(chain, event, scope, before, outcome)
 
     async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
-        with state.entered(self):
+        outer = inside.get() or self.outer
+        if chain and (outer is not None or len(self.running) > DEEPEST):
+            refused = self._too_deep(hook, event, scope, before, outer)
+            if refused is not None:
+                return refused
+        with state.Running(self, chain.handlers, outer):
             outcome = await self._arun(chain, event, scope)
+        return self._done(chain, event, scope, before, outcome)
+
+    def _done(
+        self, chain: CompiledChain, event: Any, scope: Scope, before: Any, outcome: ChainOutcome
+    ) -> ChainOutcome:
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
-            self._write(hook, event, scope, before, outcome)
+            self._write(chain.hook, event, scope, before, outcome)
         if outcome is not chain.passed:
-            self._notify(hook, event, outcome)
+            self._notify(chain.hook, event, outcome)
         return outcome
+
+    def _too_deep(
+        self, hook: HookName, event: Any, scope: Scope, before: Any, outer: Call | None
+    ) -> ChainOutcome | None:
+        """The refusal of what handlers call that were called by handlers, and so on."""
+        text = too_deep(outer)
+        if text is None:
+            return None
+        logger.warning("%s", text)
+        outcome = ChainOutcome.refused(text, OWN, event)
+        self._write(hook, event, scope, before, outcome)
+        self._notify(hook, event, outcome)
+        return outcome
+
+    def report_slow(self, text: str) -> None:
+        listener = self.runtime.on_slow
+        if listener is None:
+            return
+        try:
+            with state.entered(self):
+                listener(text)
+        except Exception:  # the host's own; the log has the line
+            logger.warning("a line could not be shown: %s", text, exc_info=True)
 
     def _is_recorded(self, outcome: ChainOutcome) -> bool:
         """Whether what nobody had a say in is written too: for a rule that is still to come."""

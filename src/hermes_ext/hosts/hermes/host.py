@@ -153,6 +153,7 @@ class Host:
             )
         runtime.approver = approver(lambda: runtime.approve_without_human)
         runtime.on_failure = the_notices.failed
+        runtime.on_slow = the_notices.slow
         runtime.on_not_taken = the_notices.not_taken
         runtime.on_notice = the_notices.show
         runtime.agent_at_work = has_processes

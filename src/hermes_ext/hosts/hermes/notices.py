@@ -139,6 +139,15 @@ class Notices:
         if logging.root.manager.disable >= logging.WARNING:
             self.say(text, log=False)
 
+    def slow(self, text: str) -> None:
+        """A handler takes long: for a person who looks at a screen while it does."""
+        line = _WHO + printable_lines(text)
+        send = _screen_of(_agent_here())
+        if send is not None and send("warn", line):
+            return
+        if _prompt() is not None or _is_terminal(sys.__stderr__):
+            _print(line)
+
     def show(self, notice: Notice) -> None:
         """What a rule did in the turn of this context, as one line."""
         agent = _agent_here()
@@ -243,6 +252,13 @@ def _done(send: Callable[..., Any], *args: str) -> bool:
         logger.debug("the host could not show a line", exc_info=True)
         return False
     return True
+
+
+def _is_terminal(stream: Any) -> bool:
+    try:
+        return stream is not None and bool(stream.isatty())
+    except (OSError, ValueError):  # closed
+        return False
 
 
 def _to_stderr(line: str) -> None:

@@ -1,0 +1,102 @@
+"""Telling a person's Ctrl-C from a `KeyboardInterrupt` that code raised by itself.
+
+Python delivers signals in the main thread only, between two instructions or out of a function
+written in C. So a typed Ctrl-C leaves the innermost entry of its traceback at an instruction that
+raises nothing by itself, or in a signal handler that the host installed. A `raise` statement, or an
+exception thrown into a generator, leaves it at an instruction of its own kind.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Iterator
+from opcode import opmap
+from types import CodeType, TracebackType
+from typing import Any, Final
+
+__all__ = ["let_through", "typed"]
+
+
+def let_through(error: BaseException) -> None:
+    """Do nothing, unless a person's Ctrl-C is behind `error`.
+
+    Raises:
+        KeyboardInterrupt: the one that the person caused.
+    """
+    if error.__context__ is None and not isinstance(error, KeyboardInterrupt):
+        return
+    interrupt = typed(error)
+    if interrupt is not None:
+        raise interrupt
+
+
+def typed(error: BaseException) -> KeyboardInterrupt | None:
+    """The Ctrl-C of a person that `error` is, or was raised because of; None for all others.
+
+    A signal that the process sends to itself counts as a person's: nothing tells the two apart.
+    """
+    if threading.get_ident() != threading.main_thread().ident:
+        return None
+    return next(
+        (
+            one
+            for one in _chain_of(error)
+            if isinstance(one, KeyboardInterrupt) and _was_delivered(one.__traceback__)
+        ),
+        None,
+    )
+
+
+def _chain_of(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that were being handled when it was raised."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        yield found
+        found = found.__context__
+
+
+def _was_delivered(trace: TracebackType | None) -> bool:
+    entries = []
+    while trace is not None:
+        entries.append(trace)
+        trace = trace.tb_next
+    codes = [entry.tb_frame.f_code for entry in entries]
+    if not _signal_handlers().isdisjoint(codes):
+        return True
+    if not entries or entries[-1].tb_lasti < 0:
+        return False
+    code, caller = codes[-1], codes[-2] if len(codes) > 1 else None
+    instruction = code.co_code[entries[-1].tb_lasti]
+    # From 3.13 on, what is thrown into a generator looks like what arrives when it goes on.
+    thrown = caller is not None and "throw" in caller.co_names and instruction in _GOING_ON
+    return instruction not in _RAISING and not thrown and _ON_PURPOSE.isdisjoint(code.co_names)
+
+
+def _signal_handlers() -> frozenset[CodeType]:
+    """The code of the functions that raise because a signal has arrived."""
+    import signal  # late, because authors' modules wait for this one
+
+    called = [signal.getsignal(number) for number in signal.valid_signals()]
+    # What asyncio.run raises after its own signal handler has cancelled the task that it runs.
+    runner = getattr(sys.modules.get("asyncio.runners"), "Runner", None)
+    called.append(getattr(runner, "run", None))
+    return frozenset(code for code in map(_code_of, called) if code is not None)
+
+
+def _code_of(function: Any) -> CodeType | None:
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+_RAISING: Final = frozenset(
+    opmap[name]
+    for name in ("RAISE_VARARGS", "RERAISE", "YIELD_VALUE", "SEND", "RETURN_GENERATOR", "POP_TOP")
+)
+_GOING_ON: Final = frozenset({opmap["RESUME"]})
+_ON_PURPOSE: Final = frozenset({"default_int_handler", "interrupt_main", "raise_signal"})
