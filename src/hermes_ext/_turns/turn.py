@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("hermes_ext")
 
 _KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
+ENDED: Final = "the turn that this call belongs to has ended, so the call is refused"
+_TOO_LATE: Final = Approval(approved=False, message=ENDED, by="nobody")
 
 
 class Turn(state.TurnCore):
@@ -330,7 +332,8 @@ class Turn(state.TurnCore):
 
         Returns:
             The outcome: if it is blocked, `as_tool_result()` goes to the model; if it is answered,
-            `value` does; else the tool runs with `final(tool_args)`.
+            `value` does; else the tool runs with `final(tool_args)`. A call whose turn ends while
+            the handlers run, or while a person is asked, is blocked.
 
         Raises:
             TurnEndedError: the turn is over.
@@ -454,6 +457,8 @@ class Turn(state.TurnCore):
 
     def _answer(self, request: ApprovalRequest) -> Approval:
         approver = self.runtime.approver
+        if self.closed:
+            return _TOO_LATE
         if approver is None:
             return nobody_there(request, approve=self.runtime.approve_without_human)
         try:
@@ -468,6 +473,8 @@ class Turn(state.TurnCore):
 
     async def _aanswer(self, request: ApprovalRequest) -> Approval:
         approver = self.runtime.approver
+        if self.closed:
+            return _TOO_LATE
         if approver is None:
             return nobody_there(request, approve=self.runtime.approve_without_human)
         import asyncio
@@ -483,8 +490,12 @@ class Turn(state.TurnCore):
     def _resolved(
         self, outcome: ChainOutcome, answer: Approval, request: ApprovalRequest | None
     ) -> ChainOutcome:
+        if self.closed:  # a yes that comes after the end grants nothing
+            answer = _TOO_LATE
         settled = outcome.resolved(answer.approved, message=answer.message, by=answer.by)
-        if request is not None:
+        if answer is _TOO_LATE:
+            settled = evolve(settled, blocked_by=OWN)
+        elif request is not None:
             settled = evolve(settled, blocked_by=request.extension)
         call = settled.first or settled.event
         came_in = None if call is None else call.value
@@ -564,7 +575,7 @@ class Turn(state.TurnCore):
     def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         with state.entered(self):
-            outcome = self._run(chain, event, scope)
+            outcome = self._unless_over(self._run(chain, event, scope), event)
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(hook, event, scope, before, outcome)
@@ -575,12 +586,18 @@ class Turn(state.TurnCore):
     async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         with state.entered(self):
-            outcome = await self._arun(chain, event, scope)
+            outcome = self._unless_over(await self._arun(chain, event, scope), event)
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(hook, event, scope, before, outcome)
         if outcome is not chain.passed:
             self._notify(hook, event, outcome)
+        return outcome
+
+    def _unless_over(self, outcome: ChainOutcome, event: Any) -> ChainOutcome:
+        """The outcome; a refusal of a call whose turn has ended while it was evaluated."""
+        if self.closed and isinstance(event, ToolCall) and not outcome.blocked:
+            return evolve(outcome, action=Action.BLOCK, value=ENDED, event=event, blocked_by=OWN)
         return outcome
 
     def _is_recorded(self, outcome: ChainOutcome) -> bool:
