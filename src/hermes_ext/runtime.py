@@ -16,7 +16,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,9 +33,10 @@ from hermes_ext._install.records import ExtensionRecord, Prog
 from hermes_ext._turns.approval import Approver
 from hermes_ext._turns.data_folders import DataFolders
 from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
+from hermes_ext._turns.store import MemoryStore, SessionStore
 from hermes_ext._turns.turn import Turn
 from hermes_ext.effects import Machine
-from hermes_ext.exceptions import RegistrationError
+from hermes_ext.exceptions import RegistrationError, StateError
 
 if TYPE_CHECKING:
     from hermes_ext._install.config import ExtensionsConfig, Problem
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from hermes_ext._turns.decisions import DecisionLog
     from hermes_ext._turns.notices import Notice, Notify
     from hermes_ext._turns.session_state import SessionState
-    from hermes_ext._turns.store import SessionStore
 
 logger = logging.getLogger("hermes_ext")
 
@@ -86,7 +86,9 @@ class Runtime:
     ) -> None:
         schemas = SchemaChecks(tool_schemas) if tool_schemas is not None else None
         data = DataFolders(None if home is None else Path(home))
-        shared = _Shared(approver, False, None, _store_in(home), schemas, data=data)
+        shared = _Shared(approver, False, None, MemoryStore(), schemas, data=data)
+        if home is not None:
+            shared.store = _store_in(Path(home), shared)
         self._setup(*_made_of(handlers, config), shared)
 
     @classmethod
@@ -120,17 +122,17 @@ class Runtime:
 
         home = Path(home).expanduser().absolute() if home else hermes_home()
         directory = Path(cwd) if cwd else _working_directory()
-        store = _store_in(home, clock)
         log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
         shared = _Shared(
             approver,
             False,
             log,
-            store,
+            MemoryStore(),
             SchemaChecks(tool_schemas) if tool_schemas is not None else None,
             command,
             data=DataFolders(home),
         )
+        store = shared.store = _store_in(home, shared, clock)
 
         def taken(config: ExtensionsConfig) -> None:
             log.level = LogLevel(config.log)
@@ -145,7 +147,8 @@ class Runtime:
             tell=shared.tell_not_taken,
             agent_at_work=shared.is_agent_at_work,
         )
-        store.sweep(in_force.config.state_days)
+        with suppress(StateError):  # said by the store
+            store.sweep(in_force.config.state_days)
         in_force.without._projects, in_force.without._directory = in_force, directory
         return in_force.without.for_directory(directory)
 
@@ -236,6 +239,20 @@ class Runtime:
     @on_not_taken.setter
     def on_not_taken(self, listener: Callable[[str], None] | None) -> None:
         self._shared.on_not_taken = listener
+
+    @property
+    def on_store_problem(self) -> Callable[[str], None] | None:
+        """Called with the line that `store_problem` gets, beside the log; None by default."""
+        return self._shared.on_store_problem
+
+    @on_store_problem.setter
+    def on_store_problem(self, listener: Callable[[str], None] | None) -> None:
+        self._shared.on_store_problem = listener
+
+    @property
+    def store_problem(self) -> str | None:
+        """Why session state cannot be read or stored at the moment; None while it can."""
+        return self._shared.store.problem
 
     @property
     def not_taken(self) -> str | None:
@@ -522,6 +539,7 @@ class _Shared:
     on_failure: Callable[[str], None] | None = None
     on_notice: Callable[[Notice], None] | None = None
     on_not_taken: Callable[[str], None] | None = None
+    on_store_problem: Callable[[str], None] | None = None
     agent_at_work: Callable[[], bool] = lambda: False
 
     def is_agent_at_work(self) -> bool:
@@ -532,6 +550,12 @@ class _Shared:
         """Tell the host what of the disk is not in force."""
         if self.on_not_taken is not None:
             self.on_not_taken(text)
+
+    def tell_store_problem(self, text: str) -> None:
+        """Tell the host that session state cannot be read or stored."""
+        logger.warning("%s", text)
+        if self.on_store_problem is not None:
+            self.on_store_problem(text)
 
     def tell(self, text: str) -> None:
         """Warn once."""
@@ -569,13 +593,10 @@ def _working_directory() -> Path | None:
         return None
 
 
-def _store_in(home: str | Path | None, clock: Callable[[], float] = time.time) -> SessionStore:
-    from hermes_ext._turns.sqlite_store import SQLiteStore
-    from hermes_ext._turns.store import MemoryStore
+def _store_in(home: Path, shared: _Shared, clock: Callable[[], float] = time.time) -> SessionStore:
+    from hermes_ext._turns.sqlite_store import STATE_FILE, SQLiteStore
 
-    if home is None:
-        return MemoryStore()
-    return SQLiteStore(Path(home) / "extensions-state.db", notify=logger.warning, clock=clock)
+    return SQLiteStore(home / STATE_FILE, notify=shared.tell_store_problem, clock=clock)
 
 
 def _made_of(things: Iterable[Any], config: Any) -> tuple[tuple[Handler, ...], tuple[Command, ...]]:

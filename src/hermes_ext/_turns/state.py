@@ -404,7 +404,8 @@ def get_session_state() -> MutableMapping[str, Any]:
     with the same atomic `count` as the turn's state. Whose code calls tells whose state it is.
 
     Raises:
-        StateError: called outside of a turn, or by code that belongs to no extension.
+        StateError: called outside of a turn, or by code that belongs to no extension. What is
+            returned raises it, with `unavailable` set, while state cannot be read or stored.
     """
     turn = _current.get()
     frame: FrameType | None = sys._getframe(1)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from attrs import evolve
 
 from hermes_ext._chain.fold import ChainOutcome, CompiledChain, Injection, arun, run
+from hermes_ext._hooks.handler import is_store_error
 from hermes_ext._hooks.payloads import (
     LLMRequest,
     Scope,
@@ -701,7 +702,8 @@ def _log_failures(
             line = " ".join(str(step.error).split())
             told = "\n".join(filter(None, (str(step.error), step.error.traceback)))
             logger.warning("%s", printable_lines(told))
-        if also is not None:
+        # A store that fails says so itself, once for all handlers.
+        if also is not None and not (step.error.cause and is_store_error(step.error.cause)):
             also(printable(line))
 
 

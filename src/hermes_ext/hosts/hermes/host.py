@@ -154,6 +154,7 @@ class Host:
         runtime.approver = approver(lambda: runtime.approve_without_human)
         runtime.on_failure = the_notices.failed
         runtime.on_not_taken = the_notices.not_taken
+        runtime.on_store_problem = the_notices.store_problem
         runtime.on_notice = the_notices.show
         runtime.agent_at_work = has_processes
         return runtime
