@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from attrs import Factory, define, evolve
+from attrs import Factory, define, evolve, field
 
 from hermes_ext._chain.manager import HookManager
 from hermes_ext._hooks.commands import Command, build_commands, commands_of
@@ -32,6 +32,7 @@ from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.records import ExtensionRecord, Prog
 from hermes_ext._turns.approval import Approver
 from hermes_ext._turns.data_folders import DataFolders
+from hermes_ext._turns.numbers import TurnNumbers
 from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
 from hermes_ext._turns.store import MemoryStore, SessionStore
 from hermes_ext._turns.turn import Turn
@@ -177,6 +178,7 @@ class Runtime:
         self, handlers: Sequence[Handler], commands: Iterable[Command], shared: _Shared
     ) -> None:
         self.manager = HookManager(handlers)
+        self._asked_for_numbers = any("turn_number" in each.wants for each in handlers)
         self.commands = {command.name: command for command in commands}
         self.records: tuple[ExtensionRecord, ...] = ()
         self.problems: tuple[Problem, ...] = ()
@@ -397,6 +399,13 @@ class Runtime:
         """All handlers, in no particular order; `manager.order(hook)` has the order."""
         return tuple(self.manager.handlers)
 
+    def _number(self, conversation_id: str, turns_before: int) -> int | None:
+        """The number of a turn that begins; None where nobody asks for it: counting writes."""
+        recorded = self.log is not None and self.log.level == "payloads" and not self.idle
+        if not recorded and not self._asked_for_numbers:
+            return None
+        return self._shared.numbers.next(conversation_id, turns_before)
+
     @property
     def idle(self) -> bool:
         """Whether no hook has anything to do: no handler, and nothing that must be refused."""
@@ -410,6 +419,7 @@ class Runtime:
         conversation_id: str | None = None,
         turn_id: str | None = None,
         turn_number: int | None = None,
+        turns_before: int = 0,
         task_id: str | None = None,
         origin: str = "user",
         interactive: bool | None = None,
@@ -429,7 +439,11 @@ class Runtime:
             conversation_id: stays the same over compression, resume and restart, and is shared by
                 subagents; the session id by default.
             turn_id: the host's id of the turn; made up by default.
-            turn_number: 1 for the first turn of the conversation.
+            turn_number: 1 for the first turn of the conversation. By default turns are counted in
+                the session store, for as long as a handler asks for the number: then it never goes
+                back in a conversation and never repeats, whatever becomes of its messages.
+            turns_before: how many turns came before as far as the host knows; counting starts
+                from it in a conversation of which the store knows nothing.
             task_id: the host's task.
             origin: where the input came from: `user, api, cron, batch, subagent, background,
                 steer, extension`.
@@ -448,10 +462,14 @@ class Runtime:
         with self._choosing():
             if self._projects is not None:
                 self._projects.turn_begins()
+            chosen = self.for_directory(directory)
+            conversation = conversation_id or session_id
+            if turn_number is None:
+                turn_number = chosen._number(conversation, turns_before)
             return self._turn_class(
-                self.for_directory(directory),
+                chosen,
                 session_id=session_id,
-                conversation_id=conversation_id or session_id,
+                conversation_id=conversation,
                 turn_id=turn_id,
                 turn_number=or_unknown(turn_number),
                 task_id=task_id,
@@ -535,12 +553,20 @@ class _Shared:
     machine: Machine = Factory(Machine)
     data: DataFolders = Factory(lambda: DataFolders(None))
     told: set[str] = Factory(set)
+    _numbers: TurnNumbers | None = field(default=None, init=False)
     notify: Notify = "blocks"
     on_failure: Callable[[str], None] | None = None
     on_notice: Callable[[Notice], None] | None = None
     on_not_taken: Callable[[str], None] | None = None
     on_store_problem: Callable[[str], None] | None = None
     agent_at_work: Callable[[], bool] = lambda: False
+
+    @property
+    def numbers(self) -> TurnNumbers:
+        """The numbers of turns, counted in the store that is used now."""
+        if self._numbers is None:
+            self._numbers = TurnNumbers(self.store)
+        return self._numbers
 
     def is_agent_at_work(self) -> bool:
         """As the host says."""

@@ -186,7 +186,7 @@ def test_a_store_that_is_away(
     """
 
     def write(request: ModelRequest) -> Reply:
-        if request.tool_results:
+        if request.messages[-1]["role"] == "tool":
             return Reply("Done.")
         return Reply(tool_calls=(ToolUse("write_file", {"path": "a", "content": "x"}),))
 

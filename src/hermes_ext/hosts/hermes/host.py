@@ -220,7 +220,7 @@ class Host:
         turn = self._of_home().turn(
             session_id=session_id,
             conversation_id=_conversation_of(agent) or session_id,
-            turn_number=1 + _user_messages(history),
+            turns_before=_user_messages(history),
             task_id=task_id,
             platform=getattr(agent, "platform", None) or None,
             origin=origin_of(agent),
