@@ -42,11 +42,12 @@ def answer(request: ModelRequest) -> Reply:
     return Reply(f"Heard {request.last_user}, of {len(request.messages)} messages.")
 
 
-def test_undo_retry_compress_and_resume(
-    model_factory: ModelFactory, hermes: HomeFactory
-) -> None:
+def test_undo_retry_compress_and_resume(model_factory: ModelFactory, hermes: HomeFactory) -> None:
     """In one chat and the next process's, which goes on with its conversation."""
-    home = hermes(model_factory(answer, auxiliary=lambda _: Reply("A summary.")))
+    home = hermes(
+        model_factory(answer, auxiliary=lambda _: Reply("A summary.")),
+        config={"approvals": {"destructive_slash_confirm": False}},
+    )
     home.extension("numbers", NUMBERS)
     with terminal((*hermes_command(), "chat"), home.project, home.env(), rows=90) as person:
 

@@ -19,6 +19,7 @@ from hermes_ext._install.lost_hooks import note_lost_hooks
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver, is_interactive
+from hermes_ext.hosts.hermes.batches import BATCH, is_batch
 from hermes_ext.hosts.hermes.notices import the_notices
 from hermes_ext.hosts.hermes.places import (
     has_processes,
@@ -222,7 +223,7 @@ class Host:
             conversation_id=_conversation_of(agent) or session_id,
             turns_before=_user_messages(history),
             task_id=task_id,
-            platform=getattr(agent, "platform", None) or None,
+            platform=platform_of(agent),
             origin=origin_of(agent),
             interactive=_interactive(),
             model=getattr(agent, "model", None) or None,
@@ -337,7 +338,14 @@ def origin_of(agent: Any) -> str:
     platform = str(getattr(agent, "platform", "") or "")
     if platform == "cron" or os.environ.get("HERMES_CRON_SESSION"):
         return "cron"
-    return {"api_server": "api", "api": "api", "batch": "batch"}.get(platform, "user")
+    if is_batch(agent):
+        return BATCH
+    return {"api_server": "api", "api": "api"}.get(platform, "user")
+
+
+def platform_of(agent: Any) -> str | None:
+    """The platform of an agent; the batch runner's have none of their own."""
+    return getattr(agent, "platform", None) or (BATCH if is_batch(agent) else None)
 
 
 def _is_subagent(agent: Any) -> bool:
