@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -484,6 +484,11 @@ class Runtime:
                 sender_id=or_unknown(sender_id),
                 chat_id=or_unknown(chat_id),
             )
+
+    @property
+    def packages(self) -> Set[str]:
+        """The packages that its handlers and commands are from."""
+        return self._owners.keys()
 
     def owner_of(self, module: str) -> str | None:
         """The extension that a module belongs to, by the module's full name."""

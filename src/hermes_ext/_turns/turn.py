@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -54,9 +53,9 @@ class Turn(state.TurnCore):
     """
 
     __slots__ = (
+        "_before",
         "_notices",
         "_scope",
-        "_token",
         "conversation_id",
         "host",
         "kept",
@@ -82,7 +81,7 @@ class Turn(state.TurnCore):
         self.conversation_id = conversation_id
         self.kept: tuple[Kept, ...] = ()
         self.host: Any = None
-        self._token: Any = None
+        self._before: Any = None
         self._notices = TurnNotices()
         self._scope = Scope(
             session_id=session_id,
@@ -90,25 +89,30 @@ class Turn(state.TurnCore):
             turn_id=self.uid,
             task_id=or_unknown(task_id),
             state=self.state,
-            session_state_of=self._session_state_of,
+            # Not of this turn: one in a circle would not go when its host drops it.
+            session_state_of=partial(runtime.session_state, conversation_id),
             data_dir_of=runtime.data_dir,
             check_tool_args=runtime.schemas.error if runtime.schemas is not None else None,
             **scope,
         )
         state.begin(self)
 
-    def _session_state_of(self, extension: str) -> SessionState:
-        return self.runtime.session_state(self.conversation_id, extension)
+    @property
+    def packages(self) -> Set[str]:
+        """The packages of the extensions whose handlers it calls."""
+        return self.runtime.packages
 
     def session_state_of_module(self, module: str) -> SessionState | None:
         """The session state of the extension that a module belongs to; None for other modules."""
         extension = self.runtime.owner_of(module)
-        return None if extension is None else self._session_state_of(extension)
+        if extension is None:
+            return None
+        return self.runtime.session_state(self.conversation_id, extension)
 
     # -- life -------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        self._token = state.set_current(self)
+        self._before = state.enter(self)
         return self
 
     def __exit__(
@@ -117,13 +121,10 @@ class Turn(state.TurnCore):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        token, self._token = self._token, None
         self.close()
-        if token is not None:
-            # A host may end a turn in another context (an async fixture, a thread of a pool): that
-            # one never had this turn, and the one that had it finds it closed.
-            with suppress(ValueError):
-                state.reset_current(token)
+        # A host may end a turn in another context (an async fixture, a thread of a pool): that
+        # one never had this turn, and the one that had it finds it closed.
+        state.leave(self, self._before)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -463,11 +464,12 @@ class Turn(state.TurnCore):
         if approver is None:
             return nobody_there(request, approve=self.runtime.approve_without_human)
         try:
-            answer = approver(request)
-            if inspect.isawaitable(answer):
-                from hermes_ext._chain.aio import wait_for
+            with state.entered(self):
+                answer = approver(request)
+                if inspect.isawaitable(answer):
+                    from hermes_ext._chain.aio import wait_for
 
-                answer = wait_for(answer)
+                    answer = wait_for(answer)
         except Exception:  # noqa: BLE001 - the host's code; a broken approver has not said yes
             return _approver_failed(request)
         return as_approval(answer, request)
@@ -481,9 +483,10 @@ class Turn(state.TurnCore):
         import asyncio
 
         try:
-            answer = await asyncio.to_thread(approver, request)
-            if inspect.isawaitable(answer):
-                answer = await answer
+            with state.entered(self):
+                answer = await asyncio.to_thread(approver, request)
+                if inspect.isawaitable(answer):
+                    answer = await answer
         except Exception:  # noqa: BLE001 - the host's code; a broken approver has not said yes
             return _approver_failed(request)
         return as_approval(answer, request)
@@ -504,6 +507,7 @@ class Turn(state.TurnCore):
         where = self._scope.cwd if machine is None or machine.cwd is None else machine.cwd
         scope = self._scope if where == self._scope.cwd else self._scope.replace(cwd=where)
         self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, came_in, settled)
+        self._note(call, settled)
         refused = request is not None and answer.by == "person"
         why = f"not approved: {request.reason}" if request is not None and refused else None
         self._notify(HookName.INTERCEPT_TOOL_CALL, call, settled, why)
@@ -577,6 +581,7 @@ class Turn(state.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with state.entered(self):
             outcome = self._unless_over(self._run(chain, event, scope), event)
+        self._note(event, outcome)
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(hook, event, scope, before, outcome)
@@ -588,12 +593,20 @@ class Turn(state.TurnCore):
         chain = self._chain_of(hook, event, scope)
         with state.entered(self):
             outcome = self._unless_over(await self._arun(chain, event, scope), event)
+        self._note(event, outcome)
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(hook, event, scope, before, outcome)
         if outcome is not chain.passed:
             self._notify(hook, event, outcome)
         return outcome
+
+    def _note(self, event: Any, outcome: ChainOutcome) -> None:
+        """Keep in mind which tool calls run: from what lets one run to its result."""
+        if isinstance(event, ToolResult) or (outcome.blocked and isinstance(event, ToolCall)):
+            self.running.discard(event.tool_call_id)
+        elif isinstance(event, ToolCall) and not outcome.answered:
+            self.running.add(event.tool_call_id)
 
     def _unless_over(self, outcome: ChainOutcome, event: Any) -> ChainOutcome:
         """The outcome; a refusal of a call whose turn has ended while it was evaluated."""
