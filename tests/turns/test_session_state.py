@@ -831,6 +831,22 @@ class TestOutage:
         finally:
             path.parent.chmod(0o700)
 
+    @pytest.mark.parametrize("kind", ["pipe", "device", "loop", "dangling", "lock", "wal"])
+    def test_whatever_is_in_the_way(self, path: Path, kind: str) -> None:
+        """Nothing waits for it, and `check` finds it too."""
+        path.parent.mkdir()
+        {
+            "pipe": lambda: os.mkfifo(path),
+            "device": lambda: path.symlink_to("/dev/full"),
+            "loop": lambda: path.symlink_to(path),
+            "dangling": lambda: path.symlink_to(path.parent / "no" / "where"),
+            "lock": lambda: path.with_name("state.db.lock").mkdir(),
+            "wal": lambda: path.with_name("state.db-wal").mkdir(),
+        }[kind]()
+        with closing(SQLiteStore(path, busy_timeout=1)) as store:
+            unavailable(lambda: state_of(store).count("n"))
+            unavailable(store.check)
+
     def test_checking_leaves_nothing_behind(self, sqlite_store: SQLiteStore, path: Path) -> None:
         """Also where there is no home yet."""
         sqlite_store.check()

@@ -462,17 +462,20 @@ def _is_lost_guard(
 
 
 def _can_fail_open(info: HookInfo) -> bool:
-    return info.hook == "intercept_tool_call" and info.on_error == "pass"
+    return info.hook == "intercept_tool_call" and "pass" in (info.on_error, info.on_store_error)
 
 
 def _fails_open(record: ExtensionRecord, info: HookInfo) -> Finding:
+    option, when = "on_error", "it fails"
+    if info.on_error != "pass":
+        option, when = "on_store_error", "session state is unavailable"
     return Finding(
         Severity.NOTE,
         "fails-open",
         record.name,
         f"{info.file}:{info.line}",
-        f'{info.handler} lets the tool run when it fails (on_error="pass")',
-        'Right for a convenience; a rule should have on_error="block"',
+        f'{info.handler} lets the tool run when {when} ({option}="pass")',
+        f'Right for a convenience; a rule should have {option}="block"',
     )
 
 

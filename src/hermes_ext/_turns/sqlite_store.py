@@ -157,7 +157,7 @@ class SQLiteStore:
         with self._guard, self._working(writing=True):
             if self.path.parent.exists():
                 self._if_there(_examine)
-                _try_writing_beside(self.path)
+                _try_writing_at(self.path)
 
     def close(self) -> None:
         with self._guard:
@@ -383,9 +383,16 @@ def _examine(connection: sqlite3.Connection) -> None:
     connection.execute("ROLLBACK")
 
 
-def _try_writing_beside(path: Path) -> None:
-    """Raises OSError where a file of some size cannot be made in the folder of `path`."""
-    with tempfile.TemporaryFile(dir=path.parent) as file:
+def _try_writing_at(path: Path) -> None:
+    """Find out whether the file could be made and locked.
+
+    Raises:
+        OSError: it could not.
+    """
+    for beside in (f"{path}{suffix}" for suffix in (".lock", "-wal", "-shm")):
+        if os.path.lexists(beside):
+            os.close(os.open(beside, os.O_RDWR))
+    with tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))) as file:
         file.write(bytes(_ROOM_NEEDED))
         file.flush()
         os.fsync(file.fileno())
