@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.harness.home import HermesHome, hermes_command
 from tests.harness.terminal import ENTER, terminal
+from tests.hermes.stage import HEAD, play
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel
 
@@ -85,6 +86,44 @@ def test_undo_retry_compress_and_resume(model_factory: ModelFactory, hermes: Hom
     assert [text for _, text in found if text != "five"] == [
         *("one", "two", "three", "four", "seven", "eight")
     ]
+
+
+def test_whatever_history_a_turn_gets(hermes: HomeFactory) -> None:
+    """Shorter than before, none, after an interrupt, of another agent of the session."""
+    home = hermes()
+    home.extension(
+        "numbers",
+        HEAD
+        + """
+@register_hook('before_llm_call')
+def note(turn_number, api_call_count):
+    if api_call_count == 1:
+        __main__.seen.append(turn_number)
+""",
+    )
+    facts = play(
+        home,
+        """
+        from tools.registry import registry
+        schema = {'name': 'stop', 'description': 'x',
+                  'parameters': {'type': 'object', 'properties': {}}}
+        registry.register(name='stop', toolset='stage', schema=schema,
+                          handler=lambda args, **_: agent.interrupt('enough') or '{}')
+        agent = stage.agent(session_id='s')
+        first = stage.say(agent, 'one')
+        second = stage.say(agent, 'two', conversation_history=first['messages'])
+        stage.say(agent, 'three', conversation_history=second['messages'])
+        stage.say(agent, 'four', conversation_history=first['messages'])
+        stage.say(agent, 'five', Reply(tool_calls=(ToolUse('stop', {}),)))
+        agent.clear_interrupt()
+        stage.say(agent, 'six', conversation_history=[])
+        agent = stage.agent(session_id='s')
+        stage.say(agent, 'seven', conversation_history=first['messages'])
+        stage.say(stage.agent(session_id='other'), 'one')
+        report(seen=seen)
+        """,
+    )
+    assert facts["seen"] == [1, 2, 3, 4, 5, 6, 7, 1]
 
 
 def test_two_requests_at_once(model_factory: ModelFactory, hermes: HomeFactory) -> None:

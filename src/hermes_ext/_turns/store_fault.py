@@ -37,7 +37,8 @@ def _reason(path: Path, error: Exception) -> str:
     if os.path.isdir(path):
         return "it is a folder"
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+        named = "" if error.filename in (None, str(path)) else f"{error.filename}: "
+        return f"{named}{error.strerror}"
     return f"the file is damaged ({error})" if _code(error) in _DAMAGED else str(error)
 
 
