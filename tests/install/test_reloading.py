@@ -788,6 +788,16 @@ def test_a_call_that_is_running_keeps_its_turn_at_work(kept: Kept) -> None:
     turn.close()
 
 
+def test_one_that_its_host_ends_for_certain_is_at_work(kept: Kept, left: Turn) -> None:
+    """However long nothing happens in it."""
+    left.attended = True
+    hours_pass(left, 1000)
+    kept.guard("bad")
+    assert kept.turn() == "one"
+    left.close()
+    assert kept.turn() == "one"
+
+
 def test_turns_that_are_never_left_hold_nothing(kept: Kept) -> None:
     """Neither those before them, nor any that is nested in them."""
     kept.guard("one")

@@ -142,6 +142,8 @@ class TurnCore:
     Attributes:
         uid: what handlers and the decision log call the turn, from its first moment to its last.
         turn_id: the host's id, which may become known later (`bind`).
+        attended: whether its host ends it for certain, so that it is at work for as long as it is
+            open; the host sets this.
         serial: a number that no other turn of this process has.
         running: what runs in it at the moment: handlers, questions, and the ids of tool calls that
             were let through and whose results have not come.
@@ -151,6 +153,7 @@ class TurnCore:
     __slots__ = (
         "__weakref__",
         "_call_serial",
+        "attended",
         "closed",
         "lock",
         "running",
@@ -172,6 +175,7 @@ class TurnCore:
         self.task_id = task_id
         self.state = TurnState()
         self.closed = False
+        self.attended = False
         self.lock = threading.RLock()
         self.serial = next(_serials)
         self.running: set[object] = set()
@@ -187,10 +191,13 @@ class TurnCore:
 
         A request to the model takes minutes, a tool may take hours.
         """
-        return now - self.used_at > (_LEFT_RUNNING if self.running else _LEFT_IDLE)
+        limit = _LEFT_RUNNING if self.running else _LEFT_IDLE
+        return not self.attended and now - self.used_at > limit
 
     def worked_until(self, now: float) -> float:
         """The last moment at which its agent may have been at work."""
+        if self.attended:
+            return now
         return min(now, self.used_at + _LEFT_RUNNING) if self.running else self.used_at
 
     @property

@@ -235,6 +235,7 @@ class Host:
             chat_id=getattr(agent, "_chat_id", None) or None,
         )
         turn.host = TurnData(agent)
+        turn.attended = True  # `with` is around all that the agent does
         return turn
 
     def _directory_of(self, agent: Any, task_id: str | None) -> Path:
