@@ -35,6 +35,10 @@ class Bundled:
         assert self.name in names, (self.runtime.records, self.runtime.problems)
         return self.runtime
 
+    def without_store(self) -> None:
+        """From now on no session state can be read or stored."""
+        (self.home / "extensions-state.db").mkdir()
+
     def write(self, path: str, text: str = "x\n") -> Path:
         """Put a file into the project."""
         file = self.project / path

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from attrs import frozen
 
 from hermes_ext import CallVerdict, HookResult, RequestResult, register_hook
+from hermes_ext.exceptions import StateError
 
 from .tokens import tokens_of
 
@@ -44,7 +46,8 @@ def calls(config: Mapping[str, Any], state: Any, session_state: Any) -> CallVerd
     return None
 
 
-@register_hook("before_llm_call", priority=900)
+# A limit that cannot be counted is not let pass.
+@register_hook("before_llm_call", priority=900, on_store_error="block")
 def requests(
     messages: Sequence[Mapping[str, Any]],
     system_prompt: str,
@@ -117,7 +120,8 @@ def _so_far(config: Mapping[str, Any], state: Any, session_state: Any) -> Iterat
     for scope, where, key in counts:
         limit = _limit(config, scope, "tool_calls")
         if limit is not None:
-            yield _Use(scope, "tool_calls", where.get(key, 0), limit)
+            with suppress(StateError):  # for the warning alone, a request is not refused
+                yield _Use(scope, "tool_calls", where.get(key, 0), limit)
 
 
 def _limit(config: Mapping[str, Any], scope: str, what: str) -> int | None:

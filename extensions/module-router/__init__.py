@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hermes_ext import (
     register_hook,
 )
 from hermes_ext.effects import Machine, effects_of
+from hermes_ext.exceptions import StateError
 
 from .reading import beginning, stands_in, was_shown_before
 
@@ -89,10 +91,18 @@ def notice(
         lines, key = beginning(document), _key(document)
         digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
         if status in (None, "ok") and stands_in(lines, result):
-            session_state[key] = digest
             state[key] = True
-        elif was_shown_before(result) and session_state.get(key) == digest:
+            # Where it cannot be stored, the document is to be read again in the next turn.
+            with suppress(StateError):
+                session_state[key] = digest
+        elif was_shown_before(result) and _kept(session_state, key) == digest:
             state[key] = True
+    return None
+
+
+def _kept(session_state: Any, key: str) -> Any:
+    with suppress(StateError):
+        return session_state.get(key)
     return None
 
 

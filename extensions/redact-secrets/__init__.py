@@ -20,10 +20,14 @@ from hermes_ext import (
     register_hook,
 )
 from hermes_ext.effects import effects_of
+from hermes_ext.exceptions import StateError
 
 from .finding import PLACEHOLDER, Finder, finder_for
 
 _SETTING = "extensions.redact-secrets"
+
+# Where the conversation's own cannot be stored: the signs are then others in the next process.
+_SALT = secrets.token_hex(16)
 
 Tag = Callable[[str], str]
 Replaced = Callable[[str], str]
@@ -147,15 +151,23 @@ def _finder(config: Mapping[str, Any]) -> Finder:
 
 def _tag(session_state: Any) -> Tag:
     """The same sign for the same secret in one conversation, from which nobody learns it."""
-    with session_state.lock:
-        salt = session_state.get("salt")
-        if not isinstance(salt, str):
-            salt = session_state["salt"] = secrets.token_hex(16)
+    salt = _salt(session_state)
 
     def tag(secret: str) -> str:
         return hmac.new(bytes.fromhex(salt), _bytes(secret), hashlib.sha256).hexdigest()[:4]
 
     return tag
+
+
+def _salt(session_state: Any) -> str:
+    try:
+        with session_state.lock:
+            salt = session_state.get("salt")
+            if not isinstance(salt, str):
+                salt = session_state["salt"] = secrets.token_hex(16)
+    except StateError:
+        return _SALT
+    return salt
 
 
 def _bytes(text: str) -> bytes:

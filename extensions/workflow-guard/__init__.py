@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hermes_ext import (
     register_hook,
 )
 from hermes_ext.effects import Effects, effects_of
+from hermes_ext.exceptions import StateError
 
 from .modules import new_modules
 from .plan import in_words
@@ -50,12 +52,15 @@ def plan_first(
     if not asks_for_work(event.text, config):
         return None
     if Project.of(config, cwd, project_root).plan.fault() is None:
-        session_state.pop("routed", None)
+        with suppress(StateError):
+            session_state.pop("routed", None)
         return None
-    # Queued or sent again, it has its command already, further up.
-    if session_state.get("routed") == digest(event.text):
-        return None
-    session_state["routed"] = digest(event.text)
+    # Queued or sent again, it has its command already, further up. Where that cannot be known, one
+    # command too many does no harm.
+    with suppress(StateError):
+        if session_state.get("routed") == digest(event.text):
+            return None
+        session_state["routed"] = digest(event.text)
     setting = "implementation_pattern" if config["implementation_pattern"] else "languages"
     return HookResult.rewrite(f"{command} {event.text}", metadata={"setting": _setting(setting)})
 

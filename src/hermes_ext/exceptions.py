@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = [
     "CommandError",
@@ -138,7 +138,15 @@ class TurnEndedError(HermesExtError):
 
 
 class StateError(HermesExtError):
-    """The state of a turn or of a conversation could not be used."""
+    """The state of a turn or of a conversation could not be used.
+
+    `unavailable` is True where session state cannot be read or stored at the moment (a disk that is
+    full, a file that is read-only, locked or damaged), and False where it was used wrongly.
+    """
+
+    def __init__(self, message: str, *, unavailable: bool = False, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.unavailable = unavailable
 
 
 class SkipExtension(Exception):  # noqa: N818 - it is a request, like pytest's Skipped

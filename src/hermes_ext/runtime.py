@@ -15,13 +15,13 @@ from __future__ import annotations
 import inspect
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
-from attrs import Factory, define, evolve
+from attrs import Factory, define, evolve, field
 
 from hermes_ext._chain.manager import HookManager
 from hermes_ext._hooks.commands import Command, build_commands, commands_of
@@ -33,10 +33,12 @@ from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.records import ExtensionRecord, Prog
 from hermes_ext._turns.approval import Approver
 from hermes_ext._turns.data_folders import DataFolders
+from hermes_ext._turns.numbers import TurnNumbers
 from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
+from hermes_ext._turns.store import MemoryStore, SessionStore
 from hermes_ext._turns.turn import Turn
 from hermes_ext.effects import Machine
-from hermes_ext.exceptions import RegistrationError
+from hermes_ext.exceptions import RegistrationError, StateError
 
 if TYPE_CHECKING:
     from hermes_ext._chain.outcome import Cause
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
     from hermes_ext._turns.decisions import DecisionLog
     from hermes_ext._turns.notices import Notice, Notify
     from hermes_ext._turns.session_state import SessionState
-    from hermes_ext._turns.store import SessionStore
 
 logger = logging.getLogger("hermes_ext")
 
@@ -88,7 +89,9 @@ class Runtime:
     ) -> None:
         schemas = SchemaChecks(tool_schemas) if tool_schemas is not None else None
         data = DataFolders(None if home is None else Path(home))
-        shared = _Shared(approver, False, None, _store_in(home), schemas, data=data)
+        shared = _Shared(approver, False, None, MemoryStore(), schemas, data=data)
+        if home is not None:
+            shared.store = _store_in(Path(home), shared)
         self._setup(*_made_of(handlers, config), shared)
 
     @classmethod
@@ -122,17 +125,17 @@ class Runtime:
 
         home = Path(home).expanduser().absolute() if home else hermes_home()
         directory = Path(cwd) if cwd else _working_directory()
-        store = _store_in(home, clock)
         log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
         shared = _Shared(
             approver,
             False,
             log,
-            store,
+            MemoryStore(),
             SchemaChecks(tool_schemas) if tool_schemas is not None else None,
             command,
             data=DataFolders(home),
         )
+        store = shared.store = _store_in(home, shared, clock)
 
         def taken(config: ExtensionsConfig) -> None:
             log.level = LogLevel(config.log)
@@ -147,7 +150,8 @@ class Runtime:
             tell=shared.tell_not_taken,
             agent_at_work=shared.is_agent_at_work,
         )
-        store.sweep(in_force.config.state_days)
+        with suppress(StateError):  # said by the store
+            store.sweep(in_force.config.state_days)
         in_force.without._projects, in_force.without._directory = in_force, directory
         return in_force.without.for_directory(directory)
 
@@ -183,6 +187,7 @@ class Runtime:
         previous: HookManager | None = None,
     ) -> None:
         self.manager = HookManager(handlers, previous)
+        self._asked_for_numbers = any("turn_number" in each.wants for each in handlers)
         self.commands = {command.name: command for command in commands}
         self.records: tuple[ExtensionRecord, ...] = ()
         self.problems: tuple[Problem, ...] = ()
@@ -259,6 +264,20 @@ class Runtime:
     @on_not_taken.setter
     def on_not_taken(self, listener: Callable[[str], None] | None) -> None:
         self._shared.on_not_taken = listener
+
+    @property
+    def on_store_problem(self) -> Callable[[str], None] | None:
+        """Called with the line that `store_problem` gets, beside the log; None by default."""
+        return self._shared.on_store_problem
+
+    @on_store_problem.setter
+    def on_store_problem(self, listener: Callable[[str], None] | None) -> None:
+        self._shared.on_store_problem = listener
+
+    @property
+    def store_problem(self) -> str | None:
+        """Why session state cannot be read or stored at the moment; None while it can."""
+        return self._shared.store.problem
 
     @property
     def not_taken(self) -> str | None:
@@ -403,6 +422,13 @@ class Runtime:
         """All handlers, in no particular order; `manager.order(hook)` has the order."""
         return tuple(self.manager.handlers)
 
+    def _number(self, conversation_id: str, turns_before: int) -> int | None:
+        """The number of a turn that begins; None where nobody asks for it: counting writes."""
+        recorded = self.log is not None and self.log.level == "payloads" and not self.idle
+        if not recorded and not self._asked_for_numbers:
+            return None
+        return self._shared.numbers.next(conversation_id, turns_before)
+
     @property
     def idle(self) -> bool:
         """Whether no hook has anything to do: no handler, and nothing that must be refused."""
@@ -416,6 +442,7 @@ class Runtime:
         conversation_id: str | None = None,
         turn_id: str | None = None,
         turn_number: int | None = None,
+        turns_before: int = 0,
         task_id: str | None = None,
         origin: str = "user",
         interactive: bool | None = None,
@@ -435,7 +462,11 @@ class Runtime:
             conversation_id: stays the same over compression, resume and restart, and is shared by
                 subagents; the session id by default.
             turn_id: the host's id of the turn; made up by default.
-            turn_number: 1 for the first turn of the conversation.
+            turn_number: 1 for the first turn of the conversation. By default turns are counted in
+                the session store, for as long as a handler asks for the number: then it never goes
+                back in a conversation and never repeats, whatever becomes of its messages.
+            turns_before: how many turns came before as far as the host knows; counting starts
+                from it in a conversation of which the store knows nothing.
             task_id: the host's task.
             origin: where the input came from: `user, api, cron, batch, subagent, background,
                 steer, extension`.
@@ -454,10 +485,14 @@ class Runtime:
         with self._choosing():
             if self._projects is not None:
                 self._projects.turn_begins()
+            chosen = self.for_directory(directory)
+            conversation = conversation_id or session_id
+            if turn_number is None:
+                turn_number = chosen._number(conversation, turns_before)
             return self._turn_class(
-                self.for_directory(directory),
+                chosen,
                 session_id=session_id,
-                conversation_id=conversation_id or session_id,
+                conversation_id=conversation,
                 turn_id=turn_id,
                 turn_number=or_unknown(turn_number),
                 task_id=task_id,
@@ -472,6 +507,11 @@ class Runtime:
                 sender_id=or_unknown(sender_id),
                 chat_id=or_unknown(chat_id),
             )
+
+    @property
+    def packages(self) -> Set[str]:
+        """The packages that its handlers and commands are from."""
+        return self._owners.keys()
 
     def owner_of(self, module: str) -> str | None:
         """The extension that a module belongs to, by the module's full name."""
@@ -541,17 +581,26 @@ class _Shared:
     machine: Machine = Factory(Machine)
     data: DataFolders = Factory(lambda: DataFolders(None))
     told: set[str] = Factory(set)
+    _numbers: TurnNumbers | None = field(default=None, init=False)
     notify: Notify = "blocks"
     on_failure: Callable[[str], None] | None = None
     on_slow: Callable[[str], None] | None = None
     on_notice: Callable[[Notice], None] | None = None
     on_not_taken: Callable[[str], None] | None = None
+    on_store_problem: Callable[[str], None] | None = None
     agent_at_work: Callable[[], bool] = lambda: False
     managers: dict[tuple[Path, ...], WeakSet[HookManager]] = Factory(dict)
 
     def counting_on(self, place: tuple[Path, ...]) -> HookManager | None:
         """A manager from before a reload, of these projects; all of them count together."""
         return next(iter(self.managers.get(place, ())), None)
+
+    @property
+    def numbers(self) -> TurnNumbers:
+        """The numbers of turns, counted in the store that is used now."""
+        if self._numbers is None:
+            self._numbers = TurnNumbers(self.store)
+        return self._numbers
 
     def is_agent_at_work(self) -> bool:
         """As the host says."""
@@ -561,6 +610,12 @@ class _Shared:
         """Tell the host what of the disk is not in force."""
         if self.on_not_taken is not None:
             self.on_not_taken(text)
+
+    def tell_store_problem(self, text: str) -> None:
+        """Tell the host that session state cannot be read or stored."""
+        logger.warning("%s", text)
+        if self.on_store_problem is not None:
+            self.on_store_problem(text)
 
     def tell(self, text: str) -> None:
         """Warn once."""
@@ -598,13 +653,10 @@ def _working_directory() -> Path | None:
         return None
 
 
-def _store_in(home: str | Path | None, clock: Callable[[], float] = time.time) -> SessionStore:
-    from hermes_ext._turns.sqlite_store import SQLiteStore
-    from hermes_ext._turns.store import MemoryStore
+def _store_in(home: Path, shared: _Shared, clock: Callable[[], float] = time.time) -> SessionStore:
+    from hermes_ext._turns.sqlite_store import STATE_FILE, SQLiteStore
 
-    if home is None:
-        return MemoryStore()
-    return SQLiteStore(Path(home) / "extensions-state.db", notify=logger.warning, clock=clock)
+    return SQLiteStore(home / STATE_FILE, notify=shared.tell_store_problem, clock=clock)
 
 
 def _made_of(things: Iterable[Any], config: Any) -> tuple[tuple[Handler, ...], tuple[Command, ...]]:

@@ -68,8 +68,3 @@ def test_session_state(rounds: Rounds) -> None:
 def test_one_report(rounds: Rounds) -> None:
     """A process that is killed after its first report has that report taken for its last."""
     rounds("one_report")
-
-
-def test_session_state_that_is_set_aside(rounds: Rounds) -> None:
-    """Killed while it sets a damaged file aside, a process leaves that file under one name."""
-    rounds("aside")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from tests.harness.home import HermesHome
 from tests.hermes.stage import HEAD, play
 
-from hermes_ext.testing import ScriptedModel
+from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
 
 pytestmark = pytest.mark.hermes
 
@@ -154,3 +156,58 @@ report(seen=seen, kinds=kinds)
         {"calls": 1, "texts": ["z"]},
         {},
     ]
+
+
+LIMIT = """\
+from hermes_ext import HookResult, register_hook
+
+
+@register_hook('intercept_tool_call', guard=True, tools=['write_file'])
+def limit(session_state):
+    if session_state.count('calls') > 2:
+        return HookResult.block('twice is enough')
+"""
+
+
+def folder(file: Path) -> None:
+    file.mkdir()
+
+
+def garbage(file: Path) -> None:
+    file.write_bytes(b"this is not a database, it is a note" * 200)
+
+
+@pytest.mark.parametrize("obstacle", [folder, garbage])
+def test_a_store_that_is_away(
+    model_factory: ModelFactory, hermes: HomeFactory, obstacle: Callable[[Path], None]
+) -> None:
+    """A guard that needs it refuses each call, the terminal and `doctor` say why and what to do;
+    once it is back, all is as it was.
+    """
+
+    def write(request: ModelRequest) -> Reply:
+        if request.messages[-1]["role"] == "tool":
+            return Reply("Done.")
+        return Reply(tool_calls=(ToolUse("write_file", {"path": "a", "content": "x"}),))
+
+    home = hermes(model_factory(write))
+    home.extension("limit", LIMIT)
+    home.write_config({"extensions": {"required": ["limit"]}})
+    obstacle(home.home / "extensions-state.db")
+    args: tuple[str, ...] = ()
+    for _ in range(2):
+        run = home.chat("go", *args).check()
+        assert not (home.project / "a").exists()
+        said = [line for line in run.stderr.splitlines() if "session state is unavailable" in line]
+        assert len(said) == 1, run
+        assert str(home.home / "extensions-state.db") in said[0]
+        assert "guards refuse" in said[0]
+        args = ("--continue",)
+    doctor = home.cli("extensions", "doctor")
+    assert doctor.returncode == 1
+    assert "session state is unavailable" in doctor.stdout
+    shutil.move(home.home / "extensions-state.db", home.base / "away")
+    for written in (True, True, False):
+        (home.project / "a").unlink(missing_ok=True)
+        home.chat("go", "--continue").check()
+        assert (home.project / "a").exists() is written

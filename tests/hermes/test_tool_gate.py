@@ -587,3 +587,156 @@ def look(tool_name, tool_args):
     assert all(facts["direct"])
     assert facts["kinds"] == ["dict"]
     assert facts["seen"] > 10
+
+
+def test_one_verdict_lets_one_call_run(hermes: HomeFactory) -> None:
+    """An observer or a tool that runs the same call once more has it evaluated once more."""
+    home = hermes()
+    home.extension(
+        "once",
+        HEAD
+        + """
+@register_hook('intercept_tool_call', guard=True, tools=['jot', 'twice'])
+def once(tool_name, state):
+    if state.count(f'once.{tool_name}') > 1:
+        return HookResult.block('once is enough')
+""",
+    )
+    plugin(
+        home,
+        "doubler",
+        """
+import __main__
+
+def post_tool_call(tool_name, args, tool_call_id, **context):
+    from hermes_cli.middleware import run_tool_execution_middleware
+    from tools.registry import registry
+    if tool_name == 'jot' and not __main__.again:
+        __main__.again.append(True)
+        run = lambda final: registry.dispatch('jot', final)
+        __main__.seen.append(
+            run_tool_execution_middleware('jot', dict(args), run, tool_call_id=tool_call_id))
+
+def handler(args, **context):
+    from tools.registry import registry
+    __main__.runs.append(dict(args))
+    if len(__main__.runs) == 1:
+        __main__.seen.append(registry.dispatch('twice', args))
+    return '{}'
+
+def register(ctx):
+    ctx.register_hook('post_tool_call', post_tool_call)
+    schema = {'name': 'twice', 'description': 'x', 'parameters': {'type': 'object',
+        'properties': {}}}
+    ctx.register_tool('twice', toolset='stage', schema=schema, handler=handler)
+""",
+    )
+    facts = play(
+        home,
+        """
+        runs, again = [], []
+        results = stage.use(stage.agent(), jot('a', id='c1'), ToolUse('twice', {}, 'c2'))
+        report(seen=seen, jots=stage.jots, runs=runs)
+        """,
+    )
+    assert facts["jots"] == ["a 1"]
+    assert len(facts["runs"]) == 1
+    assert len(facts["seen"]) == 2
+    assert all("[once] once is enough" in text for text in facts["seen"])
+
+
+@pytest.mark.parametrize("door", ["middleware", "dispatch"])
+def test_the_leave_of_another_turn(hermes: HomeFactory, door: str) -> None:
+    """What lets a call of one turn run lets the same call of a turn inside of it not run."""
+    home = hermes()
+    home.extension(
+        "outer-only",
+        HEAD
+        + """
+@register_hook('intercept_tool_call', guard=True, tools=['jot'])
+def outer_only(session_id):
+    if session_id != 'outer':
+        return HookResult.block('not in this session')
+""",
+    )
+    plugin(
+        home,
+        "nester",
+        """
+import __main__
+
+ARGS = {'text': 'x', 'n': 1}
+
+def execute(next_call):
+    from hermes_cli.middleware import run_tool_execution_middleware
+    return run_tool_execution_middleware('jot', dict(ARGS), next_call, tool_call_id='c1')
+
+def handler(args, **context):
+    return execute(lambda final: __main__.inner())
+
+def pre_llm_call(session_id=None, **context):
+    from tools.registry import registry
+    if session_id == 'inner':
+        run = lambda final: registry.dispatch('jot', dict(final))
+        told = execute(run) if __main__.door == 'middleware' else run(ARGS)
+        __main__.seen.append(told)
+
+def register(ctx):
+    ctx.register_hook('pre_llm_call', pre_llm_call)
+    schema = {'name': 'nest', 'description': 'x', 'parameters': {'type': 'object',
+        'properties': {}}}
+    ctx.register_tool('nest', toolset='stage', schema=schema, handler=handler)
+""",
+    )
+    facts = play(
+        home,
+        f"door = {door!r}\n"
+        """
+def inner():
+    stage.agent(session_id='inner').run_conversation('inside')
+    return '{}'
+results = stage.use(stage.agent(session_id='outer'), ToolUse('nest', {}, 'c0'))
+report(seen=seen, jots=stage.jots, results=results)
+""",
+    )
+    assert facts["results"] == ["{}"]
+    assert facts["jots"] == []
+    [told] = facts["seen"]
+    assert "[outer-only] not in this session" in told
+
+
+def test_a_turn_that_ends_while_a_person_is_asked(hermes: HomeFactory) -> None:
+    """A yes that comes after the end runs nothing, and the model learns why."""
+    home = hermes()
+    home.extension(
+        "careful",
+        HEAD
+        + """
+@register_hook('intercept_tool_call', guard=True, tools=['jot'])
+def careful():
+    return HookResult.ask('Really?')
+""",
+    )
+    facts = play(
+        home,
+        """
+        from hermes_ext._turns.state import find_open
+        from tools import approval
+        from tools.terminal_tool import set_approval_callback
+        def person(command, text, **options):
+            seen.append(text)
+            thread = threading.Thread(target=find_open(lambda turn: True).close)
+            thread.start()
+            thread.join()
+            return 'once'
+        set_approval_callback(person)
+        results = stage.use(stage.agent(), jot('late'))
+        report(results=results, seen=seen, jots=stage.jots,
+               gate=hasattr(approval, 'request_tool_approval'))
+        """,
+        HERMES_INTERACTIVE="1",
+    )
+    assert facts["jots"] == []
+    if facts["gate"]:
+        assert len(facts["seen"]) == 1
+        assert "the turn that this call belongs to has ended" in facts["results"][0]

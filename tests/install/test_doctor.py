@@ -153,6 +153,13 @@ def test_a_handler_that_fails_open_is_a_note(home):
     assert finding.where.endswith("__init__.py:3") or finding.where.endswith("__init__.py:2")
 
 
+def test_a_handler_that_fails_open_without_its_state_is_a_note(home):
+    add(home, "lenient", CHECK.format(', on_store_error="pass"'))
+    finding = only(home)
+    assert (finding.severity, finding.code) == (Severity.NOTE, "fails-open")
+    assert 'on_store_error="pass"' in finding.message
+
+
 def test_a_slow_import_is_a_warning(home):
     """An import that costs more than a second of every start is named with its time."""
     add(
@@ -588,3 +595,14 @@ def test_a_missing_sentinel_is_told_where_something_is_required(home):
     assert there == []
     assert off.code == "sentinel-missing"
     assert "plugins.enabled does not name" in off.message
+
+
+def test_session_state_that_is_unavailable(home: Path) -> None:
+    """An error with the reason and what to do; a home without the file has nothing wrong."""
+    assert "session-state" not in {each.code for each in examine(home, home)}
+    (home / "extensions-state.db").mkdir()
+    [found] = [each for each in examine(home, home) if each.code == "session-state"]
+    assert found.severity is Severity.ERROR
+    assert "it is a folder" in found.message
+    assert "Remove the folder" in str(found.hint)
+    assert found.where == str(home / "extensions-state.db")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import json
 import os
@@ -26,10 +27,12 @@ from hypothesis.stateful import (
 )
 from tests.projects import Place
 
-from hermes_ext import Runtime
+from hermes_ext import Runtime, Turn
 from hermes_ext._install import discovery
 from hermes_ext._install.importing import PREFIX
 from hermes_ext._install.reloading import in_force, look
+from hermes_ext._turns import state
+from hermes_ext._turns.state import current_turn, open_turn_count
 
 SAYS = """\
 from hermes_ext import HookResult, register_hook
@@ -689,6 +692,158 @@ def test_a_turn_of_another_home_counts(kept: Kept, tmp_path: Path) -> None:
         assert kept.turn() == "one"
     assert kept.turn() == "one"
     assert kept.told
+
+
+# -- turns that are never ended -------------------------------------------------------------------
+
+
+@pytest.fixture
+def left(kept: Kept) -> Iterator[Turn]:
+    """A turn that its host leaves open, and holds on to."""
+    kept.guard("one")
+    kept.start()
+    turn = kept.runtime.turn(session_id="left")
+    turn.transform_user_input("hello")
+    yield turn
+    turn.close()
+
+
+def hours_pass(turn: Turn, hours: float = 1.1) -> None:
+    """Nothing has happened in it for so long."""
+    turn.used_at -= hours * 3600
+
+
+def test_a_turn_that_is_dropped_is_over(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+    """What a person changes after it is taken at once; the log says what the host does."""
+    kept.guard("one")
+    kept.start()
+    for number in range(3):
+        kept.runtime.turn(session_id="dropped").intercept_tool_call("jot", {})
+        kept.guard(f"edit {number}")
+        assert kept.turn() == f"edit {number}"
+    assert open_turn_count() == 0
+    assert kept.told == []
+
+
+def test_what_changes_in_a_turn_that_is_dropped_is_not_taken(kept: Kept) -> None:
+    kept.guard("one")
+    kept.start()
+    turn = kept.runtime.turn(session_id="dropped")
+    kept.guard("bad")
+    turn.intercept_tool_call("jot", {})
+    del turn
+    assert kept.turn() == "one"
+    assert str(kept.file) in kept.told[0]
+
+
+def test_one_that_is_left_open_keeps_its_rules_and_others_have_the_new(
+    kept: Kept, left: Turn
+) -> None:
+    """Also where it imports a part of itself only then; its modules go with it."""
+    late = SAYS.format(says="x").replace("return", "from .part import S; return")
+    kept.add("rule", {"__init__.py": late.replace("'x'", "S"), "part.py": "S = 'a'"}, to_home=True)
+    assert kept.turn() == "one"  # it was used just now: it may have changed that
+    hours_pass(left)
+    assert kept.turn() == "a"
+    again = kept.runtime.turn(session_id="again")
+    hours_pass(again)
+    kept.guard("two")
+    assert kept.turn() == "two"
+    assert left.intercept_tool_call("jot", {}).message == "one"
+    assert again.intercept_tool_call("jot", {}).message == "a"
+    assert kept.runtime.not_taken is None
+    lines = [line for line in kept.told if "has not ended" in line]
+    assert len(lines) == 2
+    assert "'left'" in lines[0]
+    for turn in (left, again):
+        turn.close()
+    kept.turn()
+    assert len([name for name in modules() if ".rule_" in name]) == 1
+
+
+def test_what_waits_for_it_is_said_at_once(kept: Kept, left: Turn) -> None:
+    kept.guard("two")
+    assert kept.turn() == "one"
+    assert kept.turn() == "one"
+    [line] = kept.told
+    assert str(kept.file) in line
+    hours_pass(left)
+    assert kept.turn() == "two"
+
+
+def test_what_was_changed_in_it_is_not_taken_later_either(
+    kept: Kept, left: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long ago the last happened in it."""
+    kept.guard("bad")
+    left.intercept_tool_call("jot", {})
+    monkeypatch.setattr(state, "_LEFT_IDLE", 0.0)  # an hour passes, for the file too
+    assert kept.turn() == "one"
+    assert str(kept.file) in kept.told[0]
+
+
+def test_what_another_turn_changes_beside_it_is_not_taken(kept: Kept, left: Turn) -> None:
+    """The other is the last one at work, or it ends while this one still counts."""
+    hours_pass(left)
+    assert kept.turn(lambda: kept.guard("bad")) == "one"
+    assert kept.turn() == "one"
+    assert str(kept.file) in kept.told[0]
+
+
+def test_what_another_turn_changed_before_it_was_left(kept: Kept, left: Turn) -> None:
+    assert kept.turn(lambda: kept.guard("bad")) == "one"
+    hours_pass(left)
+    assert kept.turn() == "one"
+    assert str(kept.file) in kept.told[0]
+
+
+def test_a_call_that_is_running_keeps_its_turn_at_work(kept: Kept) -> None:
+    """For a day; and no longer than until its result has come."""
+    kept.add("rule", NOTE.format(says="one"), to_home=True)
+    kept.start()
+    turn = kept.runtime.turn(session_id="s")
+    turn.intercept_tool_call("jot", {}, tool_call_id="c1")
+    hours_pass(turn)
+    kept.guard("two")
+    assert kept.turn() is None
+    turn.transform_tool_result("jot", {}, "done", tool_call_id="c1")
+    assert not turn.running
+    turn.intercept_tool_call("jot", {}, tool_call_id="c2")
+    hours_pass(turn, 25)
+    assert not list(state._open_turns.at_work())
+    turn.close()
+
+
+def test_one_that_its_host_ends_for_certain_is_at_work(kept: Kept, left: Turn) -> None:
+    """However long nothing happens in it."""
+    left.attended = True
+    hours_pass(left, 1000)
+    kept.guard("bad")
+    assert kept.turn() == "one"
+    left.close()
+    assert kept.turn() == "one"
+
+
+def test_turns_that_are_never_left_hold_nothing(kept: Kept) -> None:
+    """Neither those before them, nor any that is nested in them."""
+    kept.guard("one")
+    kept.start()
+
+    def many() -> int:
+        alive = []
+        for _ in range(50):
+            turn = kept.runtime.turn(session_id="s")
+            turn.__enter__()
+            alive.append(weakref.ref(turn))
+            assert kept.turn() == "one"
+            assert current_turn() is turn
+        del turn
+        gc.collect()
+        return sum(each() is not None for each in alive)
+
+    assert contextvars.copy_context().run(many) == 1
+    gc.collect()
+    assert open_turn_count() == 0
 
 
 # -- projects -------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ GUARD = """\
 from hermes_ext import HookResult, register_hook
 
 
-@register_hook("intercept_tool_call")
+@register_hook("intercept_tool_call", on_store_error="pass")
 async def tally(tool_name, state, session_state):
     state.count("calls")
     session_state.count("calls")
@@ -342,22 +342,23 @@ def disk(folder: Path, outage: Callable[[Path], contextlib.AbstractContextManage
         }, list(home.iterdir())
         assert started.log is not None
         started.log.flush(60)
-    notices = [line for line in told.lines if "cannot be" in line]
-    assert notices == told.lines, told.lines
-    for about in ("the decision log cannot be written", "session state cannot be stored"):
+    failures = [line for line in told.lines if line.startswith("guard, ") or "only, " in line[:6]]
+    notices = [line for line in told.lines if line not in failures]
+    assert all("session state is unavailable" in line for line in failures), told.lines
+    for about in ("the decision log cannot be written", "session state is unavailable"):
         lines = [line for line in notices if about in line]
         # Once by each of the two runtimes, which in life are two processes; a line of the second
         # may be so short that it still fits.
         assert 1 <= len(lines) <= 2, told.lines
-        assert all(str(home) in line and "free space" in line for line in lines)
+        assert all(str(home) in line for line in lines)
 
     runtime.close()
     started.close()
     store = SQLiteStore(home / "extensions-state.db")
     expected = (14 if outage is full else 13) * 3
     for name in ("guard", "only of " + str(place.root.resolve())):
-        assert SessionState(store, "s", name)["calls"] == expected, (name, expected)
-        assert SessionState(store, "new", name)["calls"] == 3
+        # What could not be stored in the outage is not stored after it.
+        assert SessionState(store, "s", name)["calls"] <= expected - 3, (name, expected)
     store.close()
     for each in (runtime, started):
         three_calls(each, "s")

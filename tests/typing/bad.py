@@ -44,6 +44,11 @@ def with_tools(user_message: str) -> InputResult:
     return None
 
 
+@register_hook("before_llm_call", on_store_error="ask")  # E: cannot ask
+def asks_without_store(system_prompt: str) -> RequestResult:
+    return None
+
+
 @register_hook("before_llm_call", on_error="ask")  # E: cannot ask
 def asks_on_error(system_prompt: str) -> RequestResult:
     return None

@@ -36,7 +36,7 @@ def rewrite_input(user_message: str) -> InputResult:
     return HookResult.pass_()
 
 
-@register_hook("transform_user_input", guard=True, on_error="pass")
+@register_hook("transform_user_input", guard=True, on_error="pass", on_store_error="block")
 def guard_input(event: UserInput) -> InputVerdict:
     if "secret" in event.text:
         return HookResult("block", "no secrets")
@@ -62,7 +62,9 @@ def change_call(tool_args: dict[str, Any], cwd: Path | None = None) -> CallResul
     return HookResult.rewrite({**tool_args, "cwd": str(cwd)}, metadata={"seen": True})
 
 
-@register_hook("intercept_tool_call", guard=True, tools=("terminal",), on_error="ask")
+@register_hook(
+    "intercept_tool_call", guard=True, tools=("terminal",), on_error="ask", on_store_error="pass"
+)
 def guard_call(event: ToolCall) -> CallVerdict:
     if event.tool_name == "terminal":
         return HookResult.ask("a command", key="terminal")

@@ -54,6 +54,20 @@ def test_tool_calls_of_a_conversation(tmp_path: Path) -> None:
         assert blocked(turn, 1) == [False]
 
 
+def test_where_nothing_can_be_stored(tmp_path: Path) -> None:
+    """The limits of a turn hold; one of the conversation, which cannot be counted, refuses."""
+    on = Bundled(tmp_path, "budget", per_turn={"tool_calls": 2, "requests": 2})
+    on.without_store()
+    with on.turn() as turn:
+        assert blocked(turn, 3) == [False, False, True]
+        assert [each.blocked for each in asked(turn, 3)] == [False, False, True]
+    for limit in ("tool_calls", "requests"):
+        on.restarted(per_conversation={limit: 100})
+        with on.turn() as turn:
+            assert blocked(turn, 1) == [limit == "tool_calls"]
+            assert asked(turn, 1)[0].blocked == (limit == "requests")
+
+
 def test_what_the_turn_refuses_does_not_use_the_conversation(tmp_path: Path) -> None:
     """Neither tool calls, nor requests, nor the tokens of a request that is not sent."""
     one, three = {"tool_calls": 1, "requests": 1}, {"tool_calls": 3, "requests": 3}

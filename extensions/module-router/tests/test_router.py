@@ -263,3 +263,13 @@ def test_settings_are_documented() -> None:
         assert f"`{name}`" in readme_of("module-router")
         assert "default" in setting
         assert setting["description"]
+
+
+def test_where_nothing_can_be_stored(on: Bundled) -> None:
+    """A document that was read opens the way for its turn, and is to be read in the next one."""
+    on.without_store()
+    for _ in range(2):
+        with on.turn() as turn:
+            assert not searched(turn)
+            read(turn, MAP)
+            assert searched(turn)

@@ -279,6 +279,18 @@ def test_the_same_secret_has_the_same_sign_in_a_conversation(on: Bundled) -> Non
     assert elsewhere.count("[redacted: GitHub Token") == 2
 
 
+def test_where_nothing_can_be_stored(on: Bundled) -> None:
+    """Secrets are replaced all the same, and have the same sign in this process."""
+    on.without_store()
+    secret = SECRETS["GitHub Token"]
+    first = shown(on, secret)
+    assert secret not in first
+    assert shown(on, secret) == first
+    with on.turn() as turn:
+        assert secret not in str(turn.transform_user_input(f"it is {secret}").value)
+        assert not turn.transform_user_input("hello").blocked
+
+
 def test_nothing_of_a_secret_is_kept(on: Bundled) -> None:
     """Not in the state on disk, and not in that of the turn, which other extensions see."""
     with on.turn() as turn:

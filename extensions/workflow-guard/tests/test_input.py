@@ -104,6 +104,15 @@ def test_requests_in_other_languages(guarded: Guard) -> None:
     assert [text for text in texts if guard.input(text, session=text).changed] == []
 
 
+def test_where_nothing_can_be_stored(guarded: Guard) -> None:
+    """A request becomes the command all the same, and nothing is refused."""
+    guard = guarded()
+    (guard.home / "extensions-state.db").mkdir()
+    for _ in range(2):
+        assert guard.input("Fix the bug").value == "/start-feature Fix the bug"
+    assert guard.input("What does app.py do?").action == "pass"
+
+
 def test_only_the_languages_that_are_set(guarded: Guard) -> None:
     """Fewer languages can be set, or none."""
     guard = guarded(languages=["fr"])

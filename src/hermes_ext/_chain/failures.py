@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from hermes_ext._chain.timeouts import TimedOut
-from hermes_ext._hooks.handler import COMPILED, Handler
+from hermes_ext._hooks.handler import COMPILED, Handler, is_store_error
 from hermes_ext._hooks.text import printable_lines
 from hermes_ext._interrupts import let_through
 from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
@@ -208,7 +208,8 @@ class FailureBook:
         tally.last_at = began
         health.in_a_row = in_a_row = health.in_a_row + 1
         self.ailing.add(handler)
-        if in_a_row >= SUSPEND_AFTER and handler.on_error == "pass":
+        passes = handler.on_error == "pass"
+        if in_a_row >= SUSPEND_AFTER and passes and not is_store_error(error):
             self.suspended.add(handler)
         error.__traceback__ = None
         places = []

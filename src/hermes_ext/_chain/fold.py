@@ -151,10 +151,11 @@ class _Quiet:
 
 
 def _record_of_crash(handler: Handler, crash: Crash) -> Record:
-    record = Record(Action(handler.on_error))
+    policy = handler.policy(crash[0])
+    record = Record(Action(policy))
     record.failure = crash
     record.observed = handler.observe
-    if handler.on_error != "pass":
+    if policy != "pass":
         record.reason = f"failed ({type(crash[0]).__name__})"
     return record
 
@@ -255,7 +256,7 @@ def _after_crash(
     handler = handlers[place]
     if place and failures.ailing:
         failures.worked(handlers[:place])
-    if handler.on_error != "block":
+    if handler.policy(error) != "block":
         fold = _Fold(chain, event, scope, began, place)
         fold.failed(handler, error)
         fold.place += 1
@@ -571,11 +572,12 @@ class _Fold:
         if handler.observe:
             return
         text = f"{handler.name} failed ({type(error).__name__})"
-        if handler.on_error == "block":
+        policy = handler.policy(error)
+        if policy == "block":
             self.block = (handler.extension, text + _SO[handler.hook])
             self.ended = True
             self.decided = self.place
-        elif handler.on_error == "ask":
+        elif policy == "ask":
             self._asks(handler, text)
         else:
             self._decides(_PASSES)

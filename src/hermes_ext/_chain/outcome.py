@@ -284,8 +284,9 @@ class ChainOutcome(_Draft):
 
     @property
     def _decided(self) -> int | None:
-        if self.settled is not None and self.settled.refused is not None:
-            return self.settled.refused.step
+        if self.settled is not None and self.blocked:
+            refused = self.settled.refused
+            return None if refused is None else refused.step
         return None if self._trace is None else self._trace.decided
 
     @property

@@ -17,6 +17,7 @@ from hermes_ext._hooks.results import ALLOWED, PASS, VERDICTS, Action, HookName
 from hermes_ext._hooks.settings import Leaves, Setting, settings_named
 from hermes_ext._hooks.signature import Signature
 from hermes_ext._hooks.source import Source
+from hermes_ext.exceptions import StateError
 
 __all__ = [
     "COMPILED",
@@ -24,6 +25,7 @@ __all__ = [
     "Handler",
     "OnError",
     "Pack",
+    "is_store_error",
 ]
 
 OnError: TypeAlias = Literal["pass", "block", "ask"]
@@ -39,6 +41,7 @@ class Handler:
         extension, name: who it is; `str(handler)` is `extension/name`.
         hook, function, priority, before, after, guard, tools, origins: as registered.
         on_error: what its failure does: `pass`, `block` or `ask`.
+        on_store_error: what it does where session state is unavailable; None: as `on_error`.
         timeout: seconds that it may take, None for no limit.
         source: where its extension comes from.
         sequence: its place in the order of registration.
@@ -65,6 +68,7 @@ class Handler:
     tools: tuple[str, ...] | None = None
     origins: tuple[str, ...] | None = None
     on_error: OnError = "pass"
+    on_store_error: OnError | None = None
     timeout: float | None = None
     source: Source = Source.GLOBAL
     sequence: int = 0
@@ -102,6 +106,12 @@ class Handler:
     def __str__(self) -> str:
         return f"{self.extension}/{self.name}"
 
+    def policy(self, error: BaseException) -> OnError:
+        """What its failure by `error` does."""
+        if self.on_store_error is not None and is_store_error(error):
+            return self.on_store_error
+        return self.on_error
+
     @property
     def wants(self) -> tuple[str, ...]:
         """The arguments that it gets."""
@@ -118,6 +128,11 @@ class Handler:
         if not self.signature.positional:
             return values[0]  # type: ignore[no-any-return]
         return dict(zip(self.wants, values, strict=True))
+
+
+def is_store_error(error: BaseException) -> bool:
+    """Whether session state could not be read or stored."""
+    return isinstance(error, StateError) and error.unavailable
 
 
 # -- arguments ----------------------------------------------------------------------------------

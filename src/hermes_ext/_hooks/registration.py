@@ -69,6 +69,7 @@ class HookMark:
     tools: tuple[str, ...] | None = None
     origins: tuple[str, ...] | None = None
     on_error: OnError | None = None
+    on_store_error: OnError | None = None
     timeout: float | None = None
 
 
@@ -125,6 +126,7 @@ def register_hook(
     after: _Names = (),
     origins: _Names | None = None,
     on_error: _Failing | None = None,
+    on_store_error: _Failing | None = None,
     timeout: float | None = None,
 ) -> Callable[[_InputG], _InputG]: ...
 @overload
@@ -137,6 +139,7 @@ def register_hook(
     after: _Names = (),
     origins: _Names | None = None,
     on_error: _Failing | None = None,
+    on_store_error: _Failing | None = None,
     timeout: float | None = None,
 ) -> Callable[[_InputF], _InputF]: ...
 @overload
@@ -149,6 +152,7 @@ def register_hook(
     after: _Names = (),
     origins: _Names | None = None,
     on_error: _Failing | None = None,
+    on_store_error: _Failing | None = None,
     timeout: float | None = None,
 ) -> Callable[[_RequestG], _RequestG]: ...
 @overload
@@ -161,6 +165,7 @@ def register_hook(
     after: _Names = (),
     origins: _Names | None = None,
     on_error: _Failing | None = None,
+    on_store_error: _Failing | None = None,
     timeout: float | None = None,
 ) -> Callable[[_RequestF], _RequestF]: ...
 @overload
@@ -174,6 +179,7 @@ def register_hook(
     tools: _Names | None = None,
     origins: _Names | None = None,
     on_error: OnError | None = None,
+    on_store_error: OnError | None = None,
     timeout: float | None = None,
 ) -> Callable[[_CallG], _CallG]: ...
 @overload
@@ -187,6 +193,7 @@ def register_hook(
     tools: _Names | None = None,
     origins: _Names | None = None,
     on_error: OnError | None = None,
+    on_store_error: OnError | None = None,
     timeout: float | None = None,
 ) -> Callable[[_CallF], _CallF]: ...
 @overload
@@ -200,6 +207,7 @@ def register_hook(
     tools: _Names | None = None,
     origins: _Names | None = None,
     on_error: _Failing | None = None,
+    on_store_error: _Failing | None = None,
     timeout: float | None = None,
 ) -> Callable[[_OutputG], _OutputG]: ...
 @overload
@@ -213,6 +221,7 @@ def register_hook(
     tools: _Names | None = None,
     origins: _Names | None = None,
     on_error: _Failing | None = None,
+    on_store_error: _Failing | None = None,
     timeout: float | None = None,
 ) -> Callable[[_OutputF], _OutputF]: ...
 def register_hook(hook: Any, **options: Any) -> Callable[[Any], Any]:
@@ -235,6 +244,9 @@ def register_hook(hook: Any, **options: Any) -> Callable[[Any], Any]:
             `transform_user_input`.
         on_error: what a failure does: `pass`, `block`, or `ask` (`intercept_tool_call` only). By
             default `block` for `intercept_tool_call` and for guards, else `pass`.
+        on_store_error: what it does where `session_state` cannot be read or stored at the moment,
+            and the handler lets that `StateError` through: the same words. None: as any other
+            failure. It never suspends the handler.
         timeout: seconds until a call counts as failed; 0 for no limit. By default 10 for guards
             and none for others.
 
@@ -265,6 +277,7 @@ def hookimpl(
     tools: _Names | None = None,
     origins: _Names | None = None,
     on_error: OnError | None = None,
+    on_store_error: OnError | None = None,
     timeout: float | None = None,
 ) -> Callable[[_F], _F]: ...
 def hookimpl(function: Any = None, /, **options: Any) -> Any:
@@ -393,7 +406,7 @@ def _flag(hook: HookName, name: str, value: Any) -> bool:
 
 def _on_error(hook: HookName, name: str, value: Any) -> OnError | None:
     if value == "ask" and hook is not HookName.INTERCEPT_TOOL_CALL:
-        raise _bad(hook, "on_error='ask' is for intercept_tool_call only", "Use 'pass' or 'block'")
+        raise _bad(hook, f"{name}='ask' is for intercept_tool_call only", "Use 'pass' or 'block'")
     if value not in (None, "pass", "block", "ask"):
         raise _bad(hook, f"{name}={value!r}", "Use 'pass', 'block' or 'ask'")
     return cast("OnError | None", value)
@@ -418,6 +431,7 @@ _CHECKS: Final[Mapping[str, Callable[[HookName, str, Any], Any]]] = {
     "tools": _tools,
     "origins": _origins,
     "on_error": _on_error,
+    "on_store_error": _on_error,
     "timeout": _timeout,
 }
 
@@ -704,6 +718,7 @@ def _handler(
         tools=mark.tools,
         origins=mark.origins,
         on_error=mark.on_error or ("block" if closed else "pass"),
+        on_store_error=mark.on_store_error,
         timeout=limit or None,
         source=source,
         sequence=sequence,

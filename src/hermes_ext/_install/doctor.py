@@ -51,7 +51,7 @@ from hermes_ext._trust.store import (
     pin_fault,
     pins,
 )
-from hermes_ext.exceptions import ConfigError
+from hermes_ext.exceptions import ConfigError, StateError
 
 if TYPE_CHECKING:
     from hermes_ext._install.loader import Loaded
@@ -80,6 +80,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     ),
     "project settings": ("project-settings",),
     "who can write": ("writable-by-others",),
+    "session state": ("session-state",),
     "plugin of Hermes": ("no-hermes-agent", "plugin-off", "sentinel-missing"),
     "attachment to Hermes": ("host-unseen", "host-changed"),
     "other plugins of Hermes": ("neighbor",),
@@ -165,6 +166,7 @@ def examine(
         ),
         *_tool_name_findings(seen.config, seen.records, tools),
         *_command_findings(seen.records, frozenset(host_commands)),
+        *_state_findings(home),
         *_writable_findings(home, seen.config),
         *_host_findings(home, seen.config, prog),
         *_sentinel_findings(home, seen.config, prog),
@@ -270,6 +272,23 @@ def _problem_findings(
             message,
             problem.hint,
         )
+
+
+# -- session state ---------------------------------------------------------------------------------
+
+
+def _state_findings(home: Path) -> Iterator[Finding]:
+    """Whether what extensions keep for conversations can be read and stored."""
+    from hermes_ext._turns.sqlite_store import STATE_FILE, SQLiteStore
+
+    store = SQLiteStore(home / STATE_FILE, busy_timeout=1)
+    try:
+        store.check()
+    except StateError as error:
+        where = printable(store.path)
+        yield Finding(Severity.ERROR, "session-state", None, where, error.message, error.hint)
+    finally:
+        store.close()
 
 
 # -- trust ----------------------------------------------------------------------------------------
@@ -443,17 +462,20 @@ def _is_lost_guard(
 
 
 def _can_fail_open(info: HookInfo) -> bool:
-    return info.hook == "intercept_tool_call" and info.on_error == "pass"
+    return info.hook == "intercept_tool_call" and "pass" in (info.on_error, info.on_store_error)
 
 
 def _fails_open(record: ExtensionRecord, info: HookInfo) -> Finding:
+    option, when = "on_error", "it fails"
+    if info.on_error != "pass":
+        option, when = "on_store_error", "session state is unavailable"
     return Finding(
         Severity.NOTE,
         "fails-open",
         record.name,
         f"{info.file}:{info.line}",
-        f'{info.handler} lets the tool run when it fails (on_error="pass")',
-        'Right for a convenience; a rule should have on_error="block"',
+        f'{info.handler} lets the tool run when {when} ({option}="pass")',
+        f'Right for a convenience; a rule should have {option}="block"',
     )
 
 

@@ -718,6 +718,7 @@ def hook_info(handler: Handler, *, look: bool = False) -> HookInfo:
         printable(handler.file),
         handler.line,
         wrong_return(handler.function, {*map(str, handler.allowed)}) if look else None,
+        handler.on_store_error,
     )
 
 

@@ -85,7 +85,7 @@ class HookInfo:
     handler: the function's qualified name. tools: name patterns, None for all tools.
     timeout: seconds, None for none. file: absolute path, printable. line: from 1. fault: what it
     will certainly do wrong when called, as its source tells; None where nothing is known, and
-    where nobody looked (the agent itself does not).
+    where nobody looked (the agent itself does not). on_store_error: None for the same as on_error.
     """
 
     hook: str
@@ -98,6 +98,7 @@ class HookInfo:
     file: str
     line: int
     fault: str | None = None
+    on_store_error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values with the same keys."""

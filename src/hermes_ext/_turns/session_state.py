@@ -33,7 +33,8 @@ class SessionState(MutableMapping[str, JSON]):
 
     Raises:
         StateError: a value is set that JSON cannot hold, or a key that is not text, or `count`
-            meets a value that is no integer. The store itself never raises.
+            meets a value that is no integer; or, with `unavailable` set, nothing can be read or
+            stored at the moment. A handler that lets it through fails, by its `on_store_error`.
     """
 
     __slots__ = ("_conversation_id", "_extension", "_lock", "_locks", "_store")

@@ -4,59 +4,23 @@ from __future__ import annotations
 
 import atexit
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from attrs import frozen
-
 from hermes_ext._turns.store import DAY, EPOCH, integer
+from hermes_ext._turns.store_fault import store_fault
+from hermes_ext.exceptions import StateError
 
 if TYPE_CHECKING:
     import sqlite3
 
-Slot: TypeAlias = tuple[str, str, str]
-"""Conversation id, extension, key."""
-
 T = TypeVar("T")
-
-
-@frozen
-class _Put:
-    """A key gets this text; None removes it."""
-
-    text: str | None
-
-    def after(self, earlier: _Change | None) -> _Change:
-        return self
-
-    def over(self, stored: str | None) -> str | None:
-        return self.text
-
-
-@frozen
-class _Add:
-    """A key's integer grows by this much; what is no integer stays as it is."""
-
-    by: int
-
-    def after(self, earlier: _Change | None) -> _Change:
-        if isinstance(earlier, _Add):
-            return _Add(earlier.by + self.by)
-        return self if earlier is None else _Put(self.over(earlier.text))
-
-    def over(self, stored: str | None) -> str | None:
-        try:
-            return str(integer(stored) + self.by)
-        except TypeError:
-            return stored
-
-
-_Change: TypeAlias = _Put | _Add
 
 _SCHEMA_VERSION: Final = 1
 _SCHEMA: Final = (
@@ -86,13 +50,12 @@ _SWEEP: Final = (
     f"DELETE {_WHERE_IDLE}",
 )
 
-# The low byte of SQLite's extended result codes.
-_CORRUPT: Final = 11
-_NOT_A_DATABASE: Final = 26
+STATE_FILE: Final = "extensions-state.db"
+"""Its name in a Hermes home."""
 
-_PENDING_LIMIT: Final = 10_000
-_RETRY_AFTER: Final = 5.0
+_WAIT_AGAIN_AFTER: Final = 5.0
 _MOVES: Final = 3
+_ROOM_NEEDED: Final = 64 * 1024
 
 
 class SQLiteStore:
@@ -102,21 +65,21 @@ class SQLiteStore:
     transaction of its own: after `kill -9` everything that was written is there and whole (after
     a power cut the last few may be missing).
 
-    Nothing raises because of the disk. What cannot be stored (full, read-only, locked for longer
-    than `busy_timeout`) is kept in memory, seen by every read of this process, counters too, and
-    stored with the next write that succeeds; a new attempt is made at most every five seconds. At
-    most 10,000 such values are kept, the newest. A damaged file is renamed to
-    `<name>.damaged-<n>` and a new one begun. Each of these adds one line to `notices`.
+    What cannot be read or stored raises `StateError` with `unavailable` set: a disk that is full, a
+    file that is read-only, damaged, or locked for longer than `busy_timeout`. Each call tries
+    again, so that the store works as soon as the file does. After a wait for a lock that came to
+    nothing, calls do not wait for five seconds.
 
     Args:
         path: the file.
         busy_timeout: seconds to wait for another process that is writing.
-        notify: called with each new notice, from the thread that met it.
+        notify: called with one line when the store begins to fail, or to fail in another way, from
+            the thread that met it.
         clock: seconds since the epoch; what `sweep` measures by.
 
     Attributes:
         path: the file.
-        notices: what the person should know, in order, each text once.
+        problem: that line while the store fails; None while it works.
     """
 
     _connection: sqlite3.Connection | None = None
@@ -130,47 +93,44 @@ class SQLiteStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.path = Path(path).absolute()
-        self.notices: list[str] = []
+        self.problem: str | None = None
+        self._cannot_write = False
         self._busy_timeout = busy_timeout
         self._notify = notify
         self._clock = clock
         self._guard = threading.RLock()
         self._identity: tuple[int, int] | None = None
         self._read_only = False
-        self._pending: dict[Slot, _Change] = {}
-        self._failed_at: float | None = None
+        self._waited_at: float | None = None
         _stores[id(self)] = self
 
     def get(self, conversation_id: str, extension: str, key: str) -> str | None:
-        slot = (conversation_id, extension, key)
-        with self._guard:
-            change = self._pending.get(slot)
-            if isinstance(change, _Put):
-                return change.text
-            stored = self._stored(slot)
-            return stored if change is None else change.over(stored)
+        def work(connection: sqlite3.Connection) -> str | None:
+            return _text(connection, conversation_id, extension, key)
+
+        return self._read(conversation_id, work, None)
 
     def items(self, conversation_id: str, extension: str) -> dict[str, str]:
-        owner = (conversation_id, extension)
-        with self._guard:
-            found: dict[str, str] = dict(
-                self._read(conversation_id, lambda c: _all_of(c, owner), ())
-            )
-            for slot, change in self._pending.items():
-                if slot[:2] == owner:
-                    text = change.over(found.pop(slot[2], None))
-                    if text is not None:
-                        found[slot[2]] = text
-            return found
+        def work(connection: sqlite3.Connection) -> dict[str, str]:
+            return dict(connection.execute(_ITEMS, (conversation_id, extension)))
+
+        return self._read(conversation_id, work, {})
 
     def set(self, conversation_id: str, extension: str, key: str, value: str) -> None:
-        self._change((conversation_id, extension, key), _Put(value))
+        slot = (conversation_id, extension, key, value)
+        self._write(conversation_id, lambda connection: connection.execute(_SET, slot))
 
     def delete(self, conversation_id: str, extension: str, key: str) -> None:
-        self._change((conversation_id, extension, key), _Put(None))
+        slot = (conversation_id, extension, key)
+        self._write(conversation_id, lambda connection: connection.execute(_DELETE, slot))
 
     def count(self, conversation_id: str, extension: str, key: str, by: int) -> int:
-        return integer(self._change((conversation_id, extension, key), _Add(by)))
+        def work(connection: sqlite3.Connection) -> int:
+            total = integer(_text(connection, conversation_id, extension, key)) + by
+            connection.execute(_SET, (conversation_id, extension, key, str(total)))
+            return total
+
+        return self._write(conversation_id, work)
 
     def sweep(self, days: float) -> int:
         def work(connection: sqlite3.Connection) -> int:
@@ -185,20 +145,22 @@ class SQLiteStore:
                         connection.execute(statement, (before,))
             return int(idle)
 
-        with self._guard:
-            if days <= 0 or self._resting():
-                return 0
-            try:
-                return self._attempt(work, create=False) or 0
-            except _disk_errors() as error:
-                self._failed(error)
-                return 0
+        with self._guard, self._working(writing=False):
+            return 0 if days <= 0 else self._if_there(work) or 0
+
+    def check(self) -> None:
+        """Find out whether state can be read and stored, and leave nothing behind.
+
+        Raises:
+            StateError: it cannot.
+        """
+        with self._guard, self._working(writing=True):
+            if self.path.parent.exists():
+                self._if_there(_examine)
+                _try_writing_at(self.path)
 
     def close(self) -> None:
         with self._guard:
-            if self._pending:
-                with suppress(*_disk_errors()):
-                    self._flush(self._pending)
             self._disconnect()
 
     def __del__(self) -> None:
@@ -207,103 +169,82 @@ class SQLiteStore:
 
     # -- reading and writing ----------------------------------------------------------------
 
-    def _stored(self, slot: Slot) -> str | None:
-        def work(connection: sqlite3.Connection) -> str | None:
-            row = connection.execute(_GET, slot).fetchone()
-            return None if row is None else str(row[0])
-
-        return self._read(slot[0], work, None)
-
     def _read(self, conversation_id: str, work: Callable[[sqlite3.Connection], T], default: T) -> T:
         def reading(connection: sqlite3.Connection) -> tuple[T, bool]:
             row = connection.execute(_USED_AT, (conversation_id,)).fetchone()
             # Being read is being used; said once a day, so that reading seldom writes.
             return work(connection), row is not None and row[0] < self._clock() - DAY
 
-        try:
-            found = self._attempt(reading, create=False)
+        with self._guard, self._working(writing=False):
+            found = self._if_there(reading)
             if found is None:
                 return default
-            if found[1] and not self._resting():
-                self._attempt(lambda connection: self._use(connection, conversation_id))
+            if found[1]:
+                with suppress(_sqlite().Error, OSError):  # what was read is right all the same
+                    self._if_there(lambda connection: self._use(connection, conversation_id))
             return found[0]
-        except _disk_errors() as error:
-            self._failed(error)
-            return default
 
     def _use(self, connection: sqlite3.Connection, conversation_id: str) -> None:
         connection.execute(_USE, (conversation_id, self._clock()))
 
-    def _change(self, slot: Slot, change: _Change) -> str | None:
-        """Apply a change and return what is under the key now."""
-        with self._guard:
-            queued = change.after(self._pending.get(slot))
-            if not self._resting():
-                try:
-                    return self._flush({**self._pending, slot: queued})[slot]
-                except _disk_errors() as error:
-                    self._failed(error)
-            self._pending.pop(slot, None)
-            self._pending[slot] = queued
-            if len(self._pending) > _PENDING_LIMIT:
-                del self._pending[next(iter(self._pending))]
-            return queued.over(None if isinstance(queued, _Put) else self._stored(slot))
+    def _write(self, conversation_id: str, change: Callable[[sqlite3.Connection], T]) -> T:
+        """Make a change in one transaction, and return what it gives."""
 
-    def _flush(self, changes: dict[Slot, _Change]) -> dict[Slot, str | None]:
-        """Store changes in one transaction; returns what is under each key now."""
-
-        def work(connection: sqlite3.Connection) -> dict[Slot, str | None]:
+        def work(connection: sqlite3.Connection) -> T:
             with _transaction(connection):
-                for conversation_id in {slot[0] for slot in changes}:
-                    self._use(connection, conversation_id)
-                return {slot: _write(connection, slot, changes[slot]) for slot in changes}
+                self._use(connection, conversation_id)
+                return change(connection)
 
-        written = self._attempt(work) or {}
-        for _ in range(_MOVES):
-            if _identity(self.path) == self._identity:
-                break
-            # Set aside or removed by another process meanwhile, and what was written with it.
-            written = self._attempt(work) or {}
-        self._pending = {}
-        self._failed_at = None
-        return written
+        with self._guard, self._working(writing=True):
+            for _ in range(_MOVES):
+                connection = self._connected(create=True)
+                assert connection is not None
+                written = work(connection)
+                if _identity(self.path) == self._identity:
+                    return written
+                # Moved or removed by somebody meanwhile, and what was written with it.
+            raise FileNotFoundError(f"{self.path} is removed again and again")
 
-    def _attempt(self, work: Callable[[sqlite3.Connection], T], *, create: bool = True) -> T | None:
-        """Do work on the file; a damaged one is set aside and the work done on a new one.
-
-        None where there is no file and `create` is false.
-        """
-        try:
-            return self._on_connection(work, create)
-        except _sqlite().DatabaseError as error:
-            if not _is_damage(error):
-                raise
-            self._set_aside(error)
-            return self._on_connection(work, create)
-
-    def _on_connection(self, work: Callable[[sqlite3.Connection], T], create: bool) -> T | None:
-        connection = self._connected(create)
+    def _if_there(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Do work on the file; None where there is no file."""
+        connection = self._connected(create=False)
         return None if connection is None else work(connection)
 
     # -- the outage -------------------------------------------------------------------------
 
-    def _resting(self) -> bool:
-        """Whether the last failure is so recent that trying again would only cost time."""
-        return self._failed_at is not None and 0 <= self._clock() - self._failed_at < _RETRY_AFTER
+    @contextmanager
+    def _working(self, *, writing: bool) -> Iterator[None]:
+        """While open, what the disk refuses becomes a `StateError`, said once for each outage."""
+        begun = time.monotonic()
+        try:
+            yield
+        except (_sqlite().Error, OSError) as error:
+            if time.monotonic() - begun >= self._patience > 0:
+                self._waited_at = time.monotonic()
+            self._disconnect()
+            raise self._failed(error, writing) from error
+        if self._waited_at is not None:
+            self._waited_at = None
+            self._disconnect()  # the next connection waits again
+        if writing or not self._cannot_write:
+            self.problem, self._cannot_write = None, False
 
-    def _failed(self, error: BaseException) -> None:
-        self._failed_at = self._clock()
-        self._disconnect()
-        self._say(
-            f"{self.path}: session state cannot be stored ({error}). It is kept in memory until it "
-            "can be, and lost if the process ends before. Make the file writable, or free space."
-        )
+    @property
+    def _patience(self) -> float:
+        """Seconds to wait for a lock; none just after a wait that came to nothing."""
+        waited = self._waited_at
+        if waited is not None and time.monotonic() - waited < _WAIT_AGAIN_AFTER:
+            return 0
+        return self._busy_timeout
 
-    def _say(self, notice: str) -> None:
-        if notice not in self.notices:
-            self.notices.append(notice)
-            if self._notify is not None:
-                self._notify(notice)
+    def _failed(self, error: Exception, writing: bool) -> StateError:
+        failed = store_fault(self.path, error)
+        line = str(failed)
+        new, self.problem = line != self.problem, line
+        self._cannot_write |= writing
+        if new and self._notify is not None:
+            self._notify(line)
+        return failed
 
     # -- the file ---------------------------------------------------------------------------
 
@@ -347,7 +288,7 @@ class SQLiteStore:
         connection: sqlite3.Connection = _sqlite().connect(
             f"{self.path.as_uri()}?{options}",
             uri=True,
-            timeout=self._busy_timeout,
+            timeout=self._patience,
             isolation_level=None,
             check_same_thread=False,
         )
@@ -370,37 +311,15 @@ class SQLiteStore:
             for statement in _SCHEMA:
                 connection.execute(statement)
 
-    def _set_aside(self, error: BaseException) -> None:
-        damaged = self._identity
-        self._disconnect()
-        with self._alone():
-            if damaged is None or _identity(self.path) != damaged:
-                return  # Another process was faster; what is there now is its new file.
-            number = 1
-            while os.path.lexists(f"{self.path}.damaged-{number}"):
-                number += 1
-            # The database first: SQLite throws away a WAL that it finds beside a new file.
-            for suffix in ("", "-wal", "-shm", "-journal"):
-                with suppress(FileNotFoundError):
-                    os.rename(f"{self.path}{suffix}", f"{self.path}.damaged-{number}{suffix}")
-        self._say(
-            f"{self.path}: session state is damaged ({error}). The file is set aside as "
-            f"{self.path.name}.damaged-{number} and a new one begun: what extensions kept for "
-            "earlier conversations is gone."
-        )
-
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other processes from opening, closing and setting aside the file.
+        """Keep other processes from opening and closing the file.
 
-        SQLite finds the files beside a database by their names: a process that has just opened
-        the one that is set aside would take the WAL of the new one for its own, and one that
-        closes it would remove that WAL. And it does not wait for its busy timeout when two
-        processes switch to WAL at once.
+        SQLite does not wait for its busy timeout when two processes switch to WAL at once.
         """
         from filelock import FileLock
 
-        lock = FileLock(f"{self.path}.lock", timeout=self._busy_timeout, mode=0o600)
+        lock = FileLock(f"{self.path}.lock", timeout=self._patience, mode=0o600)
         # Held for a millisecond or two; asking every 50 would make others late.
         with lock.acquire(poll_interval=0.002):
             yield
@@ -410,7 +329,7 @@ class SQLiteStore:
         self._read_only = False
         if connection is not None:
             with ExitStack() as alone, suppress(_sqlite().Error):
-                # Also where the lock cannot be had: in a read-only home nobody sets aside.
+                # Also where the lock cannot be had, in a read-only home.
                 with suppress(OSError):
                     alone.enter_context(self._alone())
                 connection.close()
@@ -421,15 +340,6 @@ def _sqlite() -> Any:
     import sqlite3
 
     return sqlite3
-
-
-def _disk_errors() -> tuple[type[Exception], ...]:
-    return _sqlite().Error, OSError
-
-
-def _is_damage(error: sqlite3.Error) -> bool:
-    code = getattr(error, "sqlite_errorcode", None) or 0
-    return code & 0xFF in (_CORRUPT, _NOT_A_DATABASE)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -453,18 +363,39 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _all_of(connection: sqlite3.Connection, owner: tuple[str, str]) -> tuple[Any, ...]:
-    return tuple(connection.execute(_ITEMS, owner))
+def _text(
+    connection: sqlite3.Connection, conversation_id: str, extension: str, key: str
+) -> str | None:
+    row = connection.execute(_GET, (conversation_id, extension, key)).fetchone()
+    return None if row is None else str(row[0])
 
 
-def _write(connection: sqlite3.Connection, slot: Slot, change: _Change) -> str | None:
-    row = connection.execute(_GET, slot).fetchone()
-    text = change.over(None if row is None else row[0])
-    if text is None:
-        connection.execute(_DELETE, slot)
-    else:
-        connection.execute(_SET, (*slot, text))
-    return text
+def _examine(connection: sqlite3.Connection) -> None:
+    """Read all of the file, and take its write lock once.
+
+    Raises:
+        sqlite3.Error: it is damaged, or cannot be locked.
+    """
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise _sqlite().DatabaseError(found)
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("ROLLBACK")
+
+
+def _try_writing_at(path: Path) -> None:
+    """Find out whether the file could be made and locked.
+
+    Raises:
+        OSError: it could not.
+    """
+    for beside in (f"{path}{suffix}" for suffix in (".lock", "-wal", "-shm")):
+        if os.path.lexists(beside):
+            os.close(os.open(beside, os.O_RDWR))
+    with tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))) as file:
+        file.write(bytes(_ROOM_NEEDED))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 # -- forks and the end of the process -------------------------------------------------------------

@@ -7,13 +7,16 @@ only the turn object itself is the key. Ids are merely ways to find it.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
+from time import monotonic
 from types import FrameType
 from typing import Any, Final, Protocol, TypeVar
 
@@ -201,6 +204,11 @@ _LentState.__ior__ = _or_in_place  # type: ignore[assignment, method-assign]
 
 _KINDS: Final = ("turn", "task", "session")
 
+_LEFT_IDLE: Final = 3_600.0
+_LEFT_RUNNING: Final = 86_400.0
+
+_serials: Final = itertools.count(1)
+
 
 class TurnCore:
     """One open turn: its ids, its state, and whether it is over.
@@ -214,22 +222,31 @@ class TurnCore:
         uid: what handlers and the decision log call the turn, from its first moment to its last.
         turn_id: the host's id, which may become known later (`bind`).
         outer: the handler's call that the turn was begun in; None for all others.
-        running: the turn's chains that run in this moment.
+        chains: the turn's chains that run in this moment.
+        attended: whether its host ends it for certain, so that it is at work for as long as it is
+            open; the host sets this.
+        serial: a number that no other turn of this process has.
+        running: what runs in it at the moment: chains, questions, and the ids of tool calls that
+            were let through and whose results have not come.
+        used_at: when anything last began or ended in it, by `time.monotonic`.
     """
 
     __slots__ = (
         "__weakref__",
         "_call_serial",
-        "_ids",
+        "attended",
+        "chains",
         "closed",
         "lock",
         "outer",
         "running",
+        "serial",
         "session_id",
         "state",
         "task_id",
         "turn_id",
         "uid",
+        "used_at",
     )
 
     def __init__(
@@ -242,10 +259,36 @@ class TurnCore:
         self.state = TurnState()
         self.closed = False
         self.outer = inside.get()
-        self.running: set[Running] = set()
+        self.chains: set[Running] = set()
+        self.attended = False
         self.lock = threading.RLock()
-        self._ids: set[tuple[str, str]] = set()
+        self.serial = next(_serials)
+        self.running: set[object] = set()
+        self.used_at = monotonic()
         self._call_serial = 0
+
+    def __del__(self) -> None:
+        if not getattr(self, "closed", True):
+            _open_turns.drop(self)
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nothing has happened in it for so long that its host has left it open.
+
+        A request to the model takes minutes, a tool may take hours.
+        """
+        limit = _LEFT_RUNNING if self.running else _LEFT_IDLE
+        return not self.attended and now - self.used_at > limit
+
+    def worked_until(self, now: float) -> float:
+        """The last moment at which its agent may have been at work."""
+        if self.attended:
+            return now
+        return min(now, self.used_at + _LEFT_RUNNING) if self.running else self.used_at
+
+    @property
+    def packages(self) -> Set[str]:
+        """The packages of the extensions whose handlers it calls."""
+        return frozenset()
 
     def session_state_of_module(self, module: str) -> MutableMapping[str, Any] | None:
         """The session state of the extension that a module belongs to; None for other modules."""
@@ -278,14 +321,22 @@ class TurnCore:
 
 
 class _OpenTurns:
-    """All turns that are open in this process, found by turn, task or session id."""
+    """All turns that are open in this process, found by turn, task or session id.
+
+    They are held weakly: a turn that its host drops without ending it is over with that.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         has_locks(self)
         self._ending = threading.RLock()
-        self._by_id: dict[tuple[str, str], dict[TurnCore, None]] = {}
+        self._turns: dict[int, weakref.ref[TurnCore]] = {}
+        self._ids: dict[int, set[tuple[str, str]]] = {}
+        self._by_id: dict[tuple[str, str], set[int]] = {}
+        self._dropped: deque[tuple[int, float]] = deque()
+        self._worked_until = 0.0
         self.begun = 0
+        self.has_dropped = False
         self.watchers: weakref.WeakSet[QuietWatcher] = weakref.WeakSet()
 
     def renew_locks(self) -> None:
@@ -298,52 +349,72 @@ class _OpenTurns:
 
     def index(self, turn: TurnCore, ids: Iterable[tuple[str, str | None]]) -> None:
         with self._lock:
+            self._forget_dropped()
             if turn.closed:
                 return
+            self._turns.setdefault(turn.serial, weakref.ref(turn))
+            own = self._ids.setdefault(turn.serial, set())
             for kind, value in ids:
                 if value:
-                    turn._ids.add((kind, value))
-                    self._by_id.setdefault((kind, value), {})[turn] = None
+                    own.add((kind, value))
+                    self._by_id.setdefault((kind, value), set()).add(turn.serial)
 
-    def remove(self, turn: TurnCore) -> None:
-        with self._lock:
-            for key in turn._ids:
-                holders = self._by_id.get(key)
-                if holders is not None:
-                    holders.pop(turn, None)
-                    if not holders:
-                        del self._by_id[key]
-            turn._ids.clear()
+    def drop(self, turn: TurnCore) -> None:
+        """Note a turn that goes away unended. Takes no lock: any line of Python may collect it."""
+        self._dropped.append((turn.serial, turn.worked_until(monotonic())))
+
+    def _forget_dropped(self) -> None:
+        while self._dropped:
+            serial, until = self._dropped.popleft()
+            self._worked_until = max(self._worked_until, until)
+            self.has_dropped |= serial in self._turns
+            self._forget(serial)
+
+    def _forget(self, serial: int) -> None:
+        self._turns.pop(serial, None)
+        for key in self._ids.pop(serial, ()):
+            holders = self._by_id[key]
+            holders.discard(serial)
+            if not holders:
+                del self._by_id[key]
 
     def end(self, turn: TurnCore) -> None:
-        """Remove a turn; whoever watches is told first where it is the last one."""
+        """Remove a turn; whoever watches is told first where it is the last one at work."""
         # Alone: of two that end at the same time one is the last.
         with self._ending:
-            if self._is_last(turn):
+            if turn.serial not in self._turns:
+                return
+            self._worked_until = monotonic()
+            if not any(one is not turn for one in self.at_work()):
                 for watcher in list(self.watchers):
-                    watcher.last_turn_ends()
-            self.remove(turn)
-
-    def _is_last(self, turn: TurnCore) -> bool:
-        with self._lock:
-            return bool(turn._ids) and all(
-                one is turn for holders in self._by_id.values() for one in holders
-            )
-
-    def any(self) -> bool:
-        return bool(self._by_id)
+                    watcher.last_turn_ends(turn)
+            with self._lock:
+                self._forget(turn.serial)
 
     def only(self, kind: str, value: str | None) -> TurnCore | None:
         """The one open turn with this id; None where there is none, or more than one."""
         if not value:
             return None
         with self._lock:
-            holders = self._by_id.get((kind, value))
-            return next(iter(holders)) if holders and len(holders) == 1 else None
+            self._forget_dropped()
+            holders = self._by_id.get((kind, value), ())
+            return self._turns[next(iter(holders))]() if len(holders) == 1 else None
 
     def all(self) -> set[TurnCore]:
         with self._lock:
-            return {turn for holders in self._by_id.values() for turn in holders}
+            self._forget_dropped()
+            refs = list(self._turns.values())
+        return {turn for ref in refs if (turn := ref()) is not None}
+
+    def at_work(self) -> Iterator[TurnCore]:
+        """Those that are not idle."""
+        now = monotonic()
+        return (turn for turn in self.all() if not turn.is_idle(now))
+
+    def worked_until(self) -> float:
+        """The last moment at which any turn may have been at work, by `time.monotonic`."""
+        now = monotonic()
+        return max([self._worked_until, *(turn.worked_until(now) for turn in self.all())])
 
 
 _open_turns: Final = _OpenTurns()
@@ -354,9 +425,25 @@ def open_turn_count() -> int:
     return len(_open_turns.all())
 
 
-def any_open() -> bool:
-    """Whether a turn is open in this process."""
-    return _open_turns.any()
+def any_at_work() -> bool:
+    """Whether a turn is open in this process that is not idle."""
+    return next(_open_turns.at_work(), None) is not None
+
+
+def worked_until() -> float:
+    """The last moment at which a turn may have been at work, by `time.monotonic`."""
+    return _open_turns.worked_until()
+
+
+def open_turns() -> set[TurnCore]:
+    """The turns that are open in this process, idle ones included."""
+    return _open_turns.all()
+
+
+def idle_turns() -> set[TurnCore]:
+    """Those that their host seems to have left open."""
+    now = monotonic()
+    return {turn for turn in _open_turns.all() if turn.is_idle(now)}
 
 
 def turns_begun() -> int:
@@ -365,14 +452,14 @@ def turns_begun() -> int:
 
 
 class QuietWatcher(Protocol):
-    """Told when the last open turn of the process ends, while it still counts as open."""
+    """Told when the last turn of the process that is at work ends, while it is still open."""
 
-    def last_turn_ends(self) -> None:
+    def last_turn_ends(self, turn: TurnCore) -> None:
         """Must not raise, nor take long."""
 
 
 def watch_quiet(watcher: QuietWatcher) -> None:
-    """Have `watcher.last_turn_ends()` called, as long as somebody holds the watcher."""
+    """Have `watcher.last_turn_ends(turn)` called, as long as somebody holds the watcher."""
     _open_turns.watchers.add(watcher)
 
 
@@ -386,13 +473,23 @@ def find_open(matches: Callable[[TurnCore], bool]) -> TurnCore | None:
     return next(filter(matches, _open_turns.all()), None)
 
 
+_ended: Final = TurnCore("")
+_ended.closed = True
+
+
 def begin(turn: TurnCore) -> None:
     """Make a turn findable by its ids."""
     _open_turns.begun += 1  # that two at once count as one does no harm
+    known = _open_turns.has_dropped
     _open_turns.index(
         turn,
         (("turn", turn.turn_id), ("session", turn.session_id), ("task", turn.task_id)),
     )
+    if _open_turns.has_dropped and not known:  # once in a process
+        _logger().warning(
+            "the host drops turns without ending them (Turn.close, or `with`): each is over when "
+            "its object is collected, and what it still has to show is not shown"
+        )
 
 
 def end(turn: TurnCore) -> None:
@@ -406,15 +503,18 @@ def end(turn: TurnCore) -> None:
 
 @contextmanager
 def entered(turn: TurnCore) -> Iterator[None]:
-    """While open, `turn` is the current turn of this context (thread or task)."""
-    if _current.get() is turn:
-        yield
-        return
-    token = _current.set(turn)
+    """While open, `turn` is the current turn of this context (thread or task), and is at work."""
+    what = object()
+    turn.running.add(what)
+    turn.used_at = monotonic()
+    token = None if _current.get() is turn else _current.set(turn)
     try:
         yield
     finally:
-        _current.reset(token)
+        if token is not None:
+            _current.reset(token)
+        turn.running.discard(what)
+        turn.used_at = monotonic()
 
 
 class Running:
@@ -435,10 +535,16 @@ class Running:
     def __enter__(self) -> None:
         self._here = None if _current.get() is self._turn else _current.set(self._turn)
         self._inside = inside.set(self._call)
-        self._turn.running.add(self)
+        turn = self._turn
+        turn.chains.add(self)
+        turn.running.add(self)
+        turn.used_at = monotonic()
 
     def __exit__(self, *error: object) -> None:
-        self._turn.running.discard(self)
+        turn = self._turn
+        turn.chains.discard(self)
+        turn.running.discard(self)
+        turn.used_at = monotonic()
         inside.reset(self._inside)
         if self._here is not None:
             _current.reset(self._here)
@@ -449,14 +555,23 @@ def current_turn() -> TurnCore | None:
     return _current.get()
 
 
-def set_current(turn: TurnCore | None) -> Any:
-    """Set the current turn of this context; returns the token for `reset_current`."""
-    return _current.set(turn)
+def enter(turn: TurnCore) -> weakref.ref[TurnCore] | None:
+    """Make a turn the current one of this context; returns what `leave` wants."""
+    before = _current.get()
+    _current.set(turn)
+    return None if before is None else weakref.ref(before)
 
 
-def reset_current(token: Any) -> None:
-    """Undo `set_current`, in the context it was called in."""
-    _current.reset(token)
+def leave(turn: TurnCore, before: weakref.ref[TurnCore] | None) -> None:
+    """Undo `enter`. In a context in which another turn is the current one nothing changes.
+
+    before: weak, so that turns which are entered and never left do not hold each other.
+    """
+    if _current.get() is turn:
+        earlier = None if before is None else before()
+        # What belongs to a turn that is over stays without one.
+        over = before is not None and (earlier is None or earlier.closed)
+        _current.set(_ended if over else earlier)
 
 
 def find_turn(
@@ -511,15 +626,19 @@ def get_turn_state(session_id: str | None = None) -> TurnState:
         turn = next(filter(None, (_open_turns.only(kind, session_id) for kind in _KINDS)), None)
     if turn is not None:
         return _as_lent(turn.state)
-    # Here, because an author's `import hermes_ext` should not wait for it.
-    import logging
-
-    logging.getLogger("hermes_ext").warning(
+    _logger().warning(
         "get_turn_state(%r): no open turn can be told from this thread and id; the state is empty. "
         "Use the handler's `state` argument, or hand the state to your thread.",
         session_id,
     )
     return TurnState()
+
+
+def _logger() -> Any:
+    # Here, because an author's `import hermes_ext` should not wait for it.
+    import logging
+
+    return logging.getLogger("hermes_ext")
 
 
 def get_session_state() -> MutableMapping[str, Any]:
@@ -529,7 +648,8 @@ def get_session_state() -> MutableMapping[str, Any]:
     with the same atomic `count` as the turn's state. Whose code calls tells whose state it is.
 
     Raises:
-        StateError: called outside of a turn, or by code that belongs to no extension.
+        StateError: called outside of a turn, or by code that belongs to no extension. What is
+            returned raises it, with `unavailable` set, while state cannot be read or stored.
     """
     turn = _current.get()
     frame: FrameType | None = sys._getframe(1)

@@ -28,9 +28,15 @@ EPOCH: Final = 1_735_689_600.0
 class SessionStore(Protocol):
     """Where the values of all conversations are: JSON text by conversation, extension and key.
 
-    Every method may be called from any thread. None raises because of a full, read-only, locked
-    or damaged disk: a store goes on as well as it can.
+    Every method may be called from any thread, and raises `StateError` with `unavailable` set where
+    the values cannot be read or stored: a full disk, a file that is read-only, locked or damaged.
+    What a method has not stored by then is not stored later either. A later call tries again.
+
+    Attributes:
+        problem: one line while the store fails: what, why, and what to do; None while it works.
     """
+
+    problem: str | None
 
     def get(self, conversation_id: str, extension: str, key: str) -> str | None:
         """The JSON text under `key`; None where there is none."""
@@ -96,6 +102,7 @@ class MemoryStore:
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self.problem: str | None = None
         self.renew_locks()
         has_locks(self)
         self._clock = clock

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +14,8 @@ from attrs import evolve
 
 from hermes_ext._chain.calls import DEEPEST, Call, inside
 from hermes_ext._chain.fold import Ask, ChainOutcome, CompiledChain, Injection, arun, run
+from hermes_ext._chain.outcome import Settled
+from hermes_ext._hooks.handler import is_store_error
 from hermes_ext._hooks.payloads import (
     LLMRequest,
     Scope,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("hermes_ext")
 
 _KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
+ENDED: Final = "the turn that this call belongs to has ended, so the call is refused"
+_TOO_LATE: Final = Approval(approved=False, message=ENDED, by="nobody")
 
 
 class Turn(state.TurnCore):
@@ -55,9 +58,9 @@ class Turn(state.TurnCore):
     """
 
     __slots__ = (
+        "_before",
         "_notices",
         "_scope",
-        "_token",
         "conversation_id",
         "host",
         "kept",
@@ -83,7 +86,7 @@ class Turn(state.TurnCore):
         self.conversation_id = conversation_id
         self.kept: tuple[Kept, ...] = ()
         self.host: Any = None
-        self._token: Any = None
+        self._before: Any = None
         self._notices = TurnNotices()
         self._scope = Scope(
             session_id=session_id,
@@ -91,7 +94,8 @@ class Turn(state.TurnCore):
             turn_id=self.uid,
             task_id=or_unknown(task_id),
             state=self.state,
-            session_state_of=self._session_state_of,
+            # Not of this turn: one in a circle would not go when its host drops it.
+            session_state_of=partial(runtime.session_state, conversation_id),
             data_dir_of=runtime.data_dir,
             check_tool_args=runtime.schemas.error if runtime.schemas is not None else None,
             **scope,
@@ -100,18 +104,22 @@ class Turn(state.TurnCore):
         if runtime.manager.handlers:
             watchdog.watch()
 
-    def _session_state_of(self, extension: str) -> SessionState:
-        return self.runtime.session_state(self.conversation_id, extension)
+    @property
+    def packages(self) -> Set[str]:
+        """The packages of the extensions whose handlers it calls."""
+        return self.runtime.packages
 
     def session_state_of_module(self, module: str) -> SessionState | None:
         """The session state of the extension that a module belongs to; None for other modules."""
         extension = self.runtime.owner_of(module)
-        return None if extension is None else self._session_state_of(extension)
+        if extension is None:
+            return None
+        return self.runtime.session_state(self.conversation_id, extension)
 
     # -- life -------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        self._token = state.set_current(self)
+        self._before = state.enter(self)
         return self
 
     def __exit__(
@@ -120,13 +128,10 @@ class Turn(state.TurnCore):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        token, self._token = self._token, None
         self.close()
-        if token is not None:
-            # A host may end a turn in another context (an async fixture, a thread of a pool): that
-            # one never had this turn, and the one that had it finds it closed.
-            with suppress(ValueError):
-                state.reset_current(token)
+        # A host may end a turn in another context (an async fixture, a thread of a pool): that
+        # one never had this turn, and the one that had it finds it closed.
+        state.leave(self, self._before)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -336,7 +341,8 @@ class Turn(state.TurnCore):
 
         Returns:
             The outcome: if it is blocked, `as_tool_result()` goes to the model; if it is answered,
-            `value` does; else the tool runs with `final(tool_args)`.
+            `value` does; else the tool runs with `final(tool_args)`. A call whose turn ends while
+            the handlers run, or while a person is asked, is blocked.
 
         Raises:
             TurnEndedError: the turn is over.
@@ -461,14 +467,17 @@ class Turn(state.TurnCore):
 
     def _answer(self, request: ApprovalRequest) -> Approval:
         approver = self.runtime.approver
+        if self.closed:
+            return _TOO_LATE
         if approver is None:
             return nobody_there(request, approve=self.runtime.approve_without_human)
         try:
-            answer = approver(request)
-            if inspect.isawaitable(answer):
-                from hermes_ext._chain.aio import wait_for
+            with state.entered(self):
+                answer = approver(request)
+                if inspect.isawaitable(answer):
+                    from hermes_ext._chain.aio import wait_for
 
-                answer = wait_for(answer, self._scope)
+                    answer = wait_for(answer, self._scope)
         except BaseException as error:  # noqa: BLE001 - the host's; if broken, it has not said yes
             let_through(error)
             return _approver_failed(request)
@@ -476,14 +485,17 @@ class Turn(state.TurnCore):
 
     async def _aanswer(self, request: ApprovalRequest) -> Approval:
         approver = self.runtime.approver
+        if self.closed:
+            return _TOO_LATE
         if approver is None:
             return nobody_there(request, approve=self.runtime.approve_without_human)
         import asyncio
 
         try:
-            answer = await asyncio.to_thread(approver, request)
-            if inspect.isawaitable(answer):
-                answer = await answer
+            with state.entered(self):
+                answer = await asyncio.to_thread(approver, request)
+                if inspect.isawaitable(answer):
+                    answer = await answer
         except Exception:  # noqa: BLE001 - the host's code; a broken approver has not said yes
             return _approver_failed(request)
         return as_approval(answer, request)
@@ -491,13 +503,18 @@ class Turn(state.TurnCore):
     def _resolved(
         self, outcome: ChainOutcome, answer: Approval, refused: Ask | None
     ) -> ChainOutcome:
+        if self.closed:  # a yes that comes after the end grants nothing
+            answer = _TOO_LATE
         settled = outcome.resolved(answer.approved, answer.message, answer.by, refused)
+        if answer is _TOO_LATE:
+            settled = evolve(settled, blocked_by=OWN, settled=Settled(None))
         call = settled.first or settled.event
         came_in = None if call is None else call.value
         machine = getattr(call, "machine", None)
         where = self._scope.cwd if machine is None or machine.cwd is None else machine.cwd
         scope = self._scope if where == self._scope.cwd else self._scope.replace(cwd=where)
         self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, came_in, settled)
+        self._note(call, settled)
         by_person = refused is not None and answer.by == "person"
         why = f"not approved: {refused.reason}" if refused is not None and by_person else None
         self._notify(HookName.INTERCEPT_TOOL_CALL, call, settled, why)
@@ -570,28 +587,29 @@ class Turn(state.TurnCore):
     def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         outer = inside.get() or self.outer
-        if chain and (outer is not None or len(self.running) > DEEPEST):
+        if chain and (outer is not None or len(self.chains) > DEEPEST):
             refused = self._too_deep(hook, event, scope, before, outer)
             if refused is not None:
                 return refused
         with state.Running(self, chain.handlers, outer):
-            outcome = self._run(chain, event, scope)
+            outcome = self._unless_over(self._run(chain, event, scope), event)
         return self._done(chain, event, scope, before, outcome)
 
     async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         outer = inside.get() or self.outer
-        if chain and (outer is not None or len(self.running) > DEEPEST):
+        if chain and (outer is not None or len(self.chains) > DEEPEST):
             refused = self._too_deep(hook, event, scope, before, outer)
             if refused is not None:
                 return refused
         with state.Running(self, chain.handlers, outer):
-            outcome = await self._arun(chain, event, scope)
+            outcome = self._unless_over(await self._arun(chain, event, scope), event)
         return self._done(chain, event, scope, before, outcome)
 
     def _done(
         self, chain: CompiledChain, event: Any, scope: Scope, before: Any, outcome: ChainOutcome
     ) -> ChainOutcome:
+        self._note(event, outcome)
         _log_failures(chain, outcome, self.runtime.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(chain.hook, event, scope, before, outcome)
@@ -621,6 +639,19 @@ class Turn(state.TurnCore):
                 listener(text)
         except Exception:  # the host's own; the log has the line
             logger.warning("a line could not be shown: %s", text, exc_info=True)
+
+    def _note(self, event: Any, outcome: ChainOutcome) -> None:
+        """Keep in mind which tool calls run: from what lets one run to its result."""
+        if isinstance(event, ToolResult) or (outcome.blocked and isinstance(event, ToolCall)):
+            self.running.discard(event.tool_call_id)
+        elif isinstance(event, ToolCall) and not outcome.answered:
+            self.running.add(event.tool_call_id)
+
+    def _unless_over(self, outcome: ChainOutcome, event: Any) -> ChainOutcome:
+        """The outcome; a refusal of a call whose turn has ended while it was evaluated."""
+        if self.closed and isinstance(event, ToolCall) and not outcome.blocked:
+            return ChainOutcome.refused(ENDED, OWN, event)
+        return outcome
 
     def _is_recorded(self, outcome: ChainOutcome) -> bool:
         """Whether what nobody had a say in is written too: for a rule that is still to come."""
@@ -762,7 +793,8 @@ def _log_failures(
             line = " ".join(str(step.error).split())
             told = "\n".join(filter(None, (str(step.error), step.error.traceback)))
             logger.warning("%s", printable_lines(told))
-        if also is not None:
+        # A store that fails says so itself, once for all handlers.
+        if also is not None and not (step.error.cause and is_store_error(step.error.cause)):
             also(printable(line))
 
 

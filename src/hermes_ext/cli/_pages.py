@@ -384,9 +384,11 @@ def _info_hooks(payload: Mapping[str, Any], page: Page) -> None:
     for hook in hooks:
         kind = "guard, " if hook["guard"] else ""
         tools = f", tools {', '.join(hook['tools'])}" if hook["tools"] is not None else ""
+        away = hook.get("on_store_error")
+        store = f", without session state {away}" if away is not None else ""
         page.lines(
             f"{hook['hook']}: {hook['handler']} ({kind}priority {hook['priority']}, "
-            f"on failure {hook['on_error']}{tools})",
+            f"on failure {hook['on_error']}{store}{tools})",
             indent=8,
         )
         page.lines(f"{hook['file']}:{hook['line']}", indent=12, style="dim")

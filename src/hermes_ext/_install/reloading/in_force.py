@@ -1,9 +1,14 @@
 """What is in force for a Hermes home, and when what changed on the disk takes its place.
 
-    a turn begins, none is open    look: did anything change since what is in force was loaded?
+    a turn begins, none at work    look: did anything change since what is in force was loaded?
     changed, and no turn was open  load it beside the old one; taken if nothing is lost by it
-    changed while a turn was open  the agent may have done it: not taken until the process ends
-    the last open turn ends        look: what changed in it is known by that
+    changed while one was at work  the agent may have done it: not taken until the process ends
+    the last one at work ends      look: what changed in it is known by that
+
+A turn is at work from its beginning to its end. One that its host never ends is at work no more
+when the host has dropped it, or when nothing has happened in it for an hour (a day, if a tool call
+was let through and its result has not come). What changes after the last that happened in it is a
+person's; if it goes on all the same, it has the rules with which it began.
 
 Who changed a file cannot be told, only when. So a change counts as a person's exactly if no turn of
 this process was open, and none of the agent's own processes was running, from the look that did
@@ -56,6 +61,10 @@ class InForce(Generic[R]):
         not_taken: that line; None while what is on the disk is in force.
     """
 
+    _seen: Look
+    _passed: Look
+    _passed_at: float
+
     def __init__(
         self,
         home: Path,
@@ -83,7 +92,8 @@ class InForce(Generic[R]):
         self._gap_is_theirs = False
         self._old_packages: set[str] = set()
         if first is not None and self._reloads:
-            self._taken = self._seen = first
+            self._taken = first
+            self._saw(first, time.monotonic())
             self._decided: Look | None = first
             self._is_first = True
             state.watch_quiet(self)
@@ -138,10 +148,15 @@ class InForce(Generic[R]):
 
         One turn does this; another that begins meanwhile goes on with what is in force.
         """
-        if not self._reloads or state.any_open() or not self._loading.acquire(blocking=False):
+        if not self._reloads or not self._loading.acquire(blocking=False):
             return
         try:
-            self._take_what_changed()
+            if state.any_at_work():
+                self._look_beside()
+            else:
+                self._take_what_changed()
+        except TooMuchError as error:
+            self._give_up(f"{error} has more files than are looked at in every turn")
         except Exception:
             # A fault of ours takes nothing out of force, and ends no turn.
             logger.exception("the extensions could not be looked at")
@@ -165,15 +180,34 @@ class InForce(Generic[R]):
         self._decided = self._seen
         self._say(_keeps_changing(self._seen.changed(self._taken)))
 
-    def last_turn_ends(self) -> None:
-        """Note what has changed while turns were open."""
+    def _look_beside(self) -> None:
+        """Look at what has changed while turns are at work, and say it.
+
+        What a turn may have done is decided by this. All else is decided when the last turn ends,
+        or when those that are open turn out to be left open.
+        """
+        with self._lock:
+            at = time.monotonic()
+            if not self._passed.is_now():
+                now = look(self._home, self._passed)
+                if self._is_a_turns(now):
+                    self._spoil(now)
+                self._passed = now
+                changed = now.changed(self._taken)
+                self._say(_changed_by_the_agent(changed) if changed else None)
+            self._passed_at = at
+
+    def last_turn_ends(self, turn: state.TurnCore) -> None:
+        """Note what has changed while turns were at work."""
         try:
             with self._lock:
+                at = time.monotonic()
                 if not self._seen.is_now():
                     self._spoil(look(self._home, self._seen))
+                self._saw(self._seen, at)
                 self._is_first = False
                 self._gap_is_theirs = self._agent_at_work()
-                self._unload_old(choosing=0)
+                self._unload_old(choosing=0, ending=turn)
         except Exception:  # noqa: BLE001 - told, and no turn ends by it
             # What this turn may have changed is unknown, so nothing is taken any more.
             self._give_up("the extensions' files could not be looked at")
@@ -181,20 +215,17 @@ class InForce(Generic[R]):
     def _to_be_loaded(self) -> Look | None:
         """How things look, if that is to be loaded; None: all stays as it is."""
         with self._lock:
-            begun = state.turns_begun()
+            begun, at = state.turns_begun(), time.monotonic()
             if self._seen.is_now():
                 now = self._seen
                 if now is self._decided:
                     return None
             else:
-                try:
-                    now = look(self._home, self._seen)
-                except TooMuchError as error:
-                    self._give_up(f"{error} has more files than are looked at in every turn")
-                    return None
-            if state.any_open() or state.turns_begun() != begun:
+                now = look(self._home, self._seen)
+            if state.any_at_work() or state.turns_begun() != begun:
                 return None  # another turn has begun meanwhile: it may have changed what was seen
-            if self._gap_is_theirs or (now is not self._seen and self._agent_at_work()):
+            new = now is not self._seen
+            if self._gap_is_theirs or (new and (self._agent_at_work() or self._is_a_turns(now))):
                 self._spoil(now)
             changed = now.changed(self._taken)
             if self._is_first and not any(map(is_code, changed)):
@@ -202,7 +233,7 @@ class InForce(Generic[R]):
                 self._taken, changed = now, set()
             self._is_first = False
             self._spoilt &= changed
-            self._seen = now
+            self._saw(now, at)
             # What is young is looked at again before it is loaded.
             self._decided = None if self._is_young(now) else now
             if not changed:
@@ -227,10 +258,10 @@ class InForce(Generic[R]):
         with self._lock:
             after = look(self._home, now)
             written = after.changed(now)
-            if any(map(is_code, written)) or (written and state.any_open()):
+            if any(map(is_code, written)) or (written and state.any_at_work()):
                 self._drop(new)
                 self._decided = None
-                return state.any_open()  # whose change it is shows when that turn ends
+                return state.any_at_work()  # whose change it is shows when that turn ends
             if lost:
                 self._drop(new)
                 self._say(_not_taken(lost))
@@ -282,12 +313,15 @@ class InForce(Generic[R]):
         self._projects = new
         if not new.base.config.reload:
             self.close()
-        self._taken = self._seen = self._decided = now
+        self._taken = self._decided = now
+        self._saw(now, self._passed_at)
         self._spoilt.clear()
         self._old_packages |= old.packages()
         self._say(None)
-        if not state.any_open():
-            self._unload_old(choosing=1)
+        self._unload_old(choosing=1)
+        idle = state.idle_turns()
+        if idle:
+            self._tell_all(_left_open(idle))
         logger.info("the extensions were loaded anew: their files or the configuration changed")
 
     def _hold(self, base: Base, seen: Look | None) -> None:
@@ -309,12 +343,32 @@ class InForce(Generic[R]):
             for package in new.packages() - self._projects.packages() - self._old_packages:
                 forget(package)
 
-    def _unload_old(self, choosing: int) -> None:
+    def _saw(self, seen: Look, at: float) -> None:
+        """What differs from this look is to be decided; at: when it was made, or before."""
+        self._seen = self._passed = seen
+        self._passed_at = at
+
+    def _is_a_turns(self, now: Look) -> bool:
+        """Whether a turn may have done what has changed since the last look at all.
+
+        What it may have done is older than the last that happened in it.
+        """
+        until = state.worked_until()
+        if until <= self._passed_at:
+            return False
+        moment = time.time() - (time.monotonic() - until)
+        return not now.all_after(now.changed(self._passed), moment)
+
+    def _unload_old(self, choosing: int, ending: state.TurnCore | None = None) -> None:
         """Let go of modules that no turn uses any more; choosing: how many may be choosing."""
-        if self._old_packages and self._choosing <= choosing:
-            for package in self._old_packages - self._projects.packages():
-                forget(package)
-            self._old_packages.clear()
+        if not self._old_packages or self._choosing > choosing:
+            return
+        used = self._projects.packages().union(
+            *(turn.packages for turn in state.open_turns() if turn is not ending)
+        )
+        for package in self._old_packages - used:
+            forget(package)
+        self._old_packages &= used - self._projects.packages()
 
     def _agent_at_work(self) -> bool:
         try:
@@ -339,7 +393,7 @@ class InForce(Generic[R]):
 
     def _spoil(self, now: Look) -> None:
         self._spoilt |= now.changed(self._seen)
-        self._seen = now
+        self._saw(now, self._passed_at)
         self._decided = None
 
     def _give_up(self, why: str) -> None:
@@ -355,6 +409,9 @@ class InForce(Generic[R]):
             self._for_others.remove()
             return
         self._for_others.report(text)
+        self._tell_all(text)
+
+    def _tell_all(self, text: str) -> None:
         logger.warning("%s", text)
         self._tell(text)
 
@@ -370,6 +427,14 @@ def _changed_by_the_agent(paths: set[str]) -> str:
     return (
         f"changed while the agent was at work, and not taken: {_listed(paths)}. What is loaded "
         "stays in force; look at it, and start Hermes anew to take it"
+    )
+
+
+def _left_open(turns: set[state.TurnCore]) -> str:
+    sessions = ", ".join(sorted({repr(printable(turn.session_id)) for turn in turns})[:_SHOWN])
+    return (
+        f"the extensions were loaded anew for new turns. Turns that the host has not ended keep "
+        f"what they began with: {len(turns)} (session {sessions})"
     )
 
 

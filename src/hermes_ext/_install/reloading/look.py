@@ -101,6 +101,14 @@ class Look:
         times = [each[_CTIME] for each in seen if len(each) > _CTIME]
         return (time.time_ns() - max(times)) / 1e9 if times else float("inf")
 
+    def all_after(self, paths: set[str], moment: float) -> bool:
+        """Whether all of these changed after a moment; of those that are gone it is not known.
+
+        moment: in seconds since the epoch.
+        """
+        seen = [self.config_file if path == self.file else self.files.get(path) for path in paths]
+        return all(each and len(each) > _CTIME and each[_CTIME] > moment * 1e9 for each in seen)
+
     def irregular(self) -> str | None:
         """A place of what is no file, on which reading might wait for ever; None: there is none."""
         for path, seen in ((self.file, self.config_file), *self.files.items()):

@@ -19,6 +19,7 @@ from hermes_ext._install.lost_hooks import note_lost_hooks
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver, is_interactive
+from hermes_ext.hosts.hermes.batches import BATCH, is_batch
 from hermes_ext.hosts.hermes.notices import the_notices
 from hermes_ext.hosts.hermes.places import (
     has_processes,
@@ -155,6 +156,7 @@ class Host:
         runtime.on_failure = the_notices.failed
         runtime.on_slow = the_notices.slow
         runtime.on_not_taken = the_notices.not_taken
+        runtime.on_store_problem = the_notices.store_problem
         runtime.on_notice = the_notices.show
         runtime.agent_at_work = has_processes
         return runtime
@@ -220,9 +222,9 @@ class Host:
         turn = self._of_home().turn(
             session_id=session_id,
             conversation_id=_conversation_of(agent) or session_id,
-            turn_number=1 + _user_messages(history),
+            turns_before=_user_messages(history),
             task_id=task_id,
-            platform=getattr(agent, "platform", None) or None,
+            platform=platform_of(agent),
             origin=origin_of(agent),
             interactive=_interactive(),
             model=getattr(agent, "model", None) or None,
@@ -234,6 +236,7 @@ class Host:
             chat_id=getattr(agent, "_chat_id", None) or None,
         )
         turn.host = TurnData(agent)
+        turn.attended = True  # `with` is around all that the agent does
         return turn
 
     def _directory_of(self, agent: Any, task_id: str | None) -> Path:
@@ -337,7 +340,14 @@ def origin_of(agent: Any) -> str:
     platform = str(getattr(agent, "platform", "") or "")
     if platform == "cron" or os.environ.get("HERMES_CRON_SESSION"):
         return "cron"
-    return {"api_server": "api", "api": "api", "batch": "batch"}.get(platform, "user")
+    if is_batch(agent):
+        return BATCH
+    return {"api_server": "api", "api": "api"}.get(platform, "user")
+
+
+def platform_of(agent: Any) -> str | None:
+    """The platform of an agent; the batch runner's have none of their own."""
+    return getattr(agent, "platform", None) or (BATCH if is_batch(agent) else None)
 
 
 def _is_subagent(agent: Any) -> bool:

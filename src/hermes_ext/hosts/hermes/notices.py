@@ -107,7 +107,7 @@ class Notices:
         for problem in runtime.problems:
             if str(problem) not in reported:
                 self.say(str(problem))
-        for notice in runtime.notices:
+        for notice in filter(None, (*runtime.notices, runtime.store_problem)):
             self.say(notice, log=False)  # the runtime has logged it
         self._report_dead_guards(runtime)
         self._report_commands(runtime)
@@ -132,6 +132,10 @@ class Notices:
 
     def not_taken(self, text: str) -> None:
         """What changed on the disk is not in force; each time that it is so anew."""
+        self.say(text, log=False, again=True)  # the runtime has logged it
+
+    def store_problem(self, text: str) -> None:
+        """Session state cannot be read or stored; each time that it is so anew."""
         self.say(text, log=False, again=True)  # the runtime has logged it
 
     def failed(self, text: str) -> None:

@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any
 
 from attrs import define, evolve
 
 from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
-from hermes_ext._turns.turn import Turn
+from hermes_ext._turns.state import entered
+from hermes_ext._turns.turn import ENDED, Turn
 from hermes_ext.hosts.hermes.host import hook_is_on, the_host
 from hermes_ext.hosts.hermes.results import error_result, internal_fault, looked_at
 from hermes_ext.hosts.hermes.verdicts import Args, Judge, Verdict, coerced, digest_of
@@ -29,8 +30,6 @@ from hermes_ext.hosts.hermes.verdicts import Args, Judge, Verdict, coerced, dige
 logger = logging.getLogger("hermes_ext")
 
 NextCall = Callable[[Any], Any]
-
-_OVER: Final = "the turn that this call belongs to has ended"
 
 
 @define(eq=False)
@@ -104,7 +103,8 @@ def pre_tool_hooks(
         A block's message or None, and the arguments that run, or None for those that were given.
     """
     message, changed = original(tool_name, args, *positional, **context)
-    grant = _leave_for(tool_name, str(context.get("tool_call_id") or ""))
+    turn, host_id = the_host.find_turn(context), str(context.get("tool_call_id") or "")
+    grant = None if turn is None else _leave_for(turn, tool_name, host_id)
     if message is not None or grant is None:
         return message, changed
     try:
@@ -180,7 +180,7 @@ def _stray_execution(
 def _why_outside(context: dict[str, Any]) -> str | None:
     """Why a call may not run that belongs to no open turn, or None where it may be checked."""
     return the_host.refusal_without_turn(*_ids(context)) or (
-        _OVER if the_host.turn_is_over(context) else None
+        ENDED if the_host.turn_is_over(context) else None
     )
 
 
@@ -258,27 +258,40 @@ def _for_script(result: Any) -> Any:
 
 def _passed_on(turn: Turn, tool: str, host_id: str) -> _Grant | None:
     """The grant of the step around this one, where Hermes nests two steps for one call."""
-    grant = _leave_for(tool, host_id)
-    if grant is None or grant.turn is not turn:
-        return None
-    grant.used = True
+    grant = _leave_for(turn, tool, host_id)
+    if grant is not None:
+        grant.used = True
     return grant
 
 
-def _leave_for(tool: str, host_id: str) -> _Grant | None:
-    """The grant that the gate around this step has given to this very call."""
+def _leave_for(turn: Turn, tool: str, host_id: str | None) -> _Grant | None:
+    """The grant that the gate around this step has given to this very call.
+
+    Args:
+        turn: the turn of the call. What a tool runs may be a turn of its own, of a subagent say,
+            in which the same tool is called.
+        tool: the tool.
+        host_id: Hermes's id of the call; None where it gives none.
+    """
     grant = _grant.get()
-    if grant is None or grant.used:
+    if grant is None or grant.used or grant.turn is not turn or grant.verdict.tool != tool:
         return None
-    return grant if (grant.verdict.tool, grant.verdict.host_id) == (tool, host_id) else None
+    return grant if host_id in (None, grant.verdict.host_id) else None
 
 
 def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | None) -> Verdict:
     """The verdict under which the call may run, or may not."""
+    verdict = None if turn.closed else _verdict_at_gate(turn, tool, args, host_id, outer)
+    if verdict is None or turn.closed:  # it may have ended while a person was asked
+        return Verdict(tool, host_id, "", {}, "", refusal=f"[{OWN}] {ENDED}")
+    return verdict
+
+
+def _verdict_at_gate(
+    turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | None
+) -> Verdict:
     try:
         judge = Judge(turn)
-        if turn.closed:
-            return Verdict(tool, host_id, "", {}, "", refusal=f"[hermes-ext] {_OVER}")
         now = coerced(tool, args)
         digest = digest_of(tool, now)
         if outer is not None:
@@ -298,6 +311,8 @@ def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | No
 
 def _not_evaluated(turn: Turn, tool: str, error: Exception) -> str:
     """The refusal of a call that could not be evaluated; the person sees it too."""
+    if turn.closed:
+        return f"[{OWN}] {ENDED}"
     refusal = internal_fault(error)
     turn.notify_refusal(OWN, tool, refusal.removeprefix(f"[{OWN}] "))
     return refusal
@@ -310,7 +325,8 @@ def _granted(turn: Turn, verdict: Verdict) -> Iterator[_Grant]:
     # What runs inside (a subagent, say) is on paths of its own.
     path = _in_invoke_tool.set(False)
     try:
-        yield given
+        with entered(turn):  # also in a thread that has found it by its ids
+            yield given
     finally:
         _in_invoke_tool.reset(path)
         _grant.reset(grant)
@@ -377,15 +393,15 @@ def _read_catalog(name: str, args: Any, run: NextCall) -> Any:
 
 def _run_directly(name: str, args: Any, run: NextCall, context: dict[str, Any]) -> Any:
     """Run a tool whose caller passed no gate, or has leave from the gate around it."""
-    grant = _grant.get()
-    if grant is not None and not grant.used and grant.verdict.tool == name:
+    turn = the_host.find_turn(context)
+    if turn is None:
+        return _stray_execution(_no_middleware, name, args, run, context)
+    grant = _leave_for(turn, name, None)
+    if grant is not None:
         grant.used = True
         if digest_of(name, coerced(name, args)) == grant.verdict.digest:
             # Our own copy: nobody else can change it between this look and the run.
             return run(copy.deepcopy(grant.verdict.args))
-    turn = the_host.find_turn(context)
-    if turn is None:
-        return _stray_execution(_no_middleware, name, args, run, context)
     if not _concerned(turn):
         return run(args)
     return _gated_execution(turn, _no_middleware, name, args, run, context)

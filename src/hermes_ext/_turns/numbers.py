@@ -1,0 +1,67 @@
+"""Which turn of its conversation a turn is."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from typing import Final
+
+from hermes_ext._forks import has_locks
+from hermes_ext._hooks.source import OWN
+from hermes_ext._turns.store import SessionStore
+from hermes_ext.exceptions import StateError
+
+_KEY: Final = "turns"
+_REMEMBERED: Final = 1024  # conversations, for the time in which nothing can be stored
+
+
+class TurnNumbers:
+    """Numbers that never go back in a conversation and never repeat, over all its processes.
+
+    They come from a counter in the session store. While that is unavailable they go on from what
+    this process knows, and two processes may then give the same number.
+
+    Args:
+        store: where the counters are.
+    """
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+        self._last: OrderedDict[str, int] = OrderedDict()
+        self.renew_locks()
+        has_locks(self)
+
+    def renew_locks(self) -> None:
+        """After a fork."""
+        self._lock = threading.Lock()
+
+    def next(self, conversation_id: str, turns_before: int = 0) -> int:
+        """The number of a turn that begins; 1 for the first.
+
+        Args:
+            conversation_id: the conversation.
+            turns_before: how many came before as far as the host knows: what counting starts from
+                in a conversation that is older than its counter.
+        """
+        # Ids come from hosts; a lone surrogate in one is no reason to fail a turn.
+        name = conversation_id.encode("utf-8", "backslashreplace").decode()
+        number = self._stored(name, turns_before)
+        with self._lock:
+            if number is None:
+                number = max(self._last.get(name, 0), turns_before) + 1
+            self._last[name] = max(self._last.pop(name, 0), number)
+            while len(self._last) > _REMEMBERED:
+                self._last.popitem(last=False)
+        return number
+
+    def _stored(self, name: str, turns_before: int) -> int | None:
+        """The next number of the counter; None where there is none to be had."""
+        with suppress(StateError, TypeError):
+            number = self._store.count(name, OWN, _KEY, 1)
+            # Those that were given while nothing could be stored are used up, too.
+            used = max(self._last.get(name, 0), turns_before if number == 1 else 0)
+            if number <= used:
+                number = self._store.count(name, OWN, _KEY, used + 1 - number)
+            return number
+        return None

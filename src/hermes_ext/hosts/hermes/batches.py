@@ -1,0 +1,38 @@
+"""Turns of Hermes's batch runner, which gives its agents no platform to be known by."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from types import FrameType
+from typing import Any, Final
+
+BATCH: Final = "batch"
+"""The origin of such a turn, and its platform."""
+
+_RUNNER: Final = "batch_runner.py"
+
+_agents: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+
+
+def is_batch(agent: Any) -> bool:
+    """Whether the batch runner runs an agent; known from the first time it is asked in its call.
+
+    Neither a name of the module nor of the process tells: it is run as `__main__`, imported, or
+    started anew in each worker, as the platform has it.
+    """
+    platform = str(getattr(agent, "platform", "") or "")
+    if platform:
+        return platform == BATCH
+    if agent not in _agents and _called_by_runner(sys._getframe(1)):
+        _agents.add(agent)
+    return agent in _agents
+
+
+def _called_by_runner(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if os.path.basename(frame.f_code.co_filename) == _RUNNER:
+            return True
+        frame = frame.f_back
+    return False
