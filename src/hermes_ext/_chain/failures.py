@@ -12,6 +12,7 @@ from attrs import frozen
 
 from hermes_ext._chain.timeouts import TimedOut
 from hermes_ext._hooks.handler import COMPILED, Handler
+from hermes_ext._hooks.sendable import sendable_text
 from hermes_ext._hooks.text import printable_lines
 from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
 
@@ -114,7 +115,8 @@ _HINTS: Final[Mapping[FailureKind, str | None]] = {
 
 def _raised(cause: BaseException | None) -> str:
     try:
-        return f"raised {type(cause).__name__}: {cause}"
+        # A log file takes no lone surrogates, such as those of an odd file name.
+        return sendable_text(f"raised {type(cause).__name__}: {cause}")
     except BaseException as broken:
         if isinstance(broken, KeyboardInterrupt):
             raise
