@@ -504,8 +504,10 @@ class _Fold:
         self.ended = True
         record.reason = result.value
 
-    def _answer(self, _h: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
-        self.answer = result.value
+    def _answer(self, handler: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
+        # A reply of blanks says nothing; what a tool gives is taken as it is.
+        is_result = handler.hook is HookName.INTERCEPT_TOOL_CALL
+        self.answer = result.value if is_result or result.value.strip() else ""
         self.ended = True
 
     def _ask(self, handler: Handler, result: HookResult[Any], record: Record, _: Any) -> None:

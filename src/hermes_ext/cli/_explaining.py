@@ -12,6 +12,7 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.inventory import Inventory, inventory
 from hermes_ext._install.records import Prog, Status, canonical_name
 from hermes_ext._install.switches import by_use
+from hermes_ext._turns.decisions import canonical_digest
 from hermes_ext.cli._settings import settings_of
 
 _OBJECTS: Final = {
@@ -37,6 +38,7 @@ _ANSWERS: Final = {
 }
 _WITHOUT_HUMAN: Final = "extensions.ask_without_human"
 _PREFIX: Final = "extensions."
+_NOTHING: Final = canonical_digest("")
 _PLACE: Final = re.compile(r"\[\d+\]")  # of `rules[0]`
 _MOST_LEAVES: Final = 4
 _OWN_ADVICE: Final = "no setting does; do it yourself, in a terminal or an editor of your own"
@@ -150,6 +152,8 @@ def says(line: Mapping[str, Any]) -> str:
         would = done(str(observed.get("action")), it).split(" ", 1)
         return f"{observed.get('extension')} would have {would[0]} {would[1]}; it is only observed"
     why = ", because its handler failed" if line.get("failure") else ""
+    if action == "answer" and (line.get("digests") or {}).get("out") == _NOTHING:
+        return f"{who} answered {it} with nothing"
     return f"{who} {done(action, it)}{why}"
 
 

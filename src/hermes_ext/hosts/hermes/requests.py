@@ -24,7 +24,7 @@ from hermes_ext._hooks.text import text_of
 from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system
 from hermes_ext._turns.state import current_turn
 from hermes_ext._turns.turn import Turn
-from hermes_ext.hosts.hermes import forms, silence
+from hermes_ext.hosts.hermes import forms
 from hermes_ext.hosts.hermes.host import current_agent_turn, hook_is_on, the_host
 from hermes_ext.hosts.hermes.notices import the_notices
 
@@ -150,7 +150,7 @@ def _ask_the_chain(
         return Decided(request_id, digest, reply=turn.host.stopped)
     if outcome.answered:
         # It ends the turn. Hermes may take an announcement for unfinished and ask once more.
-        turn.host.stopped = silence.spoken(outcome.value)
+        turn.host.stopped = str(outcome.value)
         return Decided(request_id, digest, reply=turn.host.stopped)
     rewritten = outcome.final(None)
     if rewritten is not None:

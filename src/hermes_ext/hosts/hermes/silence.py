@@ -10,12 +10,6 @@ from hermes_ext.hosts.hermes.host import current_agent_turn, origin_of
 from hermes_ext.hosts.hermes.notices import is_chat
 
 
-def spoken(reply: Any) -> str:
-    """A reply as it is given: blank text says nothing, so it is none."""
-    text = str(reply)
-    return text if text.strip() else ""
-
-
 def mark(result: dict[str, Any], agent: Any) -> None:
     """Make the result of a turn that was answered without text say so to the agent's surface."""
     result["final_response"] = _silence_on(agent)

@@ -204,7 +204,7 @@ def _with_input(turn: Turn, call: _Call) -> Any:
     if outcome.changed:
         _rewrite(turn, call, typed, outcome.final(typed.value))
     if outcome.answered:
-        reply = silence.spoken(outcome.value)
+        reply = str(outcome.value)
         result = call.finish_without_model(reply, turn, blocked_by=None, stored=None)
     else:
         result = _run(turn, call)
@@ -327,7 +327,7 @@ def _transformed(turn: Turn, agent: Any, text: str, take: Callable[[Any], Any]) 
         return take(text)
     outcome = turn.transform_user_input(text, origin="steer")
     if outcome.blocked or outcome.answered:
-        reply = outcome.message if outcome.blocked else silence.spoken(outcome.value)
+        reply = outcome.message if outcome.blocked else str(outcome.value)
         if reply:
             agent._emit_status(f"[{outcome.blocked_by or 'extension'}] {reply}")
         return True  # taken: it is dealt with, and must not come back as the next message
