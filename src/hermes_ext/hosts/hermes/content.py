@@ -16,9 +16,7 @@ Parts = list[Any]
 _MARKS: Final = frozenset(
     {"type", "media_type", "mimeType", "mime_type", "format", "detail", "cache_control"}
 )
-_PAYLOADS: Final = frozenset(
-    {"url", "image_url", "data", "blob", "file_data", "file_id", "bytes"}
-)
+_PAYLOADS: Final = frozenset({"url", "image_url", "data", "blob", "file_data", "file_id", "bytes"})
 _SEEN: Final = ("image", "input_image", "audio", "input_audio", "video", "file", "input_file")
 
 
