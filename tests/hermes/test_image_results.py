@@ -11,7 +11,10 @@ from tests.hermes.stage import play
 
 pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 LOOKS = """\
 import __main__
 from hermes_ext import HookResult, register_hook
@@ -38,8 +41,8 @@ def shoot(args, **_):
     kind = args['text']
     about = 'SECRET' if kind in ('text', 'block') else 'a window'
     summary = 'the path is SECRET' if kind in ('summary', 'block') else about
-    parts = [{'type': 'text', 'text': 'One: ' + about}, dict(image), {'type': 'text', 'text': 'Two.'}]
-    return {'_multimodal': True, 'content': parts, 'text_summary': summary}
+    one, two = ({'type': 'text', 'text': text} for text in ('One: ' + about, 'Two.'))
+    return {'_multimodal': True, 'content': [one, dict(image), two], 'text_summary': summary}
 
 schema = {
     'name': 'shoot', 'description': 'Shoot.',

@@ -214,7 +214,8 @@ def test_an_editor_without_extensions(
     (folder / "plugin.yaml").write_text(json.dumps(manifest))
     (folder / "__init__.py").write_text(
         "import os\ndef register(ctx):\n"
-        "    ctx.register_hook('pre_llm_call', lambda **_: os.write(1, b'\"PLUGIN\"\\n') and None)\n"
+        "    say = lambda **_: os.write(1, b'\"PLUGIN\"\\n') and None\n"
+        "    ctx.register_hook('pre_llm_call', say)\n"
     )
     enabled = [*home.config["plugins"]["enabled"], "prints"]
     home.write_config({"plugins": {"enabled": enabled}})
@@ -263,7 +264,7 @@ def test_the_mcp_server_for_chats(
 def test_the_backend_of_the_tui(
     model_factory: ModelFactory, hermes: HomeFactory, errors: Path
 ) -> None:
-    """`tui_gateway` has Python's own output on standard error already, and a program's has it too."""
+    """`tui_gateway` turns Python's own output away by itself, and not that of programs."""
     read = ToolUse("read_file", {"path": "a.txt"})
     home = hermes(model_factory([Reply(tool_calls=(read,)), Reply("ONE")]))
     (home.project / "a.txt").write_text("a\n")
@@ -276,3 +277,50 @@ def test_the_backend_of_the_tui(
         tui.end()
     assert "ONE" in "".join(tui.lines)
     check(tui, errors)
+
+
+EARLY = """\
+import asyncio, json, os, subprocess, sys
+from hermes_ext.hosts.hermes import standard_output
+
+def noise():
+    print('NOISE', flush=True)
+    os.write(1, b'NOISE')
+    subprocess.run(['echo', 'NOISE'], check=True)
+
+standard_output.keep_protocols_clean()
+import acp_adapter.entry
+standard_output.the_output.extensions_run()
+noise()
+import acp.stdio, mcp.server.stdio
+from mcp.types import JSONRPCMessage, JSONRPCNotification
+from mcp.shared.message import SessionMessage
+
+async def editor():
+    _, writer = await acp.stdio.stdio_streams()
+    writer.write(b'{"jsonrpc": "2.0", "method": "acp"}\\n')
+    await writer.drain()
+
+async def tools():
+    async with mcp.server.stdio.stdio_server() as (_, write):
+        said = JSONRPCNotification(jsonrpc='2.0', method='mcp')
+        await write.send(SessionMessage(JSONRPCMessage(said)))
+        await write.aclose()
+
+noise()
+asyncio.run(editor() if sys.argv[1] == 'acp' else tools())
+noise()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("protocol", ["acp", "mcp"])
+def test_an_extension_before_the_protocol(
+    hermes: HomeFactory, model_factory: ModelFactory, errors: Path, protocol: str
+) -> None:
+    """Code that runs before a program has opened its protocol is kept out as well."""
+    home = hermes(model_factory([]))
+    with client(home, sys.executable, "-c", EARLY, protocol, errors=errors) as early:
+        early.end()
+    assert [json.loads(line)["method"] for line in early.lines] == [protocol]
+    assert errors.read_text().count("NOISE") == 9

@@ -154,7 +154,7 @@ def _give_own_output(module: ModuleType) -> None:
 
 def _give_own_stream(module: ModuleType) -> None:
     # It has taken the stream, and made `sys.stdout` standard error, while it was imported.
-    if hasattr(module, "_real_stdout"):
-        module._real_stdout = the_output.protocol()
+    if "_real_stdout" in vars(module):
+        vars(module)["_real_stdout"] = the_output.protocol()
     else:
         logger.info("%s is not as expected: what extensions print may get in", module.__name__)
