@@ -208,7 +208,7 @@ def test_it_arrives_as_the_host_would_send_it(played: dict[str, Any], mode: str)
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_cannot_be_replaced(played: dict[str, Any], mode: str) -> None:
-    """Is the handler's failure: an argument, which would mean another file, and what is not JSON."""
+    """Is the handler's failure: an argument, and what JSON does not have."""
     told = played["told"]
     refused = told[f"{mode} call rewrite"]["messages"]
     assert "[odd] called failed (InvalidResult), so this call is refused" in refused

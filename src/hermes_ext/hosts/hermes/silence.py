@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from hermes_ext.hosts.hermes.host import current_agent_turn, origin_of
 from hermes_ext.hosts.hermes.notices import is_chat
+
+_one_shot: ContextVar[bool] = ContextVar("hermes_ext_one_shot", default=False)
 
 
 def mark(result: dict[str, Any], agent: Any) -> None:
@@ -19,13 +22,16 @@ def mark(result: dict[str, Any], agent: Any) -> None:
 
 def _silence_on(agent: Any) -> str:
     """What a surface takes for silence; nothing at all where that will do."""
-    if origin_of(agent) == "cron":
+    origin = origin_of(agent)
+    if _one_shot.get() and origin == "user":
+        return _Nothing()
+    if origin == "cron":
         with contextlib.suppress(ImportError):
             from cron.scheduler import SILENT_MARKER
 
             return str(SILENT_MARKER)
-    elif is_chat(agent) and origin_of(agent) == "user":
-        with contextlib.suppress(ImportError):  # before 0.19
+    elif is_chat(agent) and origin == "user":
+        with contextlib.suppress(ImportError):
             from gateway.response_filters import SILENT_REPLY_TOKEN
 
             return str(SILENT_REPLY_TOKEN)
@@ -40,9 +46,11 @@ def has_content(original: Callable[..., Any], agent: Any, content: Any) -> Any:
 
 def in_one_shot(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Wraps `hermes_cli.oneshot._run_agent`: one-shot mode ends with 1 where it has no text."""
-    response, result = original(*args, **kwargs)
-    silent = not response and isinstance(result, dict) and result.get("error") == ""
-    return (_Nothing() if silent else response), result
+    token = _one_shot.set(True)
+    try:
+        return original(*args, **kwargs)
+    finally:
+        _one_shot.reset(token)
 
 
 class _Nothing(str):
