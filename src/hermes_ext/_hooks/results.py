@@ -169,7 +169,10 @@ class HookResult(Generic[A_co]):
     def answer(
         cls, value: str, *, metadata: Mapping[str, Any] | None = None
     ) -> HookResult[Literal[Action.ANSWER]]:
-        """Reply to the user without the model, or give a tool's result without running it."""
+        """Reply to the user without the model, or give a tool's result without running it.
+
+        An empty reply is a silent answer: the turn ends, and the user is shown nothing.
+        """
         return HookResult(Action.ANSWER, value, metadata)
 
     @classmethod
