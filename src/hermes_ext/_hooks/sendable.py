@@ -17,6 +17,7 @@ DEEPEST: Final = 100
 """How many dicts and lists may be inside of each other. JSON encoders stop at a few hundred."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_TEXT: Final = frozenset({str})
 _ATOMS: Final = frozenset({int, bool, type(None)})
 
 
@@ -90,6 +91,8 @@ class _Walk:
             raise Unsendable(f"a value that contains itself, at {_shown(path)}")
         if len(path) >= DEEPEST:
             raise Unsendable(f"a value that is nested more than {DEEPEST} levels deep")
+        if isinstance(value, dict) and _is_ascii(value):
+            return value
         self.around.add(id(value))
         made = self._dict(value, path) if isinstance(value, dict) else self._list(value, path)
         self.around.discard(id(value))
@@ -110,6 +113,14 @@ class _Walk:
         made = [self.clean(each, (*path, place)) for place, each in enumerate(items)]
         items = list.__iter__(value) if isinstance(value, list) else value
         return value if all(map(_is_same, made, items)) else made
+
+
+def _is_ascii(value: dict[Any, Any]) -> bool:
+    """Whether a dict holds nothing but such text: most do, and this asks it in C."""
+    parts = (value.keys(), value.values())
+    return all(_TEXT.issuperset(map(type, each)) for each in parts) and all(
+        all(map(str.isascii, each)) for each in parts
+    )
 
 
 def _is_same(one: Any, other: Any) -> bool:

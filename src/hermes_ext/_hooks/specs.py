@@ -147,8 +147,8 @@ class HookSpecs:
             `inject_user`: text behind everything else. `rewrite`: other messages (injections are
             added to them all the same). `answer`: the reply to the user, without the model; ""
             for none. `block`: the model is not asked; the text is what the user sees. A guard
-            returns `pass` or `block`. What is injected or rewritten is not saved in the session; the text of an
-            answer or block is, as the reply that it is.
+            returns `pass` or `block`. What is injected or rewritten is not saved in the session;
+            the text of an answer or block is, as the reply that it is.
 
         A failure passes with the request unchanged; a guard's failure blocks.
         """

@@ -38,17 +38,14 @@ _SPEAKERS: Final = (
 )
 _TUI: Final = "tui_gateway.server"
 
-# Programs that are going to speak one of them, from their start.
-_PROGRAMS: Final = frozenset(
-    {
-        "acp_adapter.entry",
-        "agent.transports.hermes_tools_mcp_server",
-        "mcp_serve",
-        "tui_gateway.compute_host",
-        "tui_gateway.entry",
-        "tui_gateway.slash_worker",
-    }
-)
+# Programs that are going to speak one of them: no other imports the first two.
+_IMPORTED: Final = frozenset({"acp_adapter.entry", "mcp_serve"})
+_RUN: Final = _IMPORTED | {
+    "agent.transports.hermes_tools_mcp_server",
+    "tui_gateway.compute_host",
+    "tui_gateway.entry",
+    "tui_gateway.slash_worker",
+}
 
 
 class StandardOutput:
@@ -108,7 +105,7 @@ def _text_stream(descriptor: int) -> TextIO:
 
 
 def _will_speak() -> bool:
-    return not _PROGRAMS.isdisjoint({*sys.modules, _main_name()})
+    return _main_name() in _RUN or not _IMPORTED.isdisjoint(sys.modules)
 
 
 def _main_name() -> str:
