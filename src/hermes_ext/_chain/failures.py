@@ -12,6 +12,7 @@ from attrs import frozen
 
 from hermes_ext._chain.timeouts import TimedOut
 from hermes_ext._hooks.handler import COMPILED, Handler, is_store_error
+from hermes_ext._hooks.sendable import sendable_text
 from hermes_ext._hooks.text import printable_lines
 from hermes_ext._interrupts import let_through
 from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
@@ -115,7 +116,8 @@ _HINTS: Final[Mapping[FailureKind, str | None]] = {
 
 def _raised(cause: BaseException | None) -> str:
     try:
-        return f"raised {type(cause).__name__}: {cause}"
+        # A log file takes no lone surrogates, such as those of an odd file name.
+        return sendable_text(f"raised {type(cause).__name__}: {cause}")
     except BaseException as broken:  # noqa: BLE001 - foreign code
         let_through(broken)
         return f"raised {type(cause).__name__} (its text cannot be read: {type(broken).__name__})"

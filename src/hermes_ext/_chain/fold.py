@@ -27,7 +27,7 @@ from hermes_ext._chain.outcome import (
 )
 from hermes_ext._chain.timeouts import Ended, TimedOut, workers
 from hermes_ext._hooks.handler import Caller, Handler
-from hermes_ext._hooks.isolation import identical, own_copy
+from hermes_ext._hooks.isolation import identical, own_copy, raw
 from hermes_ext._hooks.payloads import (
     NO_METADATA,
     Event,
@@ -37,6 +37,7 @@ from hermes_ext._hooks.payloads import (
     UserInput,
 )
 from hermes_ext._hooks.results import Action, HookName, HookResult
+from hermes_ext._hooks.sendable import Unsendable, is_sendable, sendable
 from hermes_ext._hooks.settings import named_in
 from hermes_ext._interrupts import let_through
 
@@ -485,9 +486,6 @@ class _Fold:
             raise InvalidResult(
                 f"returned {action.value!r}; {kind}{handler.hook.value} may return {allowed}"
             )
-        to_the_user = handler.hook is not HookName.INTERCEPT_TOOL_CALL
-        if action is Action.ANSWER and to_the_user and not returned.value.strip():
-            raise InvalidResult("returned 'answer' without text; expected the reply to the user")
         if action is not Action.REWRITE:
             return None
         problem = self.event.problem(returned.value)
@@ -498,7 +496,7 @@ class _Fold:
         return self._rewritten(returned.value)
 
     def _rewritten(self, value: Any) -> Event:
-        event: Event = self.view.rewritten(value)
+        event: Event = self._sendable(self.view.rewritten(value), value)
         check = self.scope.check_tool_args
         if check is not None and isinstance(event, ToolCall):
             problem = check(event.tool_name, own_copy(event.tool_args))
@@ -508,6 +506,22 @@ class _Fold:
                     f"{problem}"
                 )
         return event
+
+    def _sendable(self, event: Any, value: Any) -> Any:
+        """The event after a rewrite to `value`, as a host can send it."""
+        if isinstance(value, str):
+            return event  # `HookResult` has seen to it
+        before, after = _plain(self.view), _plain(event)  # copies of ours: nobody changes them
+        # Another text in an argument is another file or command, so there it is a failure.
+        replace = not isinstance(event, ToolCall)
+        known = before if isinstance(event, LLMRequest) else ()
+        try:
+            clean = sendable(after, known, replace=replace)
+        except Unsendable as problem:
+            if not is_sendable(before, replace=replace):
+                return event  # the host's own value is no better
+            raise InvalidResult(f"returned 'rewrite' with {problem}") from None
+        return event if clean is after else self.view.rewritten(clean)
 
     def _observed(
         self, result: HookResult[Any], event: Event | None, metadata: Mapping[str, Any] | None
@@ -530,8 +544,10 @@ class _Fold:
         self.decided = self.place
         record.reason = result.value
 
-    def _answer(self, _h: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
-        self.answer = result.value
+    def _answer(self, handler: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
+        # A reply of blanks says nothing; what a tool gives is taken as it is.
+        is_result = handler.hook is HookName.INTERCEPT_TOOL_CALL
+        self.answer = result.value if is_result or result.value.strip() else ""
         self.ended = True
         self.decided = self.place
 
@@ -671,6 +687,10 @@ def _close(returned: Any) -> None:
     # A coroutine that is dropped unawaited warns on stderr; the failure says it better.
     if inspect.iscoroutine(returned) or inspect.isgenerator(returned):
         returned.close()
+
+
+def _plain(event: Any) -> Any:
+    return raw(event.messages) if isinstance(event, LLMRequest) else event.value
 
 
 def _touched(given: Mapping[str, Any], view: Event) -> bool:

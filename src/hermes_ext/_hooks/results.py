@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 
 from attrs import frozen
 
+from hermes_ext._hooks.sendable import has_surrogates, sendable_text
 from hermes_ext.exceptions import ResultError
 
 __all__ = [
@@ -98,7 +99,9 @@ class HookResult(Generic[A_co]):
         action: an `Action`, or its name.
         value: what the action needs: the new value (`rewrite`: `str`, `dict` or `list`), the text
             (`block`, `inject_system`, `inject_user`: not blank), the reply or tool result
-            (`answer`: `str`), the reason (`ask`: not blank). Ignored, and None, for `pass`.
+            (`answer`: `str`; empty for a silent answer), the reason (`ask`: not blank). Ignored,
+            and None, for `pass`. In texts, a lone surrogate becomes U+FFFD, because no host can
+            send one.
         metadata: what later handlers of the same chain see as `metadata`; keys are strings.
         keep: for injections, `"request"` (the default: this request only) or `"turn"` (for every
             further request of the turn, once, at the same place).
@@ -166,7 +169,10 @@ class HookResult(Generic[A_co]):
     def answer(
         cls, value: str, *, metadata: Mapping[str, Any] | None = None
     ) -> HookResult[Literal[Action.ANSWER]]:
-        """Reply to the user without the model, or give a tool's result without running it."""
+        """Reply to the user without the model, or give a tool's result without running it.
+
+        An empty reply is a silent answer: the turn ends, and the user is shown nothing.
+        """
         return HookResult(Action.ANSWER, value, metadata)
 
     @classmethod
@@ -222,7 +228,7 @@ def _text(action: Action, value: object) -> str:
             + ("the text is empty" if isinstance(value, str) else f"got {_shown(value)}"),
             hint=f"Write HookResult.{action.value}('what to say')",
         )
-    return str.__str__(value)
+    return sendable_text(str.__str__(value))
 
 
 def _is_text(key: object) -> bool:
@@ -235,12 +241,12 @@ def _reply(action: Action, value: object) -> str:
             f"HookResult {action.value!r} needs a str, got {_shown(value)}",
             hint="For structured data use json.dumps(…)",
         )
-    return str.__str__(value)
+    return sendable_text(str.__str__(value))
 
 
 def _replacement(action: Action, value: object) -> object:
     if isinstance(value, str):
-        return str.__str__(value)
+        return sendable_text(str.__str__(value))
     if isinstance(value, dict) and not all(map(_is_text, value)):
         raise ResultError(
             f"HookResult {action.value!r} got a dict with keys that are not str",
@@ -290,7 +296,9 @@ def _checked_key(action: Action, key: object) -> str:
         raise ResultError(f"key= belongs to 'ask', not to {action.value!r}")
     if not isinstance(key, str) or not str.strip(key):
         raise ResultError(f"key= must be a text, got {_shown(key)}")
-    return str.__str__(key)
+    text = str.__str__(key)
+    # Not U+FFFD, which would give two keys the same name: a yes to one is none to the other.
+    return ascii(text) if has_surrogates(text) else text
 
 
 PASS: Final = cast("HookResult[Literal[Action.PASS]]", HookResult(Action.PASS))

@@ -98,8 +98,8 @@ class HookSpecs:
         Returns:
             None or `pass`: no opinion. `rewrite`: a `str` replaces the text and keeps the other
             parts and the host's own prefixes; a list replaces all parts. `answer`: the reply to the
-            user, without the model. `block`: refused, with the text that the user sees. A guard
-            returns `pass` or `block`.
+            user, without the model; "" for none. `block`: refused, with the text that the user
+            sees. A guard returns `pass` or `block`.
 
         A failure passes with the input unchanged; a guard's failure blocks. `on_error=` changes it.
         """
@@ -148,10 +148,10 @@ class HookSpecs:
         Returns:
             None or `pass`: no opinion. `inject_system`: text for the end of the system prompt.
             `inject_user`: text behind everything else. `rewrite`: other messages (injections are
-            added to them all the same). `answer`: the reply to the user, without the model.
-            `block`: the model is not asked; the text is what the user sees. A guard returns `pass`
-            or `block`. What is injected or rewritten is not saved in the session; the text of an
-            answer or block is, as the reply that it is.
+            added to them all the same). `answer`: the reply to the user, without the model; ""
+            for none. `block`: the model is not asked; the text is what the user sees. A guard
+            returns `pass` or `block`. What is injected or rewritten is not saved in the session;
+            the text of an answer or block is, as the reply that it is.
 
         A failure passes with the request unchanged; a guard's failure blocks.
         """
@@ -241,13 +241,15 @@ class HookSpecs:
             tool_name: the tool. `tools=` limits a handler to some of them.
             tool_args: the arguments that it ran with.
             tool_call_id: as in `intercept_tool_call`.
-            result: the result's text.
+            result: all of its text that any model may get. Of a result with images: text parts,
+                captions and the summary for models without vision, one per line, each once.
             status: how the call ended, in the host's words.
             duration_ms: how long it ran, in milliseconds.
 
         Returns:
-            None or `pass`: no opinion. `rewrite`: another text. `block`: the result is withheld
-            from the model, which gets the text instead. A guard returns `pass` or `block`.
+            None or `pass`: no opinion. `rewrite`: another text in place of all of it; images stay.
+            `block`: the result is withheld from the model, images too, and the text is what the
+            model gets. A guard returns `pass` or `block`.
 
         A failure passes with the result unchanged; a guard's failure blocks.
         """

@@ -58,6 +58,9 @@ T = TypeVar("T")
 
 _numbers = itertools.count(1)
 
+before_code: Callable[[], None] = lambda: None  # noqa: E731 - hosts set another
+"""Called before code of an extension is imported."""
+
 # By private package: where the modules of a project's extension come from. None for one that was
 # forgotten: what is left of it, in a thread say, must not go on with files from the disk.
 _trees: dict[str, Tree | None] = {}
@@ -95,6 +98,7 @@ def import_file(package: str, file: Path, tree: Tree | None = None) -> Imported:
 
     Raises whatever its code raises; none of its modules is then left in `sys.modules`.
     """
+    before_code()
     adopt(package, str(file), tree)
     spec = _main_spec(package)
     assert spec.loader is not None
@@ -174,6 +178,7 @@ def import_entry_point(value: str) -> Imported:
     """
     name, _, attribute = (part.strip() for part in value.partition(":"))
     root = name.partition(".")[0]
+    before_code()
     before = set(sys.modules)
     begun = time.perf_counter()
     try:

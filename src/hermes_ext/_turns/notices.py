@@ -44,7 +44,7 @@ class Notice:
 
     Attributes:
         extension: who did it.
-        did: what: `blocked`, `withheld`, `answered`, `asked about`, `rewrote`.
+        did: what: `blocked`, `withheld`, `answered`, `silently answered`, `asked about`, `rewrote`.
         what: to what: a tool's name, `the message`, `the result of read_file`.
         reason: why; "" where none is known.
         action: the outcome's action: `block` for everything that was refused.
@@ -115,7 +115,8 @@ def notice_of(
         return _notice(who, did, _OBJECTS[hook], tool, reason, Action.BLOCK)
     if outcome.answered:
         who = _ANY if outcome.decider is None else outcome.decider.extension
-        return _notice(who, "answered", _OBJECTS[hook], tool, "", Action.ANSWER)
+        did = "answered" if outcome.value else "silently answered"
+        return _notice(who, did, _OBJECTS[hook], tool, "", Action.ANSWER)
     if outcome.approved:
         who = ", ".join(dict.fromkeys(ask.extension for ask in outcome.asks))
         reason = "; ".join(ask.reason for ask in outcome.asks)

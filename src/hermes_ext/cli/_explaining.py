@@ -14,6 +14,7 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.inventory import Inventory, inventory, merged_of
 from hermes_ext._install.records import Prog, Status, canonical_name
 from hermes_ext._install.switches import by_use
+from hermes_ext._turns.decisions import canonical_digest
 
 _OBJECTS: Final = {
     "transform_user_input": "the input",
@@ -41,6 +42,7 @@ _OF_OURS: Final = ("ask_without_human", "required")
 _WHO: Final = ("extension", "handler", "file", "line", "setting", "settings")
 _VALUE: Final = ("value", "from", "file")
 _SETTING: Final = ("key", *_VALUE)
+_NOTHING: Final = canonical_digest("")
 _OWN_ADVICE: Final = "no setting does; do it yourself, in a terminal or an editor of your own"
 
 
@@ -209,6 +211,8 @@ def says(line: Mapping[str, Any]) -> str:
     why = ", because its handler failed" if line.get("failure") else ""
     if line.get("missing"):
         why = f", because {' and '.join(line['missing'])} is required and not loaded"
+    if action == "answer" and (line.get("digests") or {}).get("out") == _NOTHING:
+        return f"{who} answered {it} with nothing"
     return f"{who} {done(action, it)}{why}"
 
 

@@ -194,14 +194,21 @@ Send = Callable[[str, str], bool]
 
 def _screen_of(agent: Any) -> Send | None:
     """Sends a status event to the TUI or desktop program that an agent's session is shown in."""
-    platform = str(getattr(agent, "platform", "") or "")
-    return _status_of(agent) if platform in _SCREENS else None
+    return _status_of(agent) if _platform_of(agent) in _SCREENS else None
 
 
 def _chat_of(agent: Any) -> Send | None:
     """Sends a status message to the chat that an agent talks to."""
-    platform = str(getattr(agent, "platform", "") or "")
-    return None if platform in _NO_CHATS else _status_of(agent)
+    return None if _platform_of(agent) in _NO_CHATS else _status_of(agent)
+
+
+def is_chat(agent: Any) -> bool:
+    """Whether an agent talks to people through a messaging platform."""
+    return _platform_of(agent) not in _NO_CHATS | _SCREENS
+
+
+def _platform_of(agent: Any) -> str:
+    return str(getattr(agent, "platform", "") or "")
 
 
 def _status_of(agent: Any) -> Send | None:

@@ -39,9 +39,10 @@ def register(ctx: Any) -> None:
             plugin_host.refuse(ctx)
             return
         import_name.install()
-        from hermes_ext.hosts.hermes import attaching, lacking
+        from hermes_ext.hosts.hermes import attaching, lacking, standard_output
 
         attaching.attach()
+        _try("a protocol of its own output", standard_output.keep_protocols_clean)
         global is_attached  # noqa: PLW0603 - the process has one Hermes, which is attached to once
         is_attached = True
         _try("a last look before each turn", lambda: lacking.watch(ctx))

@@ -282,7 +282,7 @@ def _stream(reply: str) -> None:
     """Show a reply to whoever watches the stream: some show nothing else (the API server's SSE)."""
     agent = _asking.get()()
     show = getattr(agent, "_fire_stream_delta", None)
-    if callable(show):
+    if reply and callable(show):
         try:
             show(reply)
         except Exception:  # the reply is still the turn's final response

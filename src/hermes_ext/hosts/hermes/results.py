@@ -7,8 +7,8 @@ import logging
 from typing import Any
 
 from hermes_ext._hooks.specs import HookName
-from hermes_ext._hooks.text import text_of
 from hermes_ext._turns.turn import Turn
+from hermes_ext.hosts.hermes.content import text_of_result, with_text
 from hermes_ext.hosts.hermes.host import hook_is_on
 from hermes_ext.hosts.hermes.verdicts import Verdict
 
@@ -32,8 +32,8 @@ def looked_at(turn: Turn, verdict: Verdict, result: Any, duration_ms: int) -> An
     """The result as the hook `transform_tool_result` leaves it."""
     if not hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT):
         return result
-    text = _text_of_result(result)
     try:
+        text = text_of_result(result)
         outcome = turn.transform_tool_result(
             verdict.tool,
             verdict.args,
@@ -47,28 +47,7 @@ def looked_at(turn: Turn, verdict: Verdict, result: Any, duration_ms: int) -> An
         return error_result(internal_fault(error))
     if outcome.blocked:
         return error_result(f"[{outcome.blocked_by}] {outcome.message}")
-    return _with_text(result, str(outcome.value)) if outcome.changed else result
-
-
-def _text_of_result(result: Any) -> str:
-    if isinstance(result, dict) and isinstance(result.get("content"), list):
-        return text_of(result["content"])
-    return result if isinstance(result, str) else json.dumps(result, default=str)
-
-
-def _with_text(result: Any, text: str) -> Any:
-    """The result with another text; what is not text (images) stays."""
-    if not (isinstance(result, dict) and isinstance(result.get("content"), list)):
-        return text
-    others = [
-        part
-        for part in result["content"]
-        if not (isinstance(part, dict) and isinstance(part.get("text"), str))
-    ]
-    changed = {**result, "content": [{"type": "text", "text": text}, *others]}
-    if "text_summary" in changed:
-        changed["text_summary"] = text
-    return changed
+    return with_text(result, str(outcome.value)) if outcome.changed else result
 
 
 def _status(text: str) -> str:

@@ -14,7 +14,16 @@ from typing import Any, Final
 from attrs import frozen
 
 from hermes_ext._hooks.specs import HookName
-from hermes_ext.hosts.hermes import api_store, approvals, commands, requests, titles, tools, turns
+from hermes_ext.hosts.hermes import (
+    api_store,
+    approvals,
+    commands,
+    requests,
+    silence,
+    titles,
+    tools,
+    turns,
+)
 
 _INPUT: Final = (HookName.TRANSFORM_USER_INPUT,)
 _REQUEST: Final = (HookName.BEFORE_LLM_CALL,)
@@ -138,6 +147,26 @@ SEAMS: Final = (
         "the messages of that summary, in any provider's form",
         _SUMMARY,
         hooks=_REQUEST,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._has_content_after_think_block",
+        silence.has_content,
+        "an answer without text is not taken for a model that failed",
+        "no hook is asked whether an answer is complete",
+        takes=("content",),
+        rule=False,
+        needed=False,
+    ),
+    Seam(
+        "hermes_cli.oneshot",
+        "_run_agent",
+        silence.in_one_shot,
+        "the same for `hermes -z`, which prints it and ends well",
+        "the same",
+        rule=False,
+        needed=False,
+        surface=True,
     ),
     Seam(
         "hermes_cli.middleware",

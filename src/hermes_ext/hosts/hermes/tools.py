@@ -117,7 +117,12 @@ def pre_tool_hooks(
         grant.verdict = evolve(grant.verdict, refusal=refusal)
     verdict = grant.verdict
     # Our own copy, even of what is unchanged: a hook may have kept the dict that it was given.
-    return verdict.refusal or verdict.answer, copy.deepcopy(verdict.args)
+    return verdict.refusal or _in_place_of_a_run(verdict), copy.deepcopy(verdict.args)
+
+
+def _in_place_of_a_run(verdict: Verdict) -> str | None:
+    """What keeps Hermes from running an answered call: the gate around it gives the answer."""
+    return verdict.answer if verdict.answer is None else verdict.answer or "answered"
 
 
 def _block_message(

@@ -12,7 +12,7 @@ from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._hooks.text import text_of
 from hermes_ext._turns.turn import Turn
-from hermes_ext.hosts.hermes import api_store, forms, titles
+from hermes_ext.hosts.hermes import api_store, forms, silence, titles
 from hermes_ext.hosts.hermes.host import hook_is_on, origin_of, the_host
 from hermes_ext.hosts.hermes.inputs import Typed, put_back, take_apart
 
@@ -153,6 +153,8 @@ class _Call:
 
     def _show(self, reply: str) -> None:
         """Hand the reply to whoever shows text as it streams in."""
+        if not reply:
+            return
         callback = self.get("stream_callback")
         for show in (callback, getattr(self.agent, "stream_delta_callback", None)):
             if callable(show):
@@ -181,12 +183,14 @@ def _ended(agent: Any, messages: list[Any], reply: str, blocked_by: str | None) 
         "session_id": str(getattr(agent, "session_id", "") or ""),
         "blocked": blocked_by is not None,
     }
+    if not reply:
+        silence.mark(result, agent)
     return result if blocked_by is None else {**result, "blocked_by": blocked_by}
 
 
 def _with_input(turn: Turn, call: _Call) -> Any:
     if not hook_is_on(turn, HookName.TRANSFORM_USER_INPUT):
-        return call.run()
+        return _run(turn, call)
     call.unwrap_marked_input()
     if origin_of(call.agent) != "background":  # a review runs beside the turn that it reviews
         titles.forget(turn.session_id)
@@ -202,11 +206,19 @@ def _with_input(turn: Turn, call: _Call) -> Any:
     if outcome.changed:
         _rewrite(turn, call, typed, outcome.final(typed.value))
     if outcome.answered:
-        result = call.finish_without_model(str(outcome.value), turn, blocked_by=None, stored=None)
+        reply = str(outcome.value)
+        result = call.finish_without_model(reply, turn, blocked_by=None, stored=None)
     else:
-        result = call.run()
+        result = _run(turn, call)
     if outcome.changed and isinstance(result, dict):
         result[api_store.CHANGED] = True
+    return result
+
+
+def _run(turn: Turn, call: _Call) -> Any:
+    result = call.run()
+    if turn.host.stopped == "" and isinstance(result, dict):
+        silence.mark(result, call.agent)
     return result
 
 
@@ -319,7 +331,8 @@ def _transformed(turn: Turn, agent: Any, text: str, take: Callable[[Any], Any]) 
     outcome = turn.transform_user_input(text, origin="steer")
     if outcome.blocked or outcome.answered:
         reply = outcome.message if outcome.blocked else str(outcome.value)
-        agent._emit_status(f"[{outcome.blocked_by or 'extension'}] {reply}")
+        if reply:
+            agent._emit_status(f"[{outcome.blocked_by or 'extension'}] {reply}")
         return True  # taken: it is dealt with, and must not come back as the next message
     value = outcome.final(text)
     return take(value if isinstance(value, str) else text)

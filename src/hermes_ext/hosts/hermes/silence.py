@@ -1,0 +1,68 @@
+"""Answers without text, which Hermes by itself takes for a model or a turn that failed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from hermes_ext.hosts.hermes.host import current_agent_turn, origin_of
+from hermes_ext.hosts.hermes.notices import is_chat
+
+_one_shot: ContextVar[bool] = ContextVar("hermes_ext_one_shot", default=False)
+
+
+def mark(result: dict[str, Any], agent: Any) -> None:
+    """Make the result of a turn that was answered without text say so to the agent's surface."""
+    result["final_response"] = _silence_on(agent)
+    # The API server has words of its own for a turn without text that names no error.
+    result["error"] = ""
+
+
+def _silence_on(agent: Any) -> str:
+    """What a surface takes for silence; nothing at all where that will do."""
+    origin = origin_of(agent)
+    if _one_shot.get() and origin == "user":
+        return _Nothing()
+    if origin == "cron":
+        with contextlib.suppress(ImportError):
+            from cron.scheduler import SILENT_MARKER
+
+            return str(SILENT_MARKER)
+    elif is_chat(agent) and origin == "user":
+        with contextlib.suppress(ImportError):
+            from gateway.response_filters import SILENT_REPLY_TOKEN
+
+            return str(SILENT_REPLY_TOKEN)
+    return ""
+
+
+def has_content(original: Callable[..., Any], agent: Any, content: Any) -> Any:
+    """Wraps `AIAgent._has_content_after_think_block`: Hermes asks the model again without any."""
+    turn = None if content else current_agent_turn(agent)
+    return True if turn is not None and turn.host.stopped == "" else original(agent, content)
+
+
+def in_one_shot(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Wraps `hermes_cli.oneshot._run_agent`: one-shot mode ends with 1 where it has no text."""
+    token = _one_shot.set(True)
+    try:
+        return original(*args, **kwargs)
+    finally:
+        _one_shot.reset(token)
+
+
+class _Nothing(str):
+    """No text, but a response: what is written of it is nothing, not even the end of a line."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def endswith(self, *_: Any) -> bool:
+        return True
+
+    def strip(self, *_: Any) -> str:
+        return self
