@@ -14,7 +14,16 @@ from typing import Any, Final
 from attrs import frozen
 
 from hermes_ext._hooks.specs import HookName
-from hermes_ext.hosts.hermes import api_store, approvals, commands, requests, titles, tools, turns
+from hermes_ext.hosts.hermes import (
+    api_store,
+    approvals,
+    commands,
+    host_questions,
+    requests,
+    titles,
+    tools,
+    turns,
+)
 
 _INPUT: Final = (HookName.TRANSFORM_USER_INPUT,)
 _REQUEST: Final = (HookName.BEFORE_LLM_CALL,)
@@ -229,9 +238,21 @@ SEAMS: Final = (
         "tools.approval",
         "_await_gateway_decision",
         approvals.gateway_decision,
-        "an answer from a chat that Hermes does not offer is a no, to our own questions",
+        "an answer from a chat that Hermes does not offer is a no, to our own questions; a person "
+        "is asked once about a command that Hermes would ask about too",
         "Hermes takes every answer but `deny` for a yes, and its hooks only observe",
         needed=False,
+        takes=("session_key", "notify_cb", "approval_data"),
+    ),
+    Seam(
+        "tools.approval",
+        "prompt_dangerous_approval",
+        host_questions.prompt,
+        "the same at a terminal",
+        "the same",
+        rule=False,
+        needed=False,
+        takes=("command", "description"),
     ),
     Seam(
         "tools.delegate_tool",
