@@ -119,7 +119,8 @@ def test_what_hermes_decides_stays(careful: HermesHome) -> None:
         + f"""
 facts['denied'] = run({RM!r} + ' blocked', 'once')
 facts['hard'] = run({RM!r} + '; mkfs.ext4 ./none', 'once')
-approval.approve_session(approval.get_current_session_key(), approval.detect_dangerous_command({RM!r})[1])
+key = approval.detect_dangerous_command({RM!r})[1]
+approval.approve_session(approval.get_current_session_key(), key)
 facts['allowed'] = [run({RM!r}, 'once'), run({RM!r}, 'deny')]
 report(**facts)
 """,

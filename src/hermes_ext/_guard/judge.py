@@ -81,7 +81,7 @@ def _findings(
                 yield Finding("place", place, change.by)
     for command in effects.commands:
         for name in SWITCHES & set(command.variables):
-            yield Finding("switch", name, command.name)
+            yield Finding("switch", name, command.name or "")
         told = rule_command(command)
         if told:
             yield Finding("command", told)

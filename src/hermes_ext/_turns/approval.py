@@ -74,21 +74,12 @@ class ApprovalRequest:
 
     @property
     def full_text(self) -> str:
-        """All of it, for a file: reason, tool and arguments; line ends stay, the rest is escaped."""
-        args = (
-            f"{printable(key)}:\n{printable_lines(value if isinstance(value, str) else _json(value))}"
-            for key, value in self._sorted()
-        )
-        return (
-            "\n\n".join(
-                (
-                    f"[{printable(self.extension)}] {printable_lines(self.reason)}",
-                    printable(self.tool_name),
-                    *args,
-                )
-            )
-            + "\n"
-        )
+        """Reason, tool and arguments, for a file. Line ends stay, the rest is escaped."""
+        parts = [f"[{printable(self.extension)}] {self.reason}", printable(self.tool_name)]
+        for name, value in self._sorted():
+            text = value if isinstance(value, str) else _json(value)
+            parts.append(f"{printable(name)}:\n{text}")
+        return "".join(f"{printable_lines(part)}\n\n" for part in parts)[:-1]
 
     def _sorted(self) -> list[tuple[Any, Any]]:
         """The arguments, long ones last."""

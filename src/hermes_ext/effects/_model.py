@@ -73,14 +73,14 @@ class Command:
     """A program that a shell would start.
 
     Attributes:
-        name: its base name; "" where it is not known before it runs.
+        name: its base name; None where it is not known before it runs, as of `$TOOL`.
         args: its arguments; None for one that is not known, or for several such.
         cwd: where it starts; None where that is not known.
         text: the command as it is written, shortened.
         variables: the names of variables that are set for it alone.
     """
 
-    name: str
+    name: str | None
     args: tuple[str | None, ...] = ()
     cwd: Path | None = None
     text: str = ""

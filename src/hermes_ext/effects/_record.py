@@ -237,7 +237,7 @@ class Recorder:
         known = len(self.cwd) == 1
         self._commands.append(
             Command(
-                name="" if isinstance(first, Hole) else os.path.basename(first),
+                name=None if isinstance(first, Hole) else os.path.basename(first),
                 args=tuple(None if isinstance(each, Hole) else each for each in words[1:]),
                 cwd=Path(self.cwd[0]) if known else None,
                 text=text[:_SHOWN] if text else _as_text(words)[:_SHOWN],
