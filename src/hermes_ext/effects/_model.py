@@ -114,6 +114,8 @@ class Effects:
             written; `\ufffd` stands for what is not known of one.
         variables: the names of variables that are set for programs that run later.
         unknown: why it is not exact, in words for a message.
+        unread: why the call could not be read at all, as the first of `unknown`: it is too long or
+            nested too deeply. None where it was read. Then anything may be touched.
     """
 
     reads: frozenset[Path] = _NO_PATHS
@@ -125,6 +127,7 @@ class Effects:
     texts: tuple[str, ...] = ()
     variables: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
+    unread: str | None = None
     writes: frozenset[Path] = field(init=False)
 
     @writes.default
