@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,16 +160,22 @@ def test_what_is_nested_deeply(runtime: Runtime, tmp_path: Path, depth: int) -> 
     assert runtime.log.flush(30)
     (line,) = read_decisions(runtime.log.path)
 
-    try:
-        found = recorded_event(line).tool_args["deep"]
-    except ValueError as error:
-        assert depth > 1_000
-        assert "nested too deeply" in str(error)
+    if depth > 1_000 and not is_read_back(line):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            recorded_event(line)
         return
     assert depth < 200_000
+    found = recorded_event(line).tool_args["deep"]
     for _ in range(depth):  # Python compares no deeper than it recurses
         (found,) = found
     assert found == 1
+
+
+def is_read_back(line: Any) -> bool:
+    """Whether this Python reads what is nested so deeply: 3.13 goes deeper than 3.11 and 3.12."""
+    with contextlib.suppress(ValueError):
+        return bool(recorded_event(line))
+    return False
 
 
 def test_a_line_without_payloads_says_so(runtime: Runtime, tmp_path: Path) -> None:
