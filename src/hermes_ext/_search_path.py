@@ -13,6 +13,17 @@ import sys
 
 _HERE = ("", os.curdir)
 _OWN = "hermes_ext"
+# Another program that is run by name, pytest say, may want its working directory.
+_PROGRAMS = (
+    _OWN,
+    "hermes_cli",
+    "run_agent",
+    "cli",
+    "gateway",
+    "tui_gateway",
+    "batch_runner",
+    "acp_adapter",
+)
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 
@@ -44,7 +55,7 @@ def drop_working_directory() -> None:
     hermes = getattr(sys.modules.get("hermes_cli"), "__file__", None)
     roots = {package, hermes and os.path.dirname(os.path.dirname(os.path.abspath(hermes)))}
     gone = {*_HERE}
-    first = not sys.flags.safe_path and _run_by_name()
+    first = not sys.flags.safe_path and _run_by_name().split(".")[0] in _PROGRAMS
     if cwd not in roots and cwd not in written and (first or _names_here(written)):
         gone.add(cwd)
     standard = os.path.dirname(os.__file__)

@@ -7,6 +7,7 @@ whoever can write there could have taken the guard away.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -100,6 +101,7 @@ def _others_write(found: os.stat_result) -> bool:
     return bool(found.st_mode & stat.S_IWGRP) and not _is_of_one(found.st_gid)
 
 
+@functools.cache  # asked for each file, and the database can be on another machine
 def _is_of_one(group: int) -> bool:
     """Whether a group is the user's own, as many systems give each user one."""
     import grp
@@ -113,6 +115,7 @@ def _is_of_one(group: int) -> bool:
     return found.gr_name == name and {*found.gr_mem} <= {name}
 
 
+@functools.cache
 def _nobody() -> int:
     try:
         return int(Path("/proc/sys/kernel/overflowuid").read_bytes())
