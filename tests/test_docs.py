@@ -433,3 +433,71 @@ def test_the_architecture_names_what_is_there() -> None:
     (picture,) = [b for b in BLOCKS if b.page.name == "architecture.md" and " exceptions" in b.text]
     told = [line.split() for line in picture.text.splitlines()]
     assert told == [layer.replace("hermes_ext.", "").split(" | ") for layer in layers]
+
+
+# -- what pages say that their rules catch ------------------------------------------------------
+
+# By page: commands that its rule refuses or asks about, and commands that it lets pass. A rule
+# that names a program or a word of it says what it does about those that are not known.
+CLAIMS = {
+    "block-a-command.md": (
+        ("kubectl apply -f x", "cd x && sudo terraform apply", "bash -c 'helm x'", "$TOOL apply"),
+        ("echo kubectl", "grep kubectl README.md"),
+    ),
+    "ask-a-person.md": (("git tag v1.0", "cd x && git tag v1.0"), ("git status", "echo git tag")),
+    "introduce-a-rule.md": (
+        ("pip install x", "cd a && npm install", "bash -c 'pip install x'"),
+        ("pip list", "echo pip install"),
+    ),
+    "publish-a-package.md": (("kubectl apply", "sudo kubectl apply"), ("echo kubectl",)),
+    "README.md": (
+        (
+            "git push -f",
+            "cd x && git push -uf o b",
+            "git $WORD",
+            "$GIT push --force",
+            "git push $F",
+        ),
+        ("git push", "echo git push -f", "$X build"),
+    ),
+    "pi.md": (("rm -r build", "rm -fr x", "rm $f", "rm $OPTIONS x"), ("rm a", "echo rm -r build")),
+    "first-extension.md": (("git push", "cd x && git push", "git $WORD"), ("git status",)),
+    "testing.md": (("rm x", "sudo rm -r x"), ("ls", "echo rm")),
+}
+
+
+def rules_of(page: Path) -> list[Block]:
+    """The extensions of a page that look at the commands of a call."""
+    listed = (each for each in blocks_of(page) if is_extension(each))
+    return [each for each in listed if "effects_of(" in each.text and ".commands" in each.text]
+
+
+def test_each_rule_about_commands_has_claims() -> None:
+    """No page has a rule about commands whose examples nobody runs; settings.md runs git."""
+    with_rules = {page.name for page in PAGES if rules_of(page)} - {"settings.md"}
+    assert with_rules == {*CLAIMS}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_rules_do_what_their_page_says(name: str, tmp_path: Path) -> None:
+    """Each command is run through the rule as the page has it."""
+    (page,) = [each for each in PAGES if each.name == name]
+    (rule,) = rules_of(page)
+    manifests = [b for b in blocks_of(page) if is_manifest(b) and "config:" in b.text]
+    folder = tmp_path / "extensions" / "rule"
+    folder.mkdir(parents=True)
+    code = rule.text
+    if name == "first-extension.md":  # its clock stands still where the rule applies
+        code = code.replace("return datetime.now()", "return datetime(2026, 1, 3)")
+    (folder / "__init__.py").write_text(code, encoding="utf-8")
+    for manifest in manifests[:1]:
+        given = yaml.safe_load(manifest.text) | {"name": "rule"}
+        (folder / "extension.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
+    runtime = Runtime.from_config(home=tmp_path, cwd=tmp_path)
+    caught, passing = CLAIMS[name]
+    with runtime.turn(session_id="s", cwd=tmp_path) as turn:
+        for command in (*caught, *passing):
+            outcome = turn.intercept_tool_call("terminal", {"command": command})
+            assert outcome.errors == ()
+            assert outcome.blocked is (command in caught), command
+    runtime.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -65,3 +67,16 @@ def test_the_plugin_folder_is_of_this_version() -> None:
     manifest = yaml.safe_load((ROOT / "plugin" / "hermes-ext" / "plugin.yaml").read_text())
     assert manifest["version"] == __version__
     assert manifest["name"] == PLUGIN
+
+
+def test_classifiers_name_what_the_tests_run_on() -> None:
+    """The Python of `make test`, and those of noxfile.py."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = {each.rpartition(" ")[2] for each in project["classifiers"] if " :: 3." in each}
+    tree = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
+    (listed,) = [
+        ast.literal_eval(each.value)
+        for each in tree.body
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "PYTHONS"
+    ]
+    assert named == {project["requires-python"].removeprefix(">="), *listed}

@@ -132,5 +132,5 @@ def _is_code(event: ToolCall, effects: Effects) -> bool:
 
     What is fed to a running process may be given to one.
     """
-    names = (each.name for each in effects.commands)
+    names = (each.name or "" for each in effects.commands)
     return event.tool_name != "terminal" or any(map(_LANGUAGES.match, names))

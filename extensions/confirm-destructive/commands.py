@@ -92,9 +92,9 @@ def kind_of(command: Command, *, seen: bool = True) -> str | None:
     `UNKNOWN` where the word that decides is not known. seen: whether what it deletes is among the
     changes of the call.
     """
-    name, args = command.name.casefold().removesuffix(".exe"), command.args
-    if not name:
+    if not command.name:
         return UNKNOWN
+    name, args = command.name.casefold().removesuffix(".exe"), command.args
     if name.startswith("git-"):
         name, args = "git", (name[4:], *args)
     if name == "git":
@@ -107,9 +107,9 @@ def kind_of(command: Command, *, seen: bool = True) -> str | None:
     return None
 
 
-def runs_statements(program: str) -> bool:
-    """Whether it is a client of a database."""
-    return _CLIENTS.match(program) is not None
+def runs_statements(program: str | None) -> bool:
+    """Whether it is a client of a database; one that is not known is taken for none."""
+    return program is not None and _CLIENTS.match(program) is not None
 
 
 def _deletes(name: str, args: Words, *, seen: bool, cwd: Path | None) -> bool:

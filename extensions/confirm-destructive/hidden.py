@@ -46,7 +46,7 @@ def hidden(effects: Effects, more: Sequence[str]) -> Iterator[Command]:
     found = _all_hidden(effects, more)
     yield from islice(found, _MOST_COMMANDS)
     if next(found, None) is not None:
-        yield Command("", text="one of very many commands")
+        yield Command(None, text="one of very many commands")
 
 
 def _all_hidden(effects: Effects, more: Sequence[str]) -> Iterator[Command]:
@@ -94,16 +94,20 @@ def started(effects: Effects) -> Iterator[Command]:
     for each in effects.commands:
         if each.name:
             yield each
-        if _TAKES_COMMANDS.match(each.name):
+        if _takes_commands(each):
             yield from _among(each.args, range(len(each.args)), ())
+
+
+def _takes_commands(command: Command) -> bool:
+    return command.name is not None and _TAKES_COMMANDS.match(command.name) is not None
 
 
 def has_client(effects: Effects) -> bool:
     """Whether such a text starts a client of a database."""
     return any(
-        runs_statements(word or "")
+        runs_statements(word)
         for each in effects.commands
-        for word in (each.name, *(each.args if _TAKES_COMMANDS.match(each.name) else ()))
+        for word in (each.name, *(each.args if _takes_commands(each) else ()))
     )
 
 

@@ -11,7 +11,11 @@ The smallest extension, `~/.hermes/extensions/only-urgent/__init__.py`:
         return None
 """
 
-from __future__ import annotations
+# Before everything else, `from __future__` included: it decides where all of that is imported from.
+from hermes_ext import _search_path
+
+if _search_path.is_own_command() or _search_path.is_in_hermes():
+    _search_path.drop_working_directory()
 
 from typing import TYPE_CHECKING, Any
 

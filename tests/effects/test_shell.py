@@ -184,6 +184,23 @@ def test_commands_are_listed_with_what_is_in_them(place: Path) -> None:
     assert env.cwd == place / "src"
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "args"),
+    [
+        ("$TOOL apply", None, ("apply",)),
+        ("$(which x) apply", None, ("apply",)),
+        ("/opt/$V/bin/kubectl get", None, ("get",)),
+        ("kubectl $VERB -f x", "kubectl", (None, "-f", "x")),
+        ("x=kubectl; $x apply", "kubectl", ("apply",)),
+    ],
+)
+def test_what_is_not_known_is_none(
+    place: Path, command: str, name: str | None, args: tuple[str | None, ...]
+) -> None:
+    """The name of a program and an argument alike."""
+    assert (name, args) in {(each.name, each.args) for each in effects(place, command).commands}
+
+
 def test_deep_and_long_texts_end(place: Path) -> None:
     """What is too much to look at may touch everything, and is answered soon."""
     links = "; ".join(f"ln -s a{number} b" for number in range(100))

@@ -80,7 +80,7 @@ report(**facts)
     assert "c.txt" in shown
     assert not any(char in shown for char in "\u202e\x1b\r")
     assert "5000" not in shown
-    assert "characters in all" in shown
+    assert "characters left out" in shown
 
 
 @pytest.mark.parametrize("who", ["script", "yolo", "mode-off"])

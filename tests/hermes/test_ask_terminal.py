@@ -156,7 +156,7 @@ def test_a_person_at_the_terminal(hermes: HomeFactory, model_factory: ModelFacto
         assert "long.txt" in shown
         assert "(choose Show full command)" in shown
         person.terminal.press(FULL)
-        person.terminal.wait("characters in all")
+        person.terminal.wait("characters left out")
         assert person.answer(ONCE)
 
 

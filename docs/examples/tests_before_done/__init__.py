@@ -39,7 +39,7 @@ def tests_first(
         return None
     writes = effects.may_write and not is_bookkeeping(effects)
     if event.tool_name in config["done_tools"] or any(
-        each.name in ("git", "") and any(arg is None or arg in DONE for arg in each.args)
+        each.name in ("git", None) and any(arg is None or arg in DONE for arg in each.args)
         for each in effects.commands
     ):
         if writes:

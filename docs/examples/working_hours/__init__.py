@@ -52,7 +52,7 @@ def sends(event: ToolCall, config: Mapping[str, Any]) -> bool:
 def runs(command: Command, words: list[str]) -> bool:
     """Whether it is that program with these words; one that is not known may be any."""
     given = command.args
-    return command.name == words[0] and (None in given or set(words[1:]).issubset(given))
+    return command.name in (words[0], None) and (None in given or set(words[1:]).issubset(given))
 
 
 def is_open(at: datetime, config: Mapping[str, Any]) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from attrs import evolve, frozen
 
 from hermes_ext._install.hermes_home import PLUGIN
+from hermes_ext._install.yaml_nodes import Unreadable, plain, read_document
 from hermes_ext._redaction.names import is_secret
 
 _LEFT_BEHIND = shutil.ignore_patterns(
@@ -77,8 +77,8 @@ def users_plugins(home: Path) -> UsersPlugins:
 
 def _yaml(file: Path) -> dict[str, Any]:
     try:
-        value = yaml.safe_load(file.read_bytes())
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        value = plain(read_document(file).root)
+    except Unreadable:
         return {}
     return value if isinstance(value, dict) else {}
 

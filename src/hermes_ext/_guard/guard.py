@@ -43,6 +43,8 @@ def own_guard(protected: Protected) -> Handler:
 def message(found: Finding) -> str:
     """What the model is told."""
     using = f" ({found.by})" if found.by else ""
+    if found.kind == "unread":
+        return f"{found.what}."
     if found.kind == "command":
         return f"`{found.what}` could change the rules that hold for this agent. {_A_PERSON}"
     if found.kind == "switch":

@@ -49,10 +49,11 @@ _STARTS: Final = re.compile(
 class Finding:
     """What is not to happen. what: for a message. by: what would do it; "" where that says nothing.
 
-    kind: `home` is the Hermes home as such; `switch`, a variable that turns rules off.
+    kind: `home` is the Hermes home as such; `switch`, a variable that turns rules off; `unread`, a
+    call that cannot be read, of which it is not known what it does to the rules.
     """
 
-    kind: Literal["place", "home", "command", "switch"]
+    kind: Literal["place", "home", "command", "switch", "unread"]
     what: str
     by: str = ""
 
@@ -70,6 +71,8 @@ def finding_in(
 def _findings(
     effects: Effects, args: Mapping[str, Any], protected: Protected, cwd: Path | None
 ) -> Iterator[Finding]:
+    if effects.unread is not None:
+        yield Finding("unread", effects.unread)
     identities = Identities(protected)
     for change in effects.changes:
         found = _changed(change, protected, identities)
@@ -81,7 +84,7 @@ def _findings(
                 yield Finding("place", place, change.by)
     for command in effects.commands:
         for name in SWITCHES & set(command.variables):
-            yield Finding("switch", name, command.name)
+            yield Finding("switch", name, command.name or "")
         told = rule_command(command)
         if told:
             yield Finding("command", told)

@@ -95,7 +95,7 @@ _PYTHON: Final = re.compile(r"python[\d.]*\Z")
 
 def rule_command(command: Command) -> str | None:
     """The command, shortened, if it could change the rules."""
-    return _named(command.name, list(command.args))
+    return _named(command.name or "", list(command.args))
 
 
 def run_by_lookup(commands: Sequence[Command]) -> str | None:

@@ -47,6 +47,7 @@ from hermes_ext._install.records import (
     name_fault,
 )
 from hermes_ext._install.snapshot import stamp_of
+from hermes_ext._install.writers import writable_by_others
 from hermes_ext._regular import check_readable, kind_of
 from hermes_ext._trust.store import TrustStore, Verdict
 from hermes_ext.exceptions import ConfigError
@@ -67,12 +68,14 @@ OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 class Discovery:
     """All that was found, by rank of source and then name, and what is wrong with the places.
 
-    projects: what is to be thought of the projects that were looked into.
+    projects: what is to be thought of the projects that were looked into. writable: which of the
+    user's own extensions others can change.
     """
 
     found: tuple[Found, ...]
     problems: tuple[Problem, ...] = ()
     projects: ProjectStack = NO_PROJECTS
+    writable: tuple[Problem, ...] = ()
 
 
 @frozen
@@ -104,7 +107,8 @@ def discover(
     # Whether one of a project takes another's place is known only when it has been loaded.
     in_projects = (found for verdict in stack.shown for found in project_found(verdict))
     found = sorted([*_resolved(candidates), *in_projects], key=_order)
-    return Discovery(tuple(found), tuple(problems), stack)
+    writable = writable_by_others(config.global_dir, in_home)
+    return Discovery(tuple(found), tuple(problems), stack, writable)
 
 
 def found_at(path: Path, home: Path) -> Found | None:

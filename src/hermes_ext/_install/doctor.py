@@ -157,7 +157,7 @@ def examine(
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal, seen.config),
-        *_problem_findings(seen.problems, seen.records, seen.config, seen.projects),
+        *_problem_findings(seen.problems, seen.records, seen.config, seen.projects, ci=ci),
         *_trust_findings(home, seen.projects, prog, ci=ci),
         *(
             finding
@@ -246,6 +246,8 @@ def _problem_findings(
     records: Sequence[ExtensionRecord],
     config: ExtensionsConfig,
     projects: ProjectStack,
+    *,
+    ci: bool,
 ) -> Iterator[Finding]:
     """Problems of files; those that are a record's own reason are told with the record."""
     told = {
@@ -264,9 +266,10 @@ def _problem_findings(
             code = "distribution"
         if problem.file in of_projects:
             code = "project-settings"
+        serious = code == "config" or (ci and problem.code is not None)
         yield Finding(
-            Severity.ERROR if code == "config" else Severity.WARNING,
-            code,
+            Severity.ERROR if serious else Severity.WARNING,
+            problem.code or code,
             None,
             _place(problem.file, problem.line),
             message,

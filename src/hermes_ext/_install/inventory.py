@@ -77,6 +77,7 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
     told = (
         *config.problems,
         *discovery.problems,
+        *discovery.writable,
         *manifest_problems(discovery.found),
         *problems,
         *(problem for each in settings.values() for problem in each.problems),

@@ -239,6 +239,7 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
     problems = (
         *config.problems,
         *base.discovery.problems,
+        *base.discovery.writable,
         *manifest_problems(found),
         *unknown,
         *(problem for each in layer.settings for problem in each.problems),

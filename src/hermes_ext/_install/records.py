@@ -184,7 +184,8 @@ class ExtensionRecord:
 class Problem:
     """Something wrong in a file that people write.
 
-    line: from 1, None where there is none. key: dotted path, "" for the file as a whole.
+    line: from 1, None where there is none. key: dotted path, "" for the file as a whole. code: what
+    `doctor` calls it; None for what the file itself says.
     `str(problem)` is "file:line: key: message. hint".
     """
 
@@ -193,6 +194,7 @@ class Problem:
     key: str
     message: str
     hint: str | None = None
+    code: str | None = None
 
     def __str__(self) -> str:
         where = str(self.file) + ("" if self.line is None else f":{self.line}")

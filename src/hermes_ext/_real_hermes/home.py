@@ -254,7 +254,7 @@ def why_not() -> str | None:
 def hermes_command() -> tuple[str, ...]:
     """The script beside this interpreter that starts Hermes, else its module."""
     script = Path(sys.executable).parent / host_program()
-    return (str(script),) if script.exists() else (sys.executable, "-m", "hermes_cli.main")
+    return (str(script),) if script.exists() else (sys.executable, "-P", "-m", "hermes_cli.main")
 
 
 def _bedrock_env(model: ModelServer) -> dict[str, str]:

@@ -178,24 +178,29 @@ _TYPES: Final[Mapping[str, tuple[type, str]]] = {
 }  # fmt: skip
 
 
-def of_file(file: Path) -> tuple[Recorded, ...]:
+def of_file(file: Path, shown: Path | None = None) -> tuple[Recorded, ...]:
     """The events that a JSON or YAML file holds: one, or a list of them.
 
     Those without a `turn_id` of their own are of one turn, in their order.
+
+    Args:
+        file: what is read.
+        shown: how messages name it; None: as what it is.
 
     Raises:
         EventError: with file, line and key.
     """
     document = read_document(file, LONGEST_RECORDED)
+    shown = shown or file
     if not document.exists:
-        raise EventError("there is no such file", path=file, hint="--event takes a file of events")
+        raise EventError("there is no such file", path=shown, hint="--event takes a file of events")
     if document.fault is not None:
-        raise EventError(document.fault.message, path=file, line=document.fault.line)
+        raise EventError(f"the file {document.fault.message}", path=shown, line=document.fault.line)
     root = document.root
     listed = root.value if isinstance(root, SequenceNode) else [] if root is None else [root]
     if not listed:
-        raise EventError("the file has no event", path=file, hint=_EXAMPLE)
-    return tuple(_of_node(node, file, number) for number, node in enumerate(listed, 1))
+        raise EventError("the file has no event", path=shown, hint=_EXAMPLE)
+    return tuple(_of_node(node, shown, number) for number, node in enumerate(listed, 1))
 
 
 _EXAMPLE: Final = (

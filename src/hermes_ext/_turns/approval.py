@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
-from hermes_ext._hooks.text import printable
+from hermes_ext._hooks.text import printable, printable_lines
 
 _SHOWN_ARGS: Final = 1200
 _SHOWN_ARG: Final = 80
 _SHOWN_REASON: Final = 400
+_LEFT_OUT: Final = "characters left out"
 
 
 @frozen
@@ -44,7 +45,8 @@ class ApprovalRequest:
     def describe(self) -> str:
         """Extension and reason in one line, tool and arguments in another: what a person needs.
 
-        Control characters are escaped. What is long is cut, and says so; a yes covers the whole.
+        Control characters are escaped. Of what is long, beginning and end are shown and how much
+        lies between them; a yes covers the whole.
         """
         return f"{self.reason_text}\n{self.call_text}"
 
@@ -64,6 +66,21 @@ class ApprovalRequest:
         args = ", ".join(f"{_shown(k, _SHOWN_ARG)}: {_shown(v, room)}" for k, v in self._sorted())
         return f"{printable(self.tool_name)} {{{_cut(args, 2 * _SHOWN_ARGS)}}}"
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether `describe` leaves out anything."""
+        # A call that holds these words itself gets a file that it does not need.
+        return _LEFT_OUT in self.describe()
+
+    @property
+    def full_text(self) -> str:
+        """Reason, tool and arguments, for a file. Line ends stay, the rest is escaped."""
+        parts = [f"[{printable(self.extension)}] {self.reason}", printable(self.tool_name)]
+        for name, value in self._sorted():
+            text = value if isinstance(value, str) else _json(value)
+            parts.append(f"{printable(name)}:\n{text}")
+        return "".join(f"{printable_lines(part)}\n\n" for part in parts)[:-1]
+
     def _sorted(self) -> list[tuple[Any, Any]]:
         """The arguments, long ones last."""
         return sorted(self.tool_args.items(), key=lambda each: len(_json(each)) > _SHOWN_ARG)
@@ -78,7 +95,13 @@ def _shown(value: Any, room: int) -> str:
 
 
 def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[:room]}… ({len(text)} characters in all)"
+    """Beginning and end of what is too long: what matters in a command may be its last word."""
+    left_out = len(text) - room
+    if left_out <= 0:
+        return text
+    head = room - room // 2
+    told = f"… ({left_out:,} of {len(text):,} {_LEFT_OUT}) …"
+    return f"{text[:head]}{told}{text[head + left_out :]}"
 
 
 @frozen

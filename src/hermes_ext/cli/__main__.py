@@ -1,6 +1,4 @@
-"""`python -m hermes_ext.cli`, where no script is installed."""
-
-from __future__ import annotations
+"""`python -P -m hermes_ext.cli`, where no script is installed."""
 
 import sys
 

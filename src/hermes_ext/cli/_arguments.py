@@ -153,7 +153,7 @@ def _add_test(commands: Any, common: Parser) -> None:
     events = command.add_mutually_exclusive_group()
     events.add_argument(
         "--event", metavar="FILE", type=Path, dest="ext_event",
-        help="on the events of a JSON or YAML file instead of samples",
+        help="on the events of a JSON or YAML file instead of samples; - is standard input",
     )  # fmt: skip
     events.add_argument(
         "--last", action="store_true", dest="ext_newest",
@@ -176,7 +176,7 @@ def _add_replay(commands: Any, common: Parser) -> None:
     )  # fmt: skip
     command.add_argument(
         "ext_path", metavar="LOG", type=Path, nargs="?",
-        help="a decision log with payloads (default: that of the Hermes home)",
+        help="a decision log with payloads (default: the Hermes home's); - is standard input",
     )  # fmt: skip
     command.add_argument(
         "--config", metavar="FILE", type=Path, dest="ext_config",

@@ -19,6 +19,7 @@ from hermes_ext._install.host_package import host_package
 from hermes_ext._install.importing import IMPORT_SECONDS
 from hermes_ext._install.records import Prog
 from hermes_ext._regular import kind_of
+from hermes_ext._search_path import environment
 from hermes_ext.cli._patience import progress
 
 # One import may take 20 s before the loader gives it up; a few of those and their start-up fit in.
@@ -155,7 +156,7 @@ def _run(what: str, request: dict[str, Any], home: Path, seconds: float, without
 
     without: a variable that it does not get.
     """
-    env = {key: value for key, value in os.environ.items() if key != without}
+    env = {key: value for key, value in environment().items() if key != without}
     process = subprocess.Popen(
         # -P: a folder of the project that has a module's name is not to be imported for it.
         [sys.executable, "-P", "-m", "hermes_ext.cli._child", what],

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import asdict
+from attrs import asdict, evolve
 
 from hermes_ext._hooks.source import Source
 from hermes_ext._hooks.text import printable
@@ -29,12 +29,16 @@ from hermes_ext.cli._decisions import (
 from hermes_ext.cli._loading import LOAD_SECONDS, REPLAY_SECONDS, Loading, run_in_child
 from hermes_ext.cli._request import Request, Result, UsageError
 from hermes_ext.cli._settings import settings_of
+from hermes_ext.cli._streams import regular
 from hermes_ext.exceptions import HermesExtError
 
 _HOW_TO_RECORD: Final = (
     "Put `log: payloads` into the section extensions of {file} and start Hermes again: from then "
     "on the log has what is needed to run events again"
 )
+
+
+_LARGEST_LOG: Final = 1_000_000_000  # bytes of a log that comes through a pipe
 
 
 class ChildError(HermesExtError):
@@ -46,10 +50,16 @@ class ChildError(HermesExtError):
 
 def test(request: Request) -> Result:
     """Runs the handlers of one extension on events."""
-    from hermes_ext._replay.events import of_file
+    from hermes_ext._replay.events import LARGEST, of_file
 
-    if request.event is not None:
-        of_file(request.event)  # says what is wrong with it
+    if request.event is None:
+        return _test(request)
+    with regular(request.event, LARGEST) as given:
+        of_file(given.file, given.shown)  # says what is wrong with it
+        return _test(evolve(request, event=given.file))
+
+
+def _test(request: Request) -> Result:
     seen = inventory(request.home, request.cwd)
     name, path, cwd = _which(request, seen)
     told = _tried(request, name, path, cwd)
@@ -76,7 +86,7 @@ def _tried(request: Request, name: str, path: Path | None, cwd: Path | None) -> 
         "hook": request.hook,
         "chain": request.chain,
         "last": request.last,
-        "event": None if request.event is None else str(request.event.absolute()),
+        "event": None if request.event is None else str(request.event),
     }
     doing = f"Running {printable(name)}"
     seconds = request.deadline or LOAD_SECONDS
@@ -187,10 +197,20 @@ def _nothing_recorded(request: Request, record: Mapping[str, Any]) -> NothingFou
 
 def replay(request: Request) -> Result:
     """Runs the recorded events through today's extensions and tells what changed."""
-    log = log_file(request.home) if request.path is None else request.path.absolute()
+    if request.path is None:
+        log = log_file(request.home)
+        return _replay(request, log, log)
+    with regular(request.path, _LARGEST_LOG) as given:
+        if given.file != given.shown and given.file.stat().st_size > _LARGEST_LOG:
+            told = f"the log is larger than {_LARGEST_LOG:,} bytes"
+            raise HermesExtError(told, path=given.shown, hint="Save it as a file and name that")
+        return _replay(request, given.file, given.shown)
+
+
+def _replay(request: Request, log: Path, shown: Path) -> Result:
     if not log.is_file() and not log.with_name(f"{log.name}.1").is_file():
-        raise NothingFoundError("there is no decision log", path=log, hint=_how(request))
-    _check_encoding(log)
+        raise NothingFoundError("there is no decision log", path=shown, hint=_how(request))
+    _check_encoding(log, shown)
     if request.config is not None and not request.config.is_file():
         raise UsageError("there is no such file", path=request.config, hint="--config takes one")
     query = request.query
@@ -203,21 +223,21 @@ def replay(request: Request) -> Result:
         "limit": request.limit,
         "prog": [request.prog.name, request.prog.home],
     }
-    doing = f"Replaying {printable(log)}"
+    doing = f"Replaying {printable(shown)}"
     seconds = request.deadline or REPLAY_SECONDS
     told = _came_of(run_in_child("replay", request.home, request.cwd, seconds, asked, doing))
     if not told["lines"]:
-        raise NothingFoundError(f"the decision log has no line{query.in_words()}", path=log)
+        raise NothingFoundError(f"the decision log has no line{query.in_words()}", path=shown)
     if not told["compared"] and told["not_replayable"] and not query.extension:
         first = told["not_replayable"][0]
         raise NothingFoundError(
             f"none of {told['lines']:,} lines can be replayed: {first['reason']}",
-            path=log,
+            path=shown,
             hint=_how(request) if first["without_payloads"] else None,
         )
     too_old = any(each["without_payloads"] for each in told["not_replayable"])
     payload = {
-        "file": printable(log),
+        "file": printable(shown),
         "config": printable(request.config or request.home / "config.yaml"),
         **told,
         "note": _how(request) if too_old else None,
@@ -230,7 +250,7 @@ def _how(request: Request) -> str:
     return _HOW_TO_RECORD.format(file=printable(request.home / "config.yaml"))
 
 
-def _check_encoding(log: Path) -> None:
+def _check_encoding(log: Path, shown: Path) -> None:
     """A copy that a shell made may be in another encoding, in which no line of it can be read."""
     if not log.is_file():  # only its rotated files are there
         return
@@ -239,10 +259,10 @@ def _check_encoding(log: Path) -> None:
             begin = file.read(2)
     except OSError as error:
         told = error.strerror or type(error).__name__
-        raise HermesExtError(f"the decision log cannot be read: {told}", path=log) from error
+        raise HermesExtError(f"the decision log cannot be read: {told}", path=shown) from error
     if begin in (BOM_UTF16_LE, BOM_UTF16_BE):
         raise HermesExtError(
-            "the decision log is UTF-16, expected UTF-8", path=log, hint="Save it as UTF-8"
+            "the decision log is UTF-16, expected UTF-8", path=shown, hint="Save it as UTF-8"
         )
 
 

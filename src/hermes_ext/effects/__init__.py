@@ -59,10 +59,18 @@ def _read(tool_name: str, args: dict[str, object], machine: Machine) -> Effects:
         from hermes_ext.effects._tools import announce
 
         announce(tool_name, args, recorder)
-    except TooMuch:
-        recorder.anything(f"{tool_name} is given more than can be looked at")
+    except TooMuch as error:
+        recorder.anything(_unread(tool_name, args, str(error)))
     except RecursionError:
-        recorder.anything(f"{tool_name} is given something that is nested too deeply to be read")
+        recorder.anything(_unread(tool_name, args, "nested too deeply to be read"))
     except Exception as error:  # noqa: BLE001 - a fault of ours must not open a guard
         recorder.anything(f"{tool_name} cannot be understood ({type(error).__name__}: {error})")
     return recorder.effects()
+
+
+def _unread(tool_name: str, args: dict[str, object], why: str) -> str:
+    longest = max((len(each) for each in args.values() if isinstance(each, str)), default=0)
+    return (
+        f"{tool_name} is given {longest:,} characters that cannot be checked: {why}. "
+        "Split it into several calls, or write long data to a file first"
+    )

@@ -73,14 +73,14 @@ class Command:
     """A program that a shell would start.
 
     Attributes:
-        name: its base name; "" where it is not known before it runs.
+        name: its base name; None where it is not known before it runs, as of `$TOOL`.
         args: its arguments; None for one that is not known, or for several such.
         cwd: where it starts; None where that is not known.
         text: the command as it is written, shortened.
         variables: the names of variables that are set for it alone.
     """
 
-    name: str
+    name: str | None
     args: tuple[str | None, ...] = ()
     cwd: Path | None = None
     text: str = ""
@@ -114,6 +114,8 @@ class Effects:
             written; `\ufffd` stands for what is not known of one.
         variables: the names of variables that are set for programs that run later.
         unknown: why it is not exact, in words for a message.
+        unread: why the call could not be read at all, as the first of `unknown`: it is too long or
+            nested too deeply. None where it was read. Then anything may be touched.
     """
 
     reads: frozenset[Path] = _NO_PATHS
@@ -125,6 +127,7 @@ class Effects:
     texts: tuple[str, ...] = ()
     variables: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
+    unread: str | None = None
     writes: frozenset[Path] = field(init=False)
 
     @writes.default

@@ -87,7 +87,7 @@ def announce_by_names(
     verbs = set(_words(re.sub(r"\Amcp_", "", name, flags=re.IGNORECASE)))
     texts = list(islice(_texts(args, rec.machine.schema), _MOST_TEXTS + 1))
     if len(texts) > _MOST_TEXTS:
-        raise TooMuch
+        raise TooMuch(_MOST_TEXTS, "texts in its arguments")
     paths = [each for each in texts if _is_path(each)]
     if only_reads:
         _read(paths, rec, verbs | {"search"})

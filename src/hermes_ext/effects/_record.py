@@ -53,7 +53,8 @@ the tests find out that each of them is needed and tested.
 _MOST: Final = 5_000  # announcements; beyond it, everything may be touched
 _MOST_OPEN: Final = 64  # changes of paths that are not known; beyond it, of any path
 _MOST_LINKS: Final = 64  # that a call makes
-_MOST_PARTS: Final = 20_000  # of shell text: words, operators, and what they are parts of
+# Words, operators, and what they are parts of: 30,000 words take a quarter of a second.
+_MOST_PARTS: Final = 100_000
 _MOST_MENTIONS: Final = 10_000
 _MOST_LOOKED_UP: Final = 1_000  # paths in texts that are not understood
 _BREAKS: Final = re.compile(r"[\s=:,;'\"`()<>|&{}\[\]!\\]+")
@@ -67,7 +68,15 @@ _SHOWN: Final = 200  # characters of a command
 
 
 class TooMuch(Exception):  # noqa: N818 - an answer, not a failure
-    """There is more to read than is looked at."""
+    """There is more to read than is looked at.
+
+    Args:
+        most: how much is looked at.
+        what: of what, in words for a message.
+    """
+
+    def __init__(self, most: int, what: str) -> None:
+        super().__init__(f"more than {most:,} {what}")
 
 
 class Recorder:
@@ -96,6 +105,7 @@ class Recorder:
         self._looked_up = 0
         self._parts = 0
         self._unknown: dict[str, None] = {}
+        self._unread: str | None = None
         self._commands: list[Command] = []
         self._links: dict[str, list[str]] = {}
         self._unlinked: dict[str, None] = {}
@@ -180,7 +190,7 @@ class Recorder:
             targets.append(leads_to)
         # Each of them is another way that every path may lead.
         if sum(map(len, self._links.values())) > _MOST_LINKS:
-            raise TooMuch
+            raise TooMuch(_MOST_LINKS, "links made")
 
     def taint(self, word: Word, source: Word | None = None) -> None:
         """What lies below a path may be links from now on: it was unpacked, copied or moved there.
@@ -216,7 +226,7 @@ class Recorder:
 
     def _mention_path(self, piece: str) -> None:
         if len(self._mentions) > _MOST_MENTIONS:
-            raise TooMuch
+            raise TooMuch(_MOST_MENTIONS, "paths")
         self._looked_up += 1
         if self._looked_up <= _MOST_LOOKED_UP:
             for own, leads_to, _ in self.places(piece):
@@ -237,7 +247,7 @@ class Recorder:
         known = len(self.cwd) == 1
         self._commands.append(
             Command(
-                name="" if isinstance(first, Hole) else os.path.basename(first),
+                name=None if isinstance(first, Hole) else os.path.basename(first),
                 args=tuple(None if isinstance(each, Hole) else each for each in words[1:]),
                 cwd=Path(self.cwd[0]) if known else None,
                 text=text[:_SHOWN] if text else _as_text(words)[:_SHOWN],
@@ -416,7 +426,7 @@ class Recorder:
         """
         self._count += 1
         if self._count > _MOST:
-            raise TooMuch
+            raise TooMuch(_MOST, "commands, reads and changes")
 
     def parsed(self, parts: int) -> None:
         """Count the parts of a text before they are read: many words take long, and say little.
@@ -426,13 +436,14 @@ class Recorder:
         """
         self._parts += parts
         if self._parts > _MOST_PARTS:
-            raise TooMuch
+            raise TooMuch(_MOST_PARTS, "words and operators of shell text")
 
     # -- the end ----------------------------------------------------------------------------------
 
     def anything(self, why: str) -> None:
         """Everything may be touched, and nobody can say more."""
-        self._unknown[why] = None
+        self._unread = why
+        self._unknown = {why: None} | self._unknown
         self._changes[Change(Path("/"), ChangeKind.WRITE, True, "something unknown")] = None
         self._changes[Change(Path("/"), ChangeKind.DELETE, True, "something unknown")] = None
 
@@ -448,6 +459,7 @@ class Recorder:
             texts=tuple(self._texts),
             variables=frozenset(self._variables),
             unknown=tuple(self._unknown),
+            unread=self._unread,
         )
 
     def _with_link(self, change: Change) -> Change:

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["read_code"]
 
-_LONGEST: Final = 100_000  # characters
-_MOST_NODES: Final = 20_000
+_LONGEST: Final = 1_000_000  # characters
+_MOST_NODES: Final = 200_000  # 30,000 statements that print a word have 150,001
 _MOST_REASONS: Final = 3
-_MOST_TEXTS: Final = 500
+_MOST_TEXTS: Final = 5_000
 
 
 def read_code(code: str, recorder: Recorder, shell: Shell | None = None) -> None:
@@ -50,7 +50,7 @@ def read_code(code: str, recorder: Recorder, shell: Shell | None = None) -> None
         shell: that starts the interpreter. Modules are then looked for where it stands.
     """
     if len(code) > _LONGEST:
-        raise TooMuch
+        raise TooMuch(_LONGEST, "characters of Python code")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # escapes that Python warns of
@@ -60,7 +60,7 @@ def read_code(code: str, recorder: Recorder, shell: Shell | None = None) -> None
         return
     program = Program(tree, _MOST_NODES)
     if len(program.nodes) > _MOST_NODES:
-        raise TooMuch
+        raise TooMuch(_MOST_NODES, "parts of Python code")
     reading = _Reading(program, recorder, shell)
     if shell is not None:
         reading.look_for_modules()
@@ -114,7 +114,7 @@ class _Reading(ast.NodeVisitor):
             elif isinstance(node, ast.ImportFrom):
                 texts |= {f"{node.module}.{alias.name}": None for alias in node.names}
         if len(texts) > _MOST_TEXTS:
-            raise TooMuch
+            raise TooMuch(_MOST_TEXTS, "texts in Python code that is not understood")
         for word in texts:
             self._rec.mention(word)
 

@@ -23,6 +23,7 @@ from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.output import printed
 from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, merged
 from hermes_ext.effects._shell.tree import (
+    LONGEST,
     HereDocument,
     Item,
     Line,
@@ -116,7 +117,7 @@ class Reading:
     @contextmanager
     def deeper(self) -> Iterator[None]:
         if self._depth >= _NESTED:
-            raise TooMuch
+            raise TooMuch(_NESTED, "shells and substitutions inside each other")
         self._depth += 1
         try:
             yield
@@ -156,7 +157,7 @@ class Reading:
         """Run a text in a shell's own state."""
         source = Source(text)
         if source.too_long:
-            raise TooMuch
+            raise TooMuch(LONGEST, "bytes of shell text")
         if "\r" in text or "\0" in text or marks.OURS.search(text):
             self.rec.unknown("there are characters in the command that shells take in several ways")
             text = marks.OURS.sub("\ufffd", text)

@@ -25,7 +25,7 @@ Node: TypeAlias = "_Node"
 # A line's end behind a backslash joins what it stands between, unless there are blanks too.
 _BLANK: Final = re.compile(rb"(?:[ \t\n]|\\\n[ \t]|[ \t]\\\n)(?:[ \t\n]|\\\n)*\Z|\Z")
 _JOINT: Final = re.compile(rb"(?:\\.)*\Z", re.DOTALL)
-_LONGEST: Final = 2_000_000  # bytes
+LONGEST: Final = 2_000_000  # bytes
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +41,7 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.bytes = text.encode("utf-8", "replace")
-        self.too_long = len(self.bytes) > _LONGEST
+        self.too_long = len(self.bytes) > LONGEST
         self.root: Node = _parser().parse(b"" if self.too_long else self.bytes).root_node
 
     def text(self, node: Node) -> str:

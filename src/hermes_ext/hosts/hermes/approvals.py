@@ -7,9 +7,13 @@ import os
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Final
 
+from hermes_ext._hooks.text import printable
 from hermes_ext._turns.approval import Approval, ApprovalRequest, nobody_there
+from hermes_ext.hosts.hermes import host_questions
+from hermes_ext.hosts.hermes.full_texts import kept_in_full
 
 logger = logging.getLogger("hermes_ext")
 
@@ -18,8 +22,9 @@ _ANSWER_ALONE: Final = frozenset(
     {"_subagent_auto_approve", "_subagent_auto_deny", "_bg_review_auto_deny"}
 )
 _CUT_IN_CHATS: Final = 160
+_END: Final = 100  # characters of a call, shown once more
 
-_asking: ContextVar[bool] = ContextVar("hermes_ext_asking", default=False)
+_asking: ContextVar[_Person | None] = ContextVar("hermes_ext_asking", default=None)
 
 
 def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalRequest], Approval]:
@@ -34,20 +39,22 @@ def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalReq
         gate = _gate()
         if gate is None or not _someone_there():
             return nobody_there(request, approve=approve_without_human())
-        person = _Person(request)
-        token = _asking.set(True)
-        try:
-            answer = gate(
-                person.call,
-                person.question,
-                rule_key=request.rule_key,
-                approval_callback=person.answers,
-            )
-        finally:
-            _asking.reset(token)
+        with kept_in_full(request) as place:
+            person = _Person(request, place)
+            token = _asking.set(person)
+            try:
+                answer = gate(
+                    person.call,
+                    person.question,
+                    rule_key=request.rule_key,
+                    approval_callback=person.answers,
+                )
+            finally:
+                _asking.reset(token)
         if not isinstance(answer, dict):
             return Approval(approved=False)
         if answer.get("approved") is True:
+            person.tell_yes()
             return Approval(approved=True)
         if person.absent or answer.get("status") == "approval_required":
             return nobody_there(request, approve=approve_without_human())
@@ -58,18 +65,31 @@ def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalReq
 
 
 class _Person:
-    """Who answers one question at the terminal or in an editor, and what they are shown.
+    """Who answers one question, and what they are shown.
 
     Attributes:
         call: tool and arguments, in one line.
-        reason: extension and reason, in one line.
-        absent: whether it turned out that Hermes has nobody to ask there.
+        reason: extension and reason, and why Hermes would ask about the same call, in one line.
+        absent: whether it turned out that Hermes has nobody to ask at the terminal.
+        said_yes: whether they were asked, and not only earlier, and said yes.
     """
 
-    def __init__(self, request: ApprovalRequest) -> None:
+    def __init__(self, request: ApprovalRequest, full_text: Path | None) -> None:
         self.call = request.call_text
-        self.reason = request.reason_text
+        self._of_hermes = host_questions.of_call(request.tool_name, request.tool_args)
+        parts = [request.reason_text]
+        if self._of_hermes is not None:
+            parts.append(f"Hermes asks too: {printable(self._of_hermes.reason)}")
+        if full_text is not None:
+            parts.append(f"all of it: {printable(full_text)}")
+        self.reason = " · ".join(parts)
         self.absent = False
+        self.said_yes = False
+
+    def tell_yes(self) -> None:
+        """A yes that they have just given is one to Hermes's question too."""
+        if self.said_yes and self._of_hermes is not None:
+            host_questions.person_answered(self._of_hermes)
 
     @property
     def question(self) -> str:
@@ -77,6 +97,13 @@ class _Person:
         if len(self.call) <= _CUT_IN_CHATS:
             return self.reason
         return f"{self.reason} · {self.call}"
+
+    @property
+    def _in_panel(self) -> str:
+        """The reason, and the end of the call, of which the panel shows the beginning only."""
+        if len(self.call) <= _CUT_IN_CHATS:
+            return self.reason
+        return f"{self.reason} · it ends with: …{self.call[-_END:]}"
 
     def answers(self, command: str, _description: str, **options: Any) -> str:
         """A callback for Hermes, which takes whatever is not "deny" for a yes."""
@@ -89,23 +116,32 @@ class _Person:
             return "deny"
         choice = approval.prompt_dangerous_approval(
             command,
-            self.reason,
+            self._in_panel,
             allow_permanent=options.get("allow_permanent") is not False,
             approval_callback=callback,
         )
-        return choice if _is_yes(choice) else "deny"
+        self.said_yes = _is_yes(choice)
+        return choice if self.said_yes else "deny"
 
 
-def gateway_decision(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def gateway_decision(
+    original: Callable[..., Any], session: Any, notify: Any, data: Any, *args: Any, **kwargs: Any
+) -> Any:
     """Wraps `tools.approval._await_gateway_decision`, which waits for an answer from a chat.
 
     Hermes takes whatever is not "deny" for a yes, and the backend of its terminal interface hands
-    on what a client sends. To a question of ours that is a no.
+    on what a client sends. To a question of ours that is a no. A question of Hermes's that was
+    answered with ours is not asked.
     """
-    decision = original(*args, **kwargs)
-    if not _asking.get() or not isinstance(decision, dict) or _is_yes(decision.get("choice")):
+    person = _asking.get()
+    if person is None:
+        given = host_questions.chat_decision(data)
+        return given or original(session, notify, data, *args, **kwargs)
+    decision = original(session, notify, data, *args, **kwargs)
+    if not isinstance(decision, dict):
         return decision
-    return {**decision, "choice": "deny"}
+    person.said_yes = _is_yes(decision.get("choice")) and decision.get("resolved") is True
+    return decision if _is_yes(decision.get("choice")) else {**decision, "choice": "deny"}
 
 
 def _is_yes(choice: Any) -> bool:

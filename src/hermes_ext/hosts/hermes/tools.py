@@ -24,6 +24,7 @@ from hermes_ext._hooks.specs import HookName
 from hermes_ext._turns.state import entered
 from hermes_ext._turns.turn import ENDED, Turn
 from hermes_ext.hosts.hermes.host import hook_is_on, the_host
+from hermes_ext.hosts.hermes.host_questions import agreed_to
 from hermes_ext.hosts.hermes.results import error_result, internal_fault, looked_at
 from hermes_ext.hosts.hermes.verdicts import Args, Judge, Verdict, coerced, digest_of
 
@@ -330,7 +331,8 @@ def _granted(turn: Turn, verdict: Verdict) -> Iterator[_Grant]:
     # What runs inside (a subagent, say) is on paths of its own.
     path = _in_invoke_tool.set(False)
     try:
-        with entered(turn):  # also in a thread that has found it by its ids
+        # `entered` also in a thread that has found it by its ids.
+        with entered(turn), agreed_to(lambda: given.verdict.host_question):
             yield given
     finally:
         _in_invoke_tool.reset(path)

@@ -12,7 +12,7 @@ from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._hooks.text import text_of
 from hermes_ext._turns.turn import Turn
-from hermes_ext.hosts.hermes import api_store, forms, silence, titles
+from hermes_ext.hosts.hermes import api_store, forms, pastes, silence, titles
 from hermes_ext.hosts.hermes.host import hook_is_on, origin_of, the_host
 from hermes_ext.hosts.hermes.inputs import Typed, put_back, take_apart
 
@@ -199,6 +199,7 @@ def _with_input(turn: Turn, call: _Call) -> Any:
     if outcome.blocked:
         withheld = f"[withheld by {outcome.blocked_by}]"
         titles.replace(turn.session_id, withheld)
+        pastes.withhold(typed.text, "", withheld)
         ended = call.finish_without_model(
             outcome.message or "", turn, blocked_by=outcome.blocked_by, stored=withheld
         )
@@ -231,6 +232,7 @@ def _rewrite(turn: Turn, call: _Call, typed: Typed, value: Any) -> None:
     call.rewrite_copies(typed.text, text_of(stored))
     call.restage(stored)
     titles.replace(turn.session_id, stored)
+    pastes.withhold(typed.text, text_of(stored), "[rewritten by an extension]")
 
 
 def codex_turn(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
@@ -331,8 +333,12 @@ def _transformed(turn: Turn, agent: Any, text: str, take: Callable[[Any], Any]) 
     outcome = turn.transform_user_input(text, origin="steer")
     if outcome.blocked or outcome.answered:
         reply = outcome.message if outcome.blocked else str(outcome.value)
+        if outcome.blocked:
+            pastes.withhold(text, "", f"[withheld by {outcome.blocked_by}]")
         if reply:
             agent._emit_status(f"[{outcome.blocked_by or 'extension'}] {reply}")
         return True  # taken: it is dealt with, and must not come back as the next message
     value = outcome.final(text)
+    if outcome.changed:
+        pastes.withhold(text, text_of(value), "[rewritten by an extension]")
     return take(value if isinstance(value, str) else text)

@@ -16,6 +16,7 @@ from hermes_ext._turns.decisions import canonical_digest
 from hermes_ext._turns.state import judging_again
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.holes import hole
+from hermes_ext.hosts.hermes.host_questions import HostQuestion, collecting
 from hermes_ext.hosts.hermes.places import tool_directory
 
 Args = dict[str, Any]
@@ -36,6 +37,7 @@ class Verdict:
         refusal: why it may not run, or None.
         answer: its result, given without running it, or None.
         pending: asks the person whether it may run; returns the refusal or None.
+        host_question: Hermes's own question about it, which the person has answered with ours.
     """
 
     tool: str
@@ -46,6 +48,7 @@ class Verdict:
     refusal: str | None = None
     answer: str | None = None
     pending: Callable[[], str | None] | None = None
+    host_question: HostQuestion | None = None
     _asking: threading.RLock = field(factory=threading.RLock, init=False)
 
     def settled(self) -> Verdict:
@@ -239,5 +242,9 @@ def _other_plugins() -> str:
 
 
 def _asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
-    settled = turn.settle(outcome, verdict.tool, verdict.args)
-    return None if settled.approved else f"[{settled.blocked_by}] {settled.message}"
+    with collecting() as answered:
+        settled = turn.settle(outcome, verdict.tool, verdict.args)
+    if not settled.approved:
+        return f"[{settled.blocked_by}] {settled.message}"
+    verdict.host_question = answered[-1] if answered else None
+    return None

@@ -1,0 +1,90 @@
+"""Keeping the working directory out of what Python searches for modules.
+
+An agent writes files there. `python -m` puts it first, and so does an empty entry of `PYTHONPATH`,
+which `PYTHONPATH=$PYTHONPATH:/x` makes: a file `yaml.py` or `json.py` would be imported in place of
+the real one, in the process that holds the rules.
+
+This is the first module of the package that is imported, so it imports only what each start of
+Python has imported, and there is no `from __future__`.
+"""
+
+import os
+import sys
+
+_HERE = ("", os.curdir)
+_OWN = "hermes_ext"
+# Another program that is run by name, pytest say, may want its working directory.
+_PROGRAMS = (
+    _OWN,
+    "hermes_cli",
+    "run_agent",
+    "cli",
+    "gateway",
+    "tui_gateway",
+    "batch_runner",
+    "acp_adapter",
+)
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+
+
+def is_own_command() -> bool:
+    """Whether this process is `hermes-ext` or `python -m hermes_ext…`, while it starts."""
+    program = sys.argv[0] if getattr(sys, "argv", None) else ""
+    name = os.path.basename(program)
+    if name.removesuffix(".exe").removesuffix("-script.py") == "hermes-ext":
+        return True
+    return program == "-m" and _run_by_name().split(".")[0] == _OWN
+
+
+def is_in_hermes() -> bool:
+    """Whether Hermes Agent's own program runs in this process."""
+    return "hermes_cli" in sys.modules
+
+
+def drop_working_directory() -> None:
+    """Take the working directory off `sys.path` where nobody has named it.
+
+    It stays where it is written out in `PYTHONPATH`, and where this package or Hermes lies in it.
+    """
+    try:
+        cwd = os.getcwd()
+    except OSError:  # it is gone, and so is what could be in it
+        cwd = ""
+    written = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    hermes = getattr(sys.modules.get("hermes_cli"), "__file__", None)
+    roots = {package, hermes and os.path.dirname(os.path.dirname(os.path.abspath(hermes)))}
+    gone = {*_HERE}
+    first = not sys.flags.safe_path and _run_by_name().split(".")[0] in _PROGRAMS
+    if cwd not in roots and cwd not in written and (first or _names_here(written)):
+        gone.add(cwd)
+    standard = os.path.dirname(os.__file__)
+    end = sys.path.index(standard) if standard in sys.path else len(sys.path)
+    # What comes after the standard library is of a .pth file: somebody has installed it.
+    sys.path[:end] = [each for each in sys.path[:end] if each not in gone]
+
+
+def environment() -> dict[str, str]:
+    """The environment for a child process, whose `PYTHONPATH` does not have its directory."""
+    env = dict(os.environ)
+    written = env.pop("PYTHONPATH", "").split(os.pathsep)
+    named = [each for each in written if each not in _HERE]
+    return {**env, "PYTHONPATH": os.pathsep.join(named)} if named else env
+
+
+def _names_here(written: list[str]) -> bool:
+    # One empty entry is what an unset variable splits into.
+    return written != [""] and any(each in _HERE for each in written)
+
+
+def _run_by_name() -> str:
+    """The module of `python -m`; "" where Python was started in another way."""
+    words = iter(sys.orig_argv[1:])
+    for option in words:
+        if option in _WITH_VALUE:
+            next(words, None)
+        elif not option.startswith("-"):
+            return ""  # a script and its own arguments
+        elif not option.startswith("--") and option.endswith("m"):
+            return next(words, "")
+    return ""

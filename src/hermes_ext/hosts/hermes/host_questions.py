@@ -1,0 +1,195 @@
+"""Hermes's own question about a dangerous command, put into a handler's question about it.
+
+A handler's question comes first, before the tool runs. Its text also holds the reason for which
+Hermes would ask once the tool checks the command; a person's yes to that text is then Hermes's
+answer `once`, for this execution and for exactly this command and reason. Hermes still evaluates
+the command: what it blocks or asks for another reason stays blocked or is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+from attrs import define, field
+
+logger = logging.getLogger("hermes_ext")
+
+_SCRIPT_KEY: Final = "execute_code"
+_SCRIPT_REASON: Final = (
+    "execute_code script execution: commands that the script starts are not checked one by one"
+)
+_ONCE: Final = "once"
+
+
+@define(eq=False)
+class HostQuestion:
+    """What Hermes would ask about one call.
+
+    Attributes:
+        command: the text that it checks.
+        reason: why it would ask, as people read it.
+        keys: the keys under which Hermes stores an answer that is to last.
+    """
+
+    command: str
+    reason: str
+    keys: tuple[str, ...]
+    _used: bool = False
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def used(self) -> bool:
+        """Whether it has been answered already; from now on it has."""
+        with self._lock:
+            before, self._used = self._used, True
+            return before
+
+
+# The questions of Hermes that a person has answered with ours, while our handlers' are asked.
+_answered: ContextVar[list[HostQuestion] | None] = ContextVar("hermes_ext_answered", default=None)
+# What the person has agreed to for the call that runs.
+_agreed: ContextVar[Callable[[], HostQuestion | None] | None] = ContextVar(
+    "hermes_ext_agreed", default=None
+)
+
+
+def of_call(tool: str, args: Any) -> HostQuestion | None:
+    """What Hermes would ask a person about a call, or None: nothing, or it cannot be foreseen.
+
+    What it allows for this session or always is not asked.
+    """
+    from tools import approval
+
+    try:
+        if tool == "terminal":
+            return _about_command(approval, args.get("command"))
+        if tool == "execute_code":
+            return _about_script(approval, args.get("code"))
+    except Exception:  # another Hermes: it asks its own question, behind ours
+        logger.debug("cannot foresee what Hermes asks about %s", tool, exc_info=True)
+    return None
+
+
+def _about_command(approval: Any, command: Any) -> HostQuestion | None:
+    if not isinstance(command, str):
+        return None
+    session = approval.get_current_session_key()
+    found = [*_scanned(approval, command)]
+    dangerous, key, reason = approval.detect_dangerous_command(command)
+    if dangerous:
+        found.append((key, reason))
+    asked = [each for each in found if not approval.is_approved(session, each[0])]
+    if not asked:
+        return None
+    keys, reasons = zip(*asked, strict=True)
+    return HostQuestion(command, "; ".join(reasons), keys)
+
+
+def _scanned(approval: Any, command: str) -> Iterator[tuple[str, str]]:
+    """What Hermes's scanner finds, under the key that Hermes gives it; nothing without one."""
+    try:
+        from tools.tirith_security import check_command_security
+    except ImportError:
+        return
+    found = check_command_security(command)
+    if found["action"] in {"block", "warn"}:
+        findings = found.get("findings") or [{}]
+        key = f"tirith:{findings[0].get('rule_id', 'unknown')}"
+        yield key, approval._format_tirith_description(found)
+
+
+def _about_script(approval: Any, code: Any) -> HostQuestion | None:
+    asks = approval._is_gateway_approval_context() or approval.env_var_enabled("HERMES_EXEC_ASK")
+    approved = approval.is_approved(approval.get_current_session_key(), _SCRIPT_KEY)
+    if not isinstance(code, str) or not asks or approved:
+        return None
+    return HostQuestion(f"execute_code <<'PY'\n{code}\nPY", _SCRIPT_REASON, (_SCRIPT_KEY,))
+
+
+# -- from the answer to the call --------------------------------------------------------------
+
+
+@contextmanager
+def collecting() -> Iterator[list[HostQuestion]]:
+    """While handlers' questions are asked: gives what `person_answered` reports."""
+    answered: list[HostQuestion] = []
+    token = _answered.set(answered)
+    try:
+        yield answered
+    finally:
+        _answered.reset(token)
+
+
+def person_answered(question: HostQuestion) -> None:
+    """A person has just said yes to a text that holds this question."""
+    answered = _answered.get()
+    if answered is not None:
+        answered.append(question)
+
+
+@contextmanager
+def agreed_to(question: Callable[[], HostQuestion | None]) -> Iterator[None]:
+    """While a call runs.
+
+    Args:
+        question: gives what the person has agreed to for the call as it is now.
+    """
+    token = _agreed.set(question)
+    try:
+        yield
+    finally:
+        _agreed.reset(token)
+
+
+# -- where Hermes asks ------------------------------------------------------------------------
+
+
+def prompt(
+    original: Callable[..., Any], command: str, description: str, *args: Any, **options: Any
+) -> Any:
+    """Wraps `tools.approval.prompt_dangerous_approval`, by which Hermes asks at a terminal.
+
+    Where its model advises against the command, Hermes says so to the person: that is asked.
+    """
+    question = _of_this_call()
+    if (
+        question is not None
+        and (command, description) == (question.command, question.reason)
+        and not options.get("smart_denied")
+        and not question.used()
+    ):
+        return _ONCE
+    return original(command, description, *args, **options)
+
+
+def chat_decision(data: Any) -> dict[str, Any] | None:
+    """The answer to what `tools.approval._await_gateway_decision` would ask, if there is one."""
+    question = _of_this_call()
+    if question is None or not isinstance(data, dict) or data.get("smart_denied"):
+        return None
+    if not _is_about(question, data) or question.used():
+        return None
+    return {"resolved": True, "choice": _ONCE, "reason": None}
+
+
+def _is_about(question: HostQuestion, data: dict[str, Any]) -> bool:
+    """Whether Hermes asks this very question; it hides secrets in the texts that it sends."""
+    from agent.redact import redact_sensitive_text
+
+    reason = data.get("description")
+    if question.keys == (_SCRIPT_KEY,):
+        same = isinstance(reason, str) and reason.startswith(_SCRIPT_REASON.partition(":")[0])
+    else:
+        same = reason == redact_sensitive_text(question.reason)
+    command = redact_sensitive_text(question.command)
+    keys = tuple(data.get("pattern_keys") or ())
+    return same and data.get("command") == command and keys == question.keys
+
+
+def _of_this_call() -> HostQuestion | None:
+    given = _agreed.get()
+    return None if given is None else given()
