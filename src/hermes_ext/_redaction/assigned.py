@@ -1,0 +1,223 @@
+"""Values behind the names of secrets: `DB_PASSWORD=…`, `password: …`, `"apiKey": "…"`.
+
+The name decides that there is a secret, how it is written decides what of it is the value, and the
+value's own look whether it is one: programs are full of `password = get_password()`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from hermes_ext._redaction.names import STEM, is_header, is_password, is_secret, is_weak
+from hermes_ext._redaction.pieces import found
+from hermes_ext._redaction.values import is_harmless, is_plain, is_random, stands_for_another
+
+Span = tuple[int, int]
+
+# What is between a name and its value. In lower case, as the names are looked for.
+_SIGN: Final = (
+    r"(?P<sign>[\"'`]{0,8}\]?[ \t]{0,40}+(?:=>|:=|=(?![=~])|:(?!:|//))[ \t]{0,40}+"
+    r"|[\"'`]{1,8}[ \t]{0,8},[ \t]{0,8}(?=[\"'`])|[ \t]{1,8}(?=[^\s|&;<>=:]))"
+)
+_NAMED: Final = re.compile(rf"{STEM}[\w.-]{{0,80}}+{_SIGN}")
+_LONGEST_NAME: Final = 80
+_NAME_CHARS: Final = re.compile(r"[\w.-]*")
+
+_QUOTED: Final = re.compile(
+    r"[rRbBuUfF@]{0,2}(?:(?P<three>\"\"\"|''')(?P<long>.{0,4000}?)(?P=three)"
+    r"|(?P<quote>\\{1,8}[\"'`])(?P<value>[^\r\n]{0,4000}?)(?<!\\)(?P=quote)"
+    r"|(?P<plain>[\"'`])(?P<text>(?:[^\r\n\\]|\\.){0,4000}?)(?P=plain))",
+    re.DOTALL,
+)
+_IN_LIST: Final = re.compile(r"(?P<plain>[\"'])(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)|\]")
+_TO_BLANK: Final = re.compile(r"[^\s\"'`]{1,4000}")
+_BARE: Final = re.compile(r"[^\s\"'`,;&|<>(){}\[\]]{1,4000}")
+_REST: Final = re.compile(r"[^\r\n\"'`\\]{1,8000}")
+_SCHEME: Final = re.compile(
+    r"(?i:bearer|basic|token|digest|apikey|negotiate|aws4-hmac-sha256)[ \t]{1,4}"
+)
+# `password: str = "…"`, `password string = "…"`, `char *password[] = "…"`.
+_TYPED: Final = re.compile(r"[*&]?[\w.\[\]<>|, ]{1,60}?[ \t]?=[ \t]?(?=[rbufRBUF@]{0,2}[\"'`])")
+_CALLED: Final = re.compile(r"[A-Za-z_$][\w.$]*+(?:\(|\[|\?\.|->|::)")
+_BEHIND: Final = re.compile(r"[ \t]*+(?P<char>[^\s]?)")
+
+# What may be before a name on a line of its own: a list, a number, a `+` of a difference, the name
+# of the file, and what shells and others declare variables with.
+_LEAD: Final = re.compile(
+    r"[\"']?(?:[\w./-]{1,60}[:-])?(?:\d+[:|-])?"
+    r"(?:[ \t]|[-+>#*]|//|export[ \t]|set[ \t]|setx[ \t]|setenv[ \t]|declare[ \t]|typeset[ \t]"
+    r"|readonly[ \t]|local[ \t]|env[ \t]|arg[ \t]|run[ \t]|\\?\$env:|[\"'])*\Z",
+    re.IGNORECASE,
+)
+_DECLARED: Final = re.compile(
+    r"(?:^|[\s;&\"'])(?:env|arg|setx|setenv|set(?:[ \t]-{1,2}\w+){1,3}|#define|machine"
+    r"|(?:login|user|account)[ \t]+\S{1,100})[ \t]+\Z",
+    re.IGNORECASE,
+)
+_LEAD_LENGTH: Final = 120
+
+
+def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterator[Span]:
+    """Where the values are whose names begin in a piece of a text.
+
+    Args:
+        text: as it is.
+        shown: without its escapes, see `pieces.unescaped`.
+        lower: `shown` in lower case.
+        begin: the piece's begin.
+        end: the piece's end.
+    """
+    for match in found(_NAMED, lower, begin, end):
+        behind = match.start("sign")
+        before = shown[max(match.start() - _LONGEST_NAME, 0) : match.start()]
+        first = _NAME_CHARS.match(before[::-1])
+        first_place = match.start() - (first.end() if first else 0)
+        name = shown[first_place:behind]
+        if is_secret(name.lstrip("-")):
+            yield from _Place(text, shown, name, first_place, match["sign"], match.end()).values()
+
+
+class _Place:
+    """A name that is a secret's, and what is behind it."""
+
+    def __init__(
+        self, text: str, shown: str, name: str, first: int, sign: str, begin: int
+    ) -> None:
+        self.text = text
+        self.shown = shown
+        self.name = name.lstrip("-")
+        self.dashes = len(name) - len(self.name)
+        self.sign = sign.strip("\"'`] \t")
+        self.first = first
+        self.begin = begin
+        self.tight = sign in ("=", ":=", "=>") or sign.strip("\"'`]") == "="
+        self.named_in_quotes = sign[:1] in "\"'`"
+
+    def values(self) -> Iterator[Span]:
+        begin = self.begin
+        if not self.sign:  # a blank between them
+            typed = _TYPED.match(self.shown, begin)
+            if typed:
+                begin = typed.end()
+            elif not (self.dashes or self._is_declared()):
+                return  # "the password is wrong"
+        elif self.sign == ":" and (typed := _TYPED.match(self.shown, begin)):
+            begin = typed.end()
+        if self.text[begin : begin + 1] == "[" and self.sign in (":", "=", ":="):
+            yield from self._in_list(begin + 1)
+            return
+        scheme = _SCHEME.match(self.shown, begin) if is_header(self.name) else None
+        begin = scheme.end() if scheme else begin
+        quoted = _QUOTED.match(self.text, begin)
+        span = self._in_quotes(quoted) if quoted else self._bare(begin, bool(scheme))
+        if span is not None:
+            yield span
+
+    def _is_declared(self) -> bool:
+        return _DECLARED.search(self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]) is not None
+
+    def _in_list(self, begin: int) -> Iterator[Span]:
+        limit = begin + 2_000
+        for match in _IN_LIST.finditer(self.text, begin, limit):
+            if match["plain"] is None:
+                return
+            if self._is_value_in_quotes(match["text"]):
+                yield match.span("text")
+
+    def _in_quotes(self, quoted: re.Match[str]) -> Span | None:
+        group = "value" if quoted["quote"] else "long" if quoted["three"] else "text"
+        begin, end = quoted.span(group)
+        scheme = _SCHEME.match(quoted[group]) if is_header(self.name) else None
+        if scheme:
+            begin += scheme.end()
+        value = self.text[begin:end]
+        if scheme and not is_harmless(value) and (len(value) >= 12 or is_random(value)):
+            return begin, end
+        return (begin, end) if self._is_value_in_quotes(value) else None
+
+    def _is_value_in_quotes(self, value: str) -> bool:
+        if is_harmless(value) or stands_for_another(value, self.name):
+            return False
+        if self.sign == ",":
+            return self.dashes > 0 or is_random(value)
+        strong = is_password(self.name)
+        if any(char.isspace() for char in value):
+            return (strong and any(map(is_random, value.split()))) or (
+                is_header(self.name) and "=" in value
+            )
+        if value.isdigit():
+            return strong
+        if self.dashes or self._on_own_line_with_equals():
+            return not (is_plain(value) and is_weak(self.name))
+        if is_plain(value):
+            return strong and len(value) >= 6
+        return is_random(value) or (strong and any(map(str.isdigit, value)))
+
+    def _on_own_line_with_equals(self) -> bool:
+        return self.tight and self.name.isupper() and self._has_own_line()
+
+    def _has_own_line(self) -> bool:
+        before = self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]
+        line = before[before.rfind("\n") + 1 :]
+        return len(line) < _LEAD_LENGTH and _LEAD.match(line) is not None
+
+    def _bare(self, begin: int, has_scheme: bool) -> Span | None:
+        if is_header(self.name) and self.sign == ":":
+            return self._header(begin, has_scheme)
+        if self.sign == ",":
+            return None
+        own_line = self._has_own_line() and not self.dashes
+        pattern = _TO_BLANK if own_line else _BARE
+        match = pattern.match(self.shown, begin)
+        if match is None:
+            return None
+        value = match[0].rstrip(",;)}" if own_line else ".")
+        end = begin + len(value)
+        if not value or is_harmless(value) or stands_for_another(value, self.name):
+            return None
+        if _CALLED.match(self.shown, begin) or (own_line and _CALLED.match(value)):
+            return None
+        behind = self.shown[end : end + 1]
+        return (begin, end) if self._is_bare_value(value, begin, end, behind, own_line) else None
+
+    def _is_bare_value(
+        self, value: str, begin: int, end: int, behind: str, own_line: bool
+    ) -> bool:
+        strong = is_password(self.name)
+        if value.isdigit():
+            return strong and (self.tight or self.sign == ":" or bool(self.dashes))
+        if self.dashes >= 2 or (self.dashes and (strong or is_random(value))):
+            return True
+        if self.tight:
+            # An argument of a call: `connect(password=password, token=tok)`.
+            before = self.shown[max(self.first - 2, 0) : self.first]
+            is_argument = before.endswith(("(", ", ")) or behind in (",", ")")
+            return is_random(value) if is_argument else True
+        if not self.sign:
+            return True  # `ENV NAME value`
+        more = _BEHIND.match(self.shown, end)
+        alone = more is None or more["char"] in ("", "#")
+        line_ends = alone or self.shown[end : more.start("char")].find("\n") >= 0 if more else True
+        if is_plain(value):
+            upper = self.name.isupper() and self.sign == ":"
+            return own_line and line_ends and len(value) >= 6 and (
+                upper or (strong and any(map(str.isdigit, value)))
+            )
+        if self.sign == ":" and not line_ends and not is_random(value):
+            return False
+        return is_random(value) or strong
+
+    def _header(self, begin: int, has_scheme: bool) -> Span | None:
+        match = _REST.match(self.shown, begin)
+        if match is None:
+            return None
+        value = match[0].rstrip()
+        if not value or is_harmless(value):
+            return None
+        if has_scheme or "cookie" in self.name.lower():
+            is_one = has_scheme and (len(value) >= 12 or is_random(value)) or "=" in value
+        else:
+            is_one = " " not in value and (is_random(value) or len(value) >= 20)
+        return (begin, begin + len(value)) if is_one else None
