@@ -26,12 +26,12 @@ _LONGEST_NAME: Final = 80
 _NAME_CHARS: Final = re.compile(r"[\w.-]*")
 
 _QUOTED: Final = re.compile(
-    r"[rRbBuUfF@]{0,2}(?:(?P<three>\"\"\"|''')(?P<long>.{0,4000}?)(?P=three)"
+    r"(?P<prefix>[rRbBuUfF@]{0,2})(?:(?P<three>\"\"\"|''')(?P<long>.{0,4000}?)(?P=three)"
     r"|(?P<quote>\\{1,8}[\"'`])(?P<value>[^\r\n]{0,4000}?)(?<!\\)(?P=quote)"
     r"|(?P<plain>[\"'`])(?P<text>(?:[^\r\n\\]|\\.){0,4000}?)(?P=plain))",
     re.DOTALL,
 )
-_IN_LIST: Final = re.compile(r"(?P<plain>[\"'])(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)|\]")
+_ITEM: Final = re.compile(r"\s{0,40}(?P<plain>[\"'])(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)\s{0,40},?")
 _TO_BLANK: Final = re.compile(r"[^\s\"'`]{1,4000}")
 _BARE: Final = re.compile(r"[^\s\"'`,;&|<>(){}\[\]]{1,4000}")
 _REST: Final = re.compile(r"[^\r\n\"'`\\]{1,8000}")
@@ -40,7 +40,11 @@ _SCHEME: Final = re.compile(
 )
 # `password: str = "…"`, `password string = "…"`, `char *password[] = "…"`.
 _TYPED: Final = re.compile(r"[*&]?[\w.\[\]<>|, ]{1,60}?[ \t]?=[ \t]?(?=[rbufRBUF@]{0,2}[\"'`])")
+_COOKIE_PARTS: Final = re.compile(r"[=;,&\s]+")
 _CALLED: Final = re.compile(r"[A-Za-z_$][\w.$]*+(?:\(|\[|\?\.|->|::)")
+_REGEX: Final = re.compile(r"[\[({\\]")
+_OPERATOR: Final = re.compile(r"[ \t]+(?:or|and|if|else|is|in|not|\+|\?|\|\||&&|==)[ \t]")
+_EXPRESSION: Final = re.compile(r"[A-Za-z_$][\w$]*(?:\.[#\w$]+)*(?:==|\?|=[A-Za-z_$])")
 _BEHIND: Final = re.compile(r"[ \t]*+(?P<char>[^\s]?)")
 
 # What may be before a name on a line of its own: a list, a number, a `+` of a difference, the name
@@ -52,8 +56,7 @@ _LEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _DECLARED: Final = re.compile(
-    r"(?:^|[\s;&\"'])(?:env|arg|setx|setenv|set(?:[ \t]-{1,2}\w+){1,3}|#define|machine"
-    r"|(?:login|user|account)[ \t]+\S{1,100})[ \t]+\Z",
+    r"(?:^|[\s;&\"'])(?:env|arg|setx|setenv|set(?:[ \t]-{1,2}\w+){1,3}|#define)[ \t]+\Z",
     re.IGNORECASE,
 )
 _LEAD_LENGTH: Final = 120
@@ -120,11 +123,10 @@ class _Place:
 
     def _in_list(self, begin: int) -> Iterator[Span]:
         limit = begin + 2_000
-        for match in _IN_LIST.finditer(self.text, begin, limit):
-            if match["plain"] is None:
-                return
+        while begin < limit and (match := _ITEM.match(self.text, begin)):
             if self._is_value_in_quotes(match["text"]):
                 yield match.span("text")
+            begin = match.end()
 
     def _in_quotes(self, quoted: re.Match[str]) -> Span | None:
         group = "value" if quoted["quote"] else "long" if quoted["three"] else "text"
@@ -133,22 +135,24 @@ class _Place:
         if scheme:
             begin += scheme.end()
         value = self.text[begin:end]
-        if scheme and not is_harmless(value) and (len(value) >= 12 or is_random(value)):
+        if "r" in quoted["prefix"].lower() and _REGEX.search(value):
+            return None
+        if scheme and value[:1] != "[" and not is_harmless(value) and (len(value) >= 12 or is_random(value)):
             return begin, end
         return (begin, end) if self._is_value_in_quotes(value) else None
 
     def _is_value_in_quotes(self, value: str) -> bool:
         if is_harmless(value) or stands_for_another(value, self.name):
             return False
+        if "cookie" in self.name.lower() and "=" in value:
+            return _is_cookie(value)
         if self.sign == ",":
             return self.dashes > 0 or is_random(value)
         strong = is_password(self.name)
         if any(char.isspace() for char in value):
-            return (strong and any(map(is_random, value.split()))) or (
-                is_header(self.name) and "=" in value
-            )
+            return strong and "\n" not in value and any(map(is_random, value.split()))
         if value.isdigit():
-            return strong
+            return strong and len(value) >= 4
         if self.dashes or self._on_own_line_with_equals():
             return not (is_plain(value) and is_weak(self.name))
         if is_plain(value):
@@ -175,7 +179,7 @@ class _Place:
             return None
         value = match[0].rstrip(",;)}" if own_line else ".")
         end = begin + len(value)
-        if not value or is_harmless(value) or stands_for_another(value, self.name):
+        if is_harmless(value) or value[0] == "(" or match[0].endswith("...") or stands_for_another(value, self.name):
             return None
         if _CALLED.match(self.shown, begin) or (own_line and _CALLED.match(value)):
             return None
@@ -188,13 +192,22 @@ class _Place:
         strong = is_password(self.name)
         if value.isdigit():
             return strong and (self.tight or self.sign == ":" or bool(self.dashes))
-        if self.dashes >= 2 or (self.dashes and (strong or is_random(value))):
-            return True
+        if self.dashes:
+            # Behind a blank, and not behind `=`, a short word may go on with a sentence.
+            return is_random(value) or ((self.dashes > 1 or strong) and (self.sign != "" or len(value) >= 8))
         if self.tight:
             # An argument of a call: `connect(password=password, token=tok)`.
             before = self.shown[max(self.first - 2, 0) : self.first]
-            is_argument = before.endswith(("(", ", ")) or behind in (",", ")")
-            return is_random(value) if is_argument else True
+            is_argument = (
+                before.endswith(("(", ", "))
+                or behind in (",", ")")
+                or _OPERATOR.match(self.shown, end) is not None
+                or (not own_line and _EXPRESSION.match(value) is not None)
+            )
+            is_word = is_plain(value) and (
+                "." in self.name or (is_weak(self.name) and not own_line)
+            )
+            return is_random(value) if is_argument or is_word else True
         if not self.sign:
             return True  # `ENV NAME value`
         more = _BEHIND.match(self.shown, end)
@@ -211,13 +224,25 @@ class _Place:
 
     def _header(self, begin: int, has_scheme: bool) -> Span | None:
         match = _REST.match(self.shown, begin)
-        if match is None:
+        if match is None or _CALLED.match(self.shown, begin):
             return None
         value = match[0].rstrip()
-        if not value or is_harmless(value):
+        if has_scheme and "=" not in value:  # what is behind it is a sentence's
+            value = value.split(None, 1)[0] if value else ""
+        if is_harmless(value) or value[0] == "[" or stands_for_another(value, self.name):
             return None
-        if has_scheme or "cookie" in self.name.lower():
-            is_one = has_scheme and (len(value) >= 12 or is_random(value)) or "=" in value
+        if "cookie" in self.name.lower():
+            is_one = _is_cookie(value)
+        elif has_scheme:
+            is_one = len(value) >= 12 or is_random(value)
         else:
             is_one = " " not in value and (is_random(value) or len(value) >= 20)
         return (begin, begin + len(value)) if is_one else None
+
+
+def _is_cookie(value: str) -> bool:
+    """Whether a value among those of a header is more than a word or a number: `theme=dark`."""
+    return "=" in value and any(
+        is_random(each) or (each.isalnum() and not each.isalpha() and not each.isdigit())
+        for each in _COOKIE_PARTS.split(value)
+    )

@@ -14,7 +14,7 @@ from hermes_ext._redaction.forms import FORMS, harmless
 from hermes_ext._redaction.pieces import found, lowered, pieces, unescaped
 from hermes_ext._redaction.private_keys import private_keys
 from hermes_ext._redaction.random_text import random_texts
-from hermes_ext._redaction.tokens import KINDS, Kind, span_of
+from hermes_ext._redaction.tokens import KINDS, Kind, token_spans
 from hermes_ext._redaction.values import PLACEHOLDER
 
 Span = tuple[int, int, str]
@@ -101,20 +101,20 @@ class Finder:
 def _tokens(shown: str, lower: str, begin: int, end: int) -> Iterator[Span]:
     for kind in KINDS:
         if _has_any(lower, kind.signs, begin, end):
-            for pattern in _patterns(kind, shown, begin, end):
-                for match in found(pattern, shown, begin, end):
-                    yield *span_of(match), kind.name
+            for pattern in _patterns(kind, lower, begin, end):
+                for first, last in token_spans(kind, found(pattern, shown, begin, end)):
+                    yield first, last, kind.name
 
 
-def _patterns(kind: Kind, shown: str, begin: int, end: int) -> tuple[re.Pattern[str], ...]:
-    if kind.detector is not None and not any(found(kind.first, shown, begin, end)):
+def _patterns(kind: Kind, lower: str, begin: int, end: int) -> tuple[re.Pattern[str], ...]:
+    if kind.detector is not None and not any(found(kind.first, lower, begin, end)):
         return ()
     return kind.patterns()
 
 
 def _formed(shown: str, lower: str, begin: int, end: int) -> Iterator[Span]:
     for form in FORMS:
-        if lower.find(form.sign, begin, end) >= 0:
+        if _has_any(lower, form.signs, begin, end):
             for match in found(form.pattern, shown, begin, end):
                 if not harmless(form, match):
                     yield *match.span("value"), form.kind

@@ -21,13 +21,13 @@ class Form:
     """One form.
 
     Attributes:
-        sign: what is in each text with it, in lower case.
+        signs: texts in lower case of which one is in each text with it.
         pattern: the form, in which the group `value` is the secret.
         is_none: whether a match is harmless.
         kind: what is written in a placeholder; "" says no more than that it is a secret.
     """
 
-    sign: str
+    signs: tuple[str, ...]
     pattern: re.Pattern[str]
     is_none: Callable[[Match], bool]
     kind: str = ""
@@ -77,7 +77,7 @@ def _never(_match: Match) -> bool:
 
 
 def _local(match: Match) -> bool:
-    return is_local(match["host"])
+    return is_local(match["host"] or "")
 
 
 _LOCAL: Final = re.compile(
@@ -106,48 +106,58 @@ _SLASHED: Final = (
     rf"(?P<value>[^\s?#@\"'<>\\]{{1,200}})@(?=[\w\[]){_HOST}"
 )
 
-# What has to be in a text, what is looked for then, and when that is harmless.
-_FORMS: Final[tuple[tuple[str, str, Callable[[Match], bool]], ...]] = (
-    ("</", r"<(?P<name>[A-Za-z_][\w.:-]{0,80})>(?P<value>[^<>\r\n]{1,500})</", _no_secret),
-    ("bearer", r"(?i:\bbearer)\s{1,4}(?P<value>[\w.~+/=-]{12,4000})", _a_word),
-    ("basic", r"(?i:\bbasic)\s{1,4}(?P<value>[A-Za-z0-9+/]{6,2000}={0,2})", _no_credentials),
-    ("auth", r"(?i:\bauth)[\"']{1,8}\s{0,8}:\s{0,8}\\{0,8}[\"'](?P<value>[A-Za-z0-9+/]{6,2000}={0,2})",
+# Of these signs one has to be in a text; then what is looked for, and when that is harmless. What
+# each begins with stands first, also before what must not be before it: `re` skips to it.
+_FORMS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Match], bool]], ...]] = (
+    (("</",), r"<(?P<name>[A-Za-z_][\w.:-]{0,80})>(?P<value>[^<>\r\n]{1,500})</", _no_secret),
+    (("bearer",), r"[Bb](?:earer|EARER)\s{1,4}(?P<value>[\w.~+/=-]{12,4000})", _a_word),
+    (("basic",), r"[Bb](?:asic|ASIC)\s{1,4}(?P<value>[A-Za-z0-9+/]{6,2000}={0,2})",
      _no_credentials),
-    (":", r"(?<![^\s\"'])(?:-u|-a|--user|--proxy-user|-U|--auth)(?:\s{1,4}|=|(?=[^\s=]))\\?[\"']?"
-          r"(?P<user>[^\s:\"'/]{1,200}):(?P<value>[^\s\"'\\]{1,500})", _same),
-    ("-p", rf"\b(?:mysql\w*|mariadb\w*|sshpass|7za?){_ARGUMENTS}-p\s?{_WORD}", _never),
-    ("login", r"\b(?:docker|podman|helm|oras|az|cf|skopeo)\s[^\n|;]{0,80}?"
-              rf"\blogin{_ARGUMENTS}-p[ =]?{_WORD}", _never),
-    ("-cli", rf"\b(?:redis-cli|valkey-cli){_ARGUMENTS}-a\s{{0,4}}{_WORD}", _never),
-    ("-p", rf"\b(?:zip|unzip|sqlcmd|ipmitool){_ARGUMENTS}-P\s{{0,4}}{_WORD}", _never),
-    ("ldap", rf"\bldap[a-z]{{3,10}}{_ARGUMENTS}-w\s{{0,4}}{_WORD}", _never),
-    ("openssl", rf"\bopenssl\s+enc{_ARGUMENTS}-k\s+{_WORD}", _never),
-    ("pass:", r"\bpass:(?P<value>[^\s\"']{3,200})", _never),
-    ("htpasswd", r"\bhtpasswd\s+-[A-Za-z]*b[A-Za-z]*\s+(?:-\S+\s+){0,4}\S{1,200}\s+\S{1,200}\s+"
-                 r"(?P<value>\S{1,200})", _never),
-    ("%", r"(?<=\s)-U\s{0,4}[\w.\\/@-]{1,80}%(?P<value>[^\s\"']{1,200})", _never),
-    ("|", r"\b(?:echo|printf)\s+(?:-\S+\s+){0,3}"
-          r"(?P<value>\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'|[^\s|\"']{1,200})\s*\|\s*"
-          r"(?:sudo\s+(?:-\w+\s+){0,4}-[a-zA-Z]*S|sudo\s+chpasswd|chpasswd|passwd\s+--stdin"
-          r"|\w[\w-]*\s[^\n|;]{0,80}--password-stdin)", _never),
-    (" is", r"(?i:\b(?:password|passphrase|passcode|token|key|secret)\s{1,4}is:?\s{1,4})[\"'`]?"
-            r"(?P<value>[^\s\"'`,;]{4,200})", _no_digit),
-    ("value", r"<[^<>]{0,200}?\b(?i:name|key|id)=[\"'](?P<name>[\w.:-]{1,80})[\"'][^<>]{0,200}?"
-              r"\b(?i:value)=[\"'](?P<value>[^\"'\r\n]{1,500})[\"']", _no_secret),
-    ("value", r"(?i:\b(?:name|key|variable))[\"']{0,8}\s{0,4}[:=]\s{0,4}\\{0,8}[\"']{0,8}"
-              r"(?P<name>[\w.-]{1,80})\\{0,8}[\"']{0,8},?\s{1,60}-?\\{0,8}[\"']{0,8}"
-              r"(?i:value)\\{0,8}[\"']{0,8}\s{0,4}[:=]\s{0,4}\\{0,8}[\"']{0,8}"
-              r"(?P<value>[^\s\"'\\,}]{1,500})", _no_secret_pair),
-    ("password", r"\b(?:login|user|account)\s{1,8}\S{1,200}\s{1,8}password\s{1,8}(?P<value>\S{1,500})",
+    (("auth",), r"auth[\"']{1,8}\s{0,8}:\s{0,8}\\{0,8}[\"']"
+                r"(?P<value>[A-Za-z0-9+/]{6,2000}={0,2})", _no_credentials),
+    (("-u", "--proxy-u", "--auth"),
+     r"-(?<![^\s\"']-)(?:[uU]|-user|-proxy-user|-auth)(?:\s{1,4}|=|(?=[^\s=]))\\?[\"']?"
+     r"(?P<user>[^\s:\"'/]{1,200}):(?P<value>[^\s\"'\\]{1,500})", _same),
+    (("http ", "https "), rf"https?{_ARGUMENTS}-a\s{{1,4}}[\"']?(?P<user>[^\s:\"'/]{{1,200}}):"
+                          r"(?P<value>[^\s\"'\\]{1,500})", _same),
+    (("mysql", "mariadb", "sshpass", "7z"),
+     rf"(?:mysql\w*|mariadb\w*|sshpass|7za?){_ARGUMENTS}-p\s?{_WORD}", _never),
+    (("login",), r"\b(?:docker|podman|helm|oras|az|cf|skopeo)\s[^\n|;]{0,80}?"
+                 rf"\blogin{_ARGUMENTS}-p[ =]?{_WORD}", _never),
+    (("-cli",), rf"(?:redis|valkey)-cli{_ARGUMENTS}-a\s{{0,4}}{_WORD}", _never),
+    (("zip ", "sqlcmd", "ipmitool"), rf"(?:zip|sqlcmd|ipmitool){_ARGUMENTS}-P\s{{0,4}}{_WORD}",
      _never),
-    ("=", r"(?:[?&;]|\b(?=sig=))(?:sig|signature|X-Amz-Signature|X-Goog-Signature|code)="
-          r"(?P<value>[\w%.~+/=-]{8,2000})", _no_random),
+    (("ldap",), rf"ldap[a-z]{{3,10}}{_ARGUMENTS}-w\s{{0,4}}{_WORD}", _never),
+    (("openssl",), rf"openssl\s+enc{_ARGUMENTS}-k\s+{_WORD}", _never),
+    (("pass:",), r"pass:(?<!\w....:)(?P<value>[\w@#%+!*^=][^\s\"']{2,200})", _never),
+    (("htpasswd",), r"htpasswd\s+-[A-Za-z]*b[A-Za-z]*\s+(?:-\S+\s+){0,4}\S{1,200}\s+"
+                    r"\S{1,200}\s+(?P<value>\S{1,200})", _never),
+    (("%",), r"-U(?<=\s-U)\s{0,4}[\w.\\/@-]{1,80}%(?P<value>[^\s\"']{1,200})", _never),
+    (("sudo", "chpasswd", "--stdin", "--password-stdin"),
+     r"\b(?:echo|printf)\s{1,9}(?:-\S{1,40}\s{1,9}){0,3}"
+     r"(?P<value>\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'|[^\s|\"']{1,200})\s{0,9}\|\s{0,9}"
+     r"(?:sudo\s{1,9}(?:-\w{1,40}\s{1,9}){0,4}-[a-zA-Z]{0,9}S|sudo\s{1,9}chpasswd|chpasswd"
+     r"|passwd\s{1,9}--stdin|\w[\w-]{0,40}\s[^\n|;]{0,80}--password-stdin)", _never),
+    (("password is", "phrase is", "passcode is", "token is", "key is", "secret is"),
+     r" is(?:(?<=assword is)|(?<=phrase is)|(?<=asscode is)|(?<=oken is)|(?<=ey is)|(?<=ecret is))"
+     r":?\s{1,4}[\"'`]?"
+     r"(?P<value>[^\s\"'`,;]{4,200})", _no_digit),
+    (("value",), r"<[^<>]{0,200}?\b(?i:name|key|id)=[\"'](?P<name>[\w.:-]{1,80})[\"']"
+                 r"[^<>]{0,200}?\b(?i:value)=[\"'](?P<value>[^\"'\r\n]{1,500})[\"']", _no_secret),
+    (("value",), r"(?:name|Name|NAME|key|Key|KEY|variable)[\"']{0,8}\s{0,4}[:=]\s{0,4}[\"']{0,8}"
+                 r"(?P<name>[\w.-]{1,80})[\"']{0,8},?\s{1,60}-?[\"']{0,8}[vV](?:alue|ALUE)"
+                 r"[\"']{0,8}\s{0,4}[:=]\s{0,4}[\"']{0,8}(?P<value>[^\s\"'\\,}]{1,500})",
+     _no_secret_pair),
+    (("password",), r"(?:login|machine)\s{1,8}\S{1,200}(?:\s{1,8}account\s{1,8}\S{1,200})?"
+                    r"\s{1,8}password\s{1,8}(?P<value>[^\s\"']{1,500}|\"[^\"\n]{1,500}\")", _never),
+    (("sig=", "signature=", "code="),
+     r"(?:sig|[sS]ignature|code)=(?P<value>[\w%.~+/=-]{8,400}+)", _no_random),
 )  # fmt: skip
 
 FORMS: Final = (
-    *(Form(sign, re.compile(each), is_none) for sign, each, is_none in _FORMS),
-    Form("://", re.compile(_ADDRESS), _local, "Basic Auth Credentials"),
-    Form("://", re.compile(_SLASHED), _local, "Basic Auth Credentials"),
+    *(Form(signs, re.compile(each), is_none) for signs, each, is_none in _FORMS),
+    Form(("://",), re.compile(_ADDRESS), _local, "Basic Auth Credentials"),
+    Form(("://",), re.compile(_SLASHED), _local, "Basic Auth Credentials"),
 )
 """All forms that are known."""
 

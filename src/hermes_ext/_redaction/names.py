@@ -17,10 +17,11 @@ _ENDINGS: Final = (
     ("license", "key"), ("hmac", "key"), ("integration", "key"), ("cookie", "key"),
     ("jwt", "key"), ("session", "key"), ("aes", "key"), ("rsa", "key"),
     ("secret", "string"), ("connection", "string"), ("conn", "string"), ("connection", "str"),
-    ("shared", "access", "signature"), ("seed", "phrase"),
+    ("shared", "access", "signature"), ("seed", "phrase"), ("github", "pat"), ("gh", "pat"),
+    ("gitlab", "pat"), ("azure", "pat"), ("devops", "pat"), ("ado", "pat"), ("ext", "pat"),
 )  # fmt: skip
 # `db_pass`, not `pass`; `npm_auth`, not `auth`.
-_ONLY_BEHIND_OTHERS: Final = frozenset({"pass", "auth", "sid", "pin", "pw", "otp", "pat"})
+_ONLY_BEHIND_OTHERS: Final = frozenset({"pass", "auth", "sid", "pin", "pw", "otp"})
 _GLUED: Final = re.compile(
     r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|privatekey|accountkey|signingkey"
     r"|authkey|(?:auth|access|refresh|session|bearer|bot|api|identity|registry|id|security|user"

@@ -28,7 +28,8 @@ class Kind:
             none, and a text is found a hundred times faster than a pattern.
         detector: the module and class of detect-secrets that has the patterns; None for our own.
             Its import takes a while, so it waits until `first` matches.
-        first: the pattern itself, or one that matches wherever those of the detector do.
+        first: the pattern itself; of a detector, what matches in lower case wherever its own
+            patterns match.
     """
 
     name: str
@@ -53,52 +54,53 @@ def _bounded(pattern: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(text, pattern.flags)
 
 
-# Kind, module and class of detect_secrets.plugins, signs, and what matches wherever they do.
+# Kind, module and class of detect_secrets.plugins, signs, and what matches in lower case wherever
+# their patterns do.
 _SERVICES: Final[tuple[tuple[str, str, str, Signs, str], ...]] = (
     ("AWS Access Key", "aws", "AWSKeyDetector", ("a3t", "abia", "acca", "akia", "asia", "aws"),
-     r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|(?i:aws)[^\n]{2,50}[\"'][0-9a-zA-Z/+]{40}"),
+     r"a(?:3t[a-z0-9]|bia|cca|kia|sia)[0-9a-z]{16}|aws[^\n]{2,50}[\"'][0-9a-z/+]{40}"),
     ("Azure Storage Account access key", "azure_storage_key", "AzureStorageKeyDetector",
-     ("accountkey",), "AccountKey=[a-zA-Z0-9+/=]{80}"),
+     ("accountkey",), "accountkey=[a-z0-9+/=]{80}"),
     ("Cloudant Credentials", "cloudant", "CloudantDetector",
-     ("clou", "cl_", "cl-", "clapi", "clkey", "clp", "cltoken"), "[0-9a-f]{64}|(?i:[a-z]{24})"),
+     ("clou", "cl_", "cl-", "clapi", "clkey", "clp", "cltoken"), "cl(?:ou|oudant)?[_-]?(?:api)?(?:key|pwd|pw|pass|token)|cloudant[.]com"),
     ("Discord Bot Token", "discord", "DiscordBotTokenDetector", (".",),
-     r"[MNO][a-zA-Z\d_-]{23,25}\.[a-zA-Z\d_-]{6}\."),
+     r"\.[a-z\d_-]{6}\.[a-z\d_-]{27}"),
     ("GitLab Token", "gitlab_token", "GitLabTokenDetector",
-     ("glpat", "gldt", "glrt", "glft", "glsoat", "glcbt", "glptt", "glimt", "glagent", "gloas",
-      "gr1348941"), r"gl[a-z]{2,5}-[\w-]{20}|GR1348941[\w-]{20}"),
+     ("glpat-", "gldt-", "glrt-", "glft-", "glsoat-", "glcbt-", "glptt-", "glimt-", "glagent-",
+      "gloas-", "gr1348941"), r"gl[a-z]{2,5}-[\w-]{20}|gr1348941[\w-]{20}"),
     ("IBM Cloud IAM Key", "ibm_cloud_iam", "IbmCloudIamDetector", ("key", "pwd", "pass", "token"),
-     r"(?i:key|pwd|password|pass|token)[\"'\]:=> ]{1,24}[a-zA-Z0-9_-]{44}(?![a-zA-Z0-9_-])"),
+     r"(?:key|pwd|password|pass|token)[\"'\]:=> ]{1,24}[a-z0-9_-]{44}(?![a-z0-9_-])"),
     ("IBM COS HMAC Credentials", "ibm_cos_hmac", "IbmCosHmacDetector", ("secret",),
-     "(?<![a-fA-F0-9])[a-fA-F0-9]{48}(?![a-fA-F0-9])"),
-    ("Mailchimp Access Key", "mailchimp", "MailchimpDetector", ("-us",), r"[0-9a-z]-us\d"),
-    ("PyPI Token", "pypi_token", "PypiTokenDetector", ("pypi-",), "pypi-Ag"),
-    ("SendGrid API Key", "sendgrid", "SendGridDetector", ("sg.",), r"SG\.[\w-]{22}\."),
+     r"key[\"'\]:=> ]{1,24}[a-f0-9]{48}"),
+    ("Mailchimp Access Key", "mailchimp", "MailchimpDetector", ("-us",), r"-us\d"),
+    ("PyPI Token", "pypi_token", "PypiTokenDetector", ("pypi-",), "pypi-ag"),
+    ("SendGrid API Key", "sendgrid", "SendGridDetector", ("sg.",), r"sg\.[\w-]{22}\."),
     ("Slack Token", "slack", "SlackDetector", ("xox", "hooks.slack.com"),
-     r"(?i:xox[abpors]-\d|hooks\.slack\.com)"),
+     r"xox[abpors]-\d|hooks\.slack\.com"),
     ("SoftLayer Credentials", "softlayer", "SoftlayerDetector",
-     ("softlayer", "sl_", "sl-", "slapi", "slkey", "slp", "sltoken"), "(?i:[a-z0-9]{64})"),
+     ("softlayer", "sl_", "sl-", "slapi", "slkey", "slp", "sltoken"), r"(?:softlayer|sl)[_-]?(?:api)?[_-]?(?:key|pwd|pass|token)|api\.softlayer"),
     ("Square OAuth Secret", "square_oauth", "SquareOAuthDetector", ("sq0csp",), "sq0csp-"),
-    ("Stripe Access Key", "stripe", "StripeDetector", ("k_live",), "[rs]k_live_[0-9a-zA-Z]"),
-    ("Twilio API Key", "twilio", "TwilioKeyDetector", ("ac", "sk"), "(?:AC|SK)[a-z0-9]{32}"),
+    ("Stripe Access Key", "stripe", "StripeDetector", ("k_live",), "[rs]k_live_[0-9a-z]"),
+    ("Twilio API Key", "twilio", "TwilioKeyDetector", ("ac", "sk"), "(?:ac|sk)[a-z0-9]{32}"),
 )  # fmt: skip
 # What detect-secrets does not know, finds only a part of, or takes too long over.
 _OUR_OWN: Final[tuple[tuple[str, Signs, str], ...]] = (
     # A line of a wrapped image may begin like one, and is longer.
     ("Artifactory Credentials", ("akc", "ap"),
-     r"(?<![\w/+.-])(?:AKC[a-zA-Z0-9]{10,90}|AP\d[a-zA-Z0-9]{8,60}"
-     r"|AP[A-F](?:x{8,60}|(?=[a-zA-Z]{0,40}\d)(?=[A-Z\d]{0,40}[a-z])[a-zA-Z0-9]{8,60}))"
+     r"A(?<![\w/+.-]A)(?:KC[a-zA-Z0-9]{10,90}|P\d[a-zA-Z0-9]{8,60}"
+     r"|P[A-F](?:x{8,60}|(?=[a-zA-Z]{0,40}\d)(?=[A-Z\d]{0,40}[a-z])[a-zA-Z0-9]{8,60}))"
      r"(?![\w/+.=-])"),
     # Two parts of JSON, or more parts than a name in a program has.
-    ("JSON Web Token", ("eyj",), r"(?<![\w-])eyJ[\w-]{8,}+\.(?:eyJ[\w-]{8,}+(?:\.[\w-]*+)*"
+    ("JSON Web Token", ("eyj",), r"eyJ(?<![\w-]eyJ)[\w-]{8,}+\.(?:eyJ[\w-]{8,}+(?:\.[\w-]*+)*"
                                  r"|[\w-]*+(?:\.[\w-]{8,}+){1,3})"),
     ("GitHub Token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_\w{36,}+"),
     ("GitHub Token", ("github_pat_",), r"github_pat_\w{40,}+"),
     ("Anthropic Key", ("sk-ant-",), r"sk-ant-[\w-]{20,}+"),
     ("OpenRouter Key", ("sk-or-",), r"sk-or-[\w-]{20,}+"),
-    ("OpenAI Key", ("sk-",), r"\bsk-(?:proj|svcacct|admin)-[\w-]{20,}+|\bsk-[A-Za-z0-9]{32,}+"),
-    ("Google API Key", ("aiza",), r"(?<![\w+/])AIza[\w-]{35}(?![\w+/=-])"),
+    ("OpenAI Key", ("sk-",), r"sk-(?<!\wsk-)(?:(?:proj|svcacct|admin)-[\w-]{20,}+|[A-Za-z0-9]{32,}+)"),
+    ("Google API Key", ("aiza",), r"AIza(?<![\w+/]AIza)[\w-]{35}(?![\w+/=-])"),
     ("Google OAuth Token", ("ya29.", "gocspx-"), r"\bya29\.[\w-]{20,}+|\bGOCSPX-[\w-]{20,}+"),
-    ("Hugging Face Token", ("hf_",), r"\bhf_[A-Za-z0-9]{30,}+"),
+    ("Hugging Face Token", ("hf_",), r"hf_(?<!\whf_)[A-Za-z0-9]{30,}+"),
     ("npm Token", ("npm_",), r"\bnpm_[A-Za-z0-9]{36}|(?<=_authToken=)npm_\w{8,}"),
     ("Slack Token", ("xox", "xapp-"),
      r"\bxox[a-z](?:\.xox[a-z])?-[\w-]{10,}+|\bxapp-\d-[\w-]{10,}+"),
@@ -121,7 +123,7 @@ _OUR_OWN: Final[tuple[tuple[str, Signs, str], ...]] = (
      r"|\bpscale_(?:pw|tkn|oauth)_[\w.-]{30,}+|\brubygems_[a-f0-9]{48}|\bkey-[a-f0-9]{32}\b"),
     ("Azure Client Secret", ("q~",), r"(?<![\w.~-])[\w.~-]{3}\dQ~[\w.~-]{31,34}(?![\w.~-])"),
     ("Vault Token", ("s.",),
-     r"(?<![\w.])s\.(?=[A-Za-z]{0,24}\d)(?=[a-z\d]{0,24}[A-Z])[A-Za-z\d]{24}(?![\w.(])"),
+     r"s\.(?<![\w.]s\.)(?=[A-Za-z]{0,24}\d)(?=[a-z\d]{0,24}[A-Z])[A-Za-z\d]{24}(?![\w.(])"),
     ("Mapbox Token", ("pk.eyj", "sk.eyj"), r"\b[ps]k\.eyJ[\w-]{8,}+\.[\w-]{10,}+"),
     ("Webhook", ("/api/webhooks/",), r"/api/webhooks/\d{10,25}/([\w-]{40,}+)"),
     ("Password Hash", ("$6$", "$5$", "$y$", "$2b$", "$2y$", "$2a$", "$argon2"),
@@ -140,13 +142,20 @@ KINDS: Final = (
 _SHORTEST: Final = 8  # characters of a secret; a shorter group is the beginning of a token
 
 
-def span_of(match: re.Match[str]) -> tuple[int, int]:
-    """Where in a match the secret is: in a group, unless that is only the kind of token."""
-    for group in _groups(match):
-        if match[group] and len(match[group]) >= _SHORTEST:
-            return match.span(group)
-    return match.span()
+def token_spans(kind: Kind, matches: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Where in these matches the secrets are: in a group, unless that is only the kind of token."""
+    for match in matches:
+        if kind.detector is not None and _is_inside(match.string, *match.span()):
+            continue
+        groups = range(1, match.re.groups + 1)
+        whole = next((one for one in groups if len(match[one] or "") >= _SHORTEST), 0)
+        yield match.span(whole)
 
 
-def _groups(match: re.Match[str]) -> Iterator[int]:
-    yield from range(1, match.re.groups + 1)
+def _is_inside(text: str, begin: int, end: int) -> bool:
+    """Whether it is a piece of a longer run of base64: of an image, say."""
+    around = text[begin - 1 : begin] + text[end : end + 1]
+    return begin > 0 and len(around) == 2 and all(map(_IN_BASE64.__contains__, around))
+
+
+_IN_BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")

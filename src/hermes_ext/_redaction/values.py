@@ -20,30 +20,39 @@ _HARMLESS: Final = re.compile(
     r"|bytes|bool|boolean|int|integer|number|object|array|list|dict|any|unknown|void|self|this"
     r"|redacted|hidden|masked|removed|omitted|empty|unset|missing|invalid|expired|wrong|incorrect"
     r"|changeme|change-me|change_me|placeholder|example|todo|tbd|n/a|default|password|passwd"
-    r"|secret|token|value|key|username|user|write|read|keyword|secretstr)[.!?:]?$"
+    r"|secret|token|value|key|username|user|write|read|keyword|secretstr|incomplete)[.!?:]?$"
     r"|(?i:your|my|insert|enter|replace|change|put|add|some|dummy|fake)[-_ ]"
     r"|[\^~<>=v]{0,2}\d+(?:\.[\dx*]+)+(?:[-+.][\w.+-]*)?$|[\W_]+$"
 )
 _PATH: Final = re.compile(r"(?:[A-Za-z]:[\\/]|[.~]{0,2}/|\.{1,2}\\)|[a-z][a-z0-9+.-]{1,20}://")
 _DOTTED: Final = re.compile(r"[A-Za-z_$][A-Za-z_]*(?:\.[A-Za-z_$][A-Za-z_]*)+\.?$")
 # `oauth2`, `aes-256-cbc`, `us_east_1`, `HS256`: letters, then maybe a short number.
-_WORD: Final = re.compile(r"[A-Za-z]*\d{0,4}[a-z]{0,2}$|[a-z]\w?\d{1,3}[a-z]+$")
-_SEPARATORS: Final = re.compile(r"[-_.:/ ]+")
-_HEX: Final = re.compile(r"[0-9a-fA-F]{16,}$")
+_WORD: Final = re.compile(r"[^\W\d_]*\d{0,4}[a-z]{0,2}$|[a-z]\w?\d{1,3}[a-z]+$")
+_SEPARATORS: Final = re.compile(r"[-_.:/ =,;&]+")
+_PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+|.", re.DOTALL)
+_CAPITAL: Final = re.compile("[A-Z]")
+_COLOR: Final = re.compile("#[0-9a-fA-F]{3,8}$")
+_INSERTED: Final = re.compile(r"\$?\{[^{}]{0,80}\}|%[sd]|\\x[0-9a-fA-F]{2}|\\[0-7]{1,3}")
 
 
 @lru_cache(maxsize=4096)
 def is_harmless(value: str) -> bool:
     """Whether a value is surely none: empty, a variable, a format, `<your password>`, `1.2.3`."""
-    stripped = value.strip()
-    return not stripped or _HARMLESS.match(stripped) is not None or PLACEHOLDER.fullmatch(stripped) is not None
+    value = value.strip()
+    if not value or _HARMLESS.match(value) or PLACEHOLDER.fullmatch(value):
+        return True
+    if value.endswith(("...", "…")) or "***" in value:
+        return True
+    rest = _INSERTED.sub("", value)
+    return rest != value and (not rest or is_plain(rest))
 
 
 def stands_for_another(value: str, name: str) -> bool:
     """Whether a value is the name of a secret, a path or an expression: `settings.secret`."""
     if len(value) > 200:
         return False
-    if _DOTTED.match(value) or (is_plain(value) and is_secret(value)):
+    is_name = is_plain(value) or value.isidentifier()
+    if _DOTTED.match(value) or (is_name and is_secret(value)):
         return True
     if _PATH.match(value):
         return not any(map(_is_random_word, _SEPARATORS.split(value)))
@@ -60,16 +69,14 @@ def is_plain(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Whether a value is no word of any language: letters and digits mixed, or long and mixed."""
-    if len(value) < 8:
-        return len(value) >= 6 and any(map(str.isdigit, value)) and _is_random_word(value)
-    return not is_plain(value) and any(map(_is_random_word, _SEPARATORS.split(value)))
+    """Whether there is a text in a value that is not made of words: letters and digits mixed."""
+    return any(map(_is_random_word, _SEPARATORS.split(value[:2_000])))
 
 
 def _is_random_word(word: str) -> bool:
-    if _WORD.match(word) and not _HEX.match(word):
-        return len(word) >= 24 and any(map(str.isdigit, word))
-    has_digit = any(map(str.isdigit, word))
-    if not word.isalnum():
-        return len(word) >= 6 and (has_digit or any(map(str.isupper, word)))
-    return has_digit and any(map(str.isalpha, word))
+    """Whether a word changes from letters to digits or from small to capital at each turn."""
+    if len(word) < 6 or _COLOR.match(word):
+        return False
+    if _WORD.match(word) and len(_CAPITAL.findall(word)) <= len(word) / 4:
+        return len(word) >= 24 and word.islower()
+    return len(word) < 3 * len(_PARTS.findall(word))
