@@ -13,7 +13,6 @@ turn share it.
 from __future__ import annotations
 
 import inspect
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -30,6 +29,7 @@ from hermes_ext._hooks.registration import build_handlers, registrations_of
 from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.records import ExtensionRecord, Prog
+from hermes_ext._log import logger
 from hermes_ext._turns.approval import Approver
 from hermes_ext._turns.data_folders import DataFolders
 from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from hermes_ext._turns.notices import Notice, Notify
     from hermes_ext._turns.session_state import SessionState
     from hermes_ext._turns.store import SessionStore
-
-logger = logging.getLogger("hermes_ext")
 
 
 class Runtime:

@@ -85,7 +85,7 @@ def test_the_last_decision_in_two_lines(played: Played, home: Home) -> None:
         assert shown.startswith(r"rules blocked terminal: not\x1b[31m rm (")
         assert "turn 01234567)" in text
         assert "extensions.rules.limits.a = 2 (config.yaml:3)" in text
-        assert 'extensions.rules.limits.api_key = "(hidden)" (default)' in text
+        assert 'extensions.rules.limits.api_key = "[redacted]" (default)' in text
         assert 'extensions.rules.words = ["rm"] (default)' in text
         assert ", elsewhere; " in text
         assert f"careful in {played.rules}:{played.line_of('careful')}" in text

@@ -31,7 +31,9 @@ _QUOTED: Final = re.compile(
     r"|(?P<plain>[\"'`])(?P<text>(?:[^\r\n\\]|\\.){0,4000}?)(?P=plain))",
     re.DOTALL,
 )
-_ITEM: Final = re.compile(r"\s{0,40}(?P<plain>[\"'])(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)\s{0,40},?")
+_ITEM: Final = re.compile(
+    r"\s{0,40}(?P<plain>[\"'])(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)\s{0,40},?"
+)
 _TO_BLANK: Final = re.compile(r"[^\s\"'`]{1,4000}")
 _BARE: Final = re.compile(r"[^\s\"'`,;&|<>(){}\[\]]{1,4000}")
 _REST: Final = re.compile(r"[^\r\n\"'`\\]{1,8000}")
@@ -72,22 +74,28 @@ def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterato
         begin: the piece's begin.
         end: the piece's end.
     """
+    hidden = rejected = 0  # up to where a value was found, and up to where a header is none
     for match in found(_NAMED, lower, begin, end):
+        if match.start() < hidden:
+            continue
         behind = match.start("sign")
         before = shown[max(match.start() - _LONGEST_NAME, 0) : match.start()]
         first = _NAME_CHARS.match(before[::-1])
         first_place = match.start() - (first.end() if first else 0)
         name = shown[first_place:behind]
-        if is_secret(name.lstrip("-")):
-            yield from _Place(text, shown, name, first_place, match["sign"], match.end()).values()
+        if not is_secret(name.lstrip("-")) or (is_header(name) and match.start() < rejected):
+            continue
+        place = _Place(text, shown, name, first_place, match["sign"], match.end())
+        for span in place.values():
+            yield span
+            hidden = max(hidden, span[1])
+        rejected = max(rejected, place.looked_at)
 
 
 class _Place:
     """A name that is a secret's, and what is behind it."""
 
-    def __init__(
-        self, text: str, shown: str, name: str, first: int, sign: str, begin: int
-    ) -> None:
+    def __init__(self, text: str, shown: str, name: str, first: int, sign: str, begin: int) -> None:
         self.text = text
         self.shown = shown
         self.name = name.lstrip("-")
@@ -96,7 +104,7 @@ class _Place:
         self.first = first
         self.begin = begin
         self.tight = sign in ("=", ":=", "=>") or sign.strip("\"'`]") == "="
-        self.named_in_quotes = sign[:1] in "\"'`"
+        self.looked_at = 0
 
     def values(self) -> Iterator[Span]:
         begin = self.begin
@@ -119,7 +127,9 @@ class _Place:
             yield span
 
     def _is_declared(self) -> bool:
-        return _DECLARED.search(self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]) is not None
+        return (
+            _DECLARED.search(self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]) is not None
+        )
 
     def _in_list(self, begin: int) -> Iterator[Span]:
         limit = begin + 2_000
@@ -137,7 +147,12 @@ class _Place:
         value = self.text[begin:end]
         if "r" in quoted["prefix"].lower() and _REGEX.search(value):
             return None
-        if scheme and value[:1] != "[" and not is_harmless(value) and (len(value) >= 12 or is_random(value)):
+        if (
+            scheme
+            and value[:1] != "["
+            and not is_harmless(value)
+            and (len(value) >= 12 or is_random(value))
+        ):
             return begin, end
         return (begin, end) if self._is_value_in_quotes(value) else None
 
@@ -179,22 +194,27 @@ class _Place:
             return None
         value = match[0].rstrip(",;)}" if own_line else ".")
         end = begin + len(value)
-        if is_harmless(value) or value[0] == "(" or match[0].endswith("...") or stands_for_another(value, self.name):
+        if (
+            is_harmless(value)
+            or value[0] == "("
+            or match[0].endswith("...")
+            or stands_for_another(value, self.name)
+        ):
             return None
         if _CALLED.match(self.shown, begin) or (own_line and _CALLED.match(value)):
             return None
         behind = self.shown[end : end + 1]
         return (begin, end) if self._is_bare_value(value, begin, end, behind, own_line) else None
 
-    def _is_bare_value(
-        self, value: str, begin: int, end: int, behind: str, own_line: bool
-    ) -> bool:
+    def _is_bare_value(self, value: str, begin: int, end: int, behind: str, own_line: bool) -> bool:
         strong = is_password(self.name)
         if value.isdigit():
             return strong and (self.tight or self.sign == ":" or bool(self.dashes))
         if self.dashes:
             # Behind a blank, and not behind `=`, a short word may go on with a sentence.
-            return is_random(value) or ((self.dashes > 1 or strong) and (self.sign != "" or len(value) >= 8))
+            return is_random(value) or (
+                (self.dashes > 1 or strong) and (self.sign != "" or len(value) >= 8)
+            )
         if self.tight:
             # An argument of a call: `connect(password=password, token=tok)`.
             before = self.shown[max(self.first - 2, 0) : self.first]
@@ -215,8 +235,11 @@ class _Place:
         line_ends = alone or self.shown[end : more.start("char")].find("\n") >= 0 if more else True
         if is_plain(value):
             upper = self.name.isupper() and self.sign == ":"
-            return own_line and line_ends and len(value) >= 6 and (
-                upper or (strong and any(map(str.isdigit, value)))
+            return (
+                own_line
+                and line_ends
+                and len(value) >= 6
+                and (upper or (strong and any(map(str.isdigit, value))))
             )
         if self.sign == ":" and not line_ends and not is_random(value):
             return False
@@ -226,6 +249,7 @@ class _Place:
         match = _REST.match(self.shown, begin)
         if match is None or _CALLED.match(self.shown, begin):
             return None
+        self.looked_at = match.end()
         value = match[0].rstrip()
         if has_scheme and "=" not in value:  # what is behind it is a sentence's
             value = value.split(None, 1)[0] if value else ""

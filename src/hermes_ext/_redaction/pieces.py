@@ -16,9 +16,7 @@ def pieces(length: int) -> Iterator[tuple[int, int]]:
         yield begin, min(begin + PIECE, length)
 
 
-def found(
-    pattern: re.Pattern[str], text: str, begin: int, end: int
-) -> Iterator[re.Match[str]]:
+def found(pattern: re.Pattern[str], text: str, begin: int, end: int) -> Iterator[re.Match[str]]:
     """The matches that begin in a piece of a text; each may be as long as it likes."""
     limit = min(end + _BEYOND, len(text))
     place = begin
@@ -43,7 +41,7 @@ def _lower(char: str) -> str:
     return lower if len(lower) == 1 else char
 
 
-_ESCAPE: Final = re.compile(r"\\++(?P<meant>[nrt\"'`/])")
+_ESCAPE: Final = re.compile(r"\\++(?P<meant>[nrt\"'`/]?)")
 _MEANT: Final = {"n": "\n", "r": "\r", "t": "\t", "/": "/"}
 
 
@@ -56,5 +54,7 @@ def unescaped(text: str) -> str:
 
 def _as_meant(match: re.Match[str]) -> str:
     char = match["meant"]
+    if not char:
+        return match[0]
     length = match.end() - match.start()
     return _MEANT[char].rjust(length) if char in _MEANT else char * length

@@ -12,6 +12,7 @@ from hermes_ext._redaction.values import is_harmless
 LONGEST: Final = 200_000  # characters of one text that are shown; of more the rest is left out
 _DEEPEST: Final = 40
 _HIDDEN: Final = "[redacted]"
+_LARGEST_COUNT: Final = 100_000  # behind the name of a secret: a port, a time, a number of them
 _FINDER: Final = Finder()
 
 
@@ -31,12 +32,21 @@ def _in_value(value: Any, depth: int) -> Any:
     if depth > _DEEPEST and isinstance(value, Mapping | list | tuple):
         return _HIDDEN
     if isinstance(value, Mapping):
+        value = _with_named_value(value)
         return {
             _in_text(str(key)): _named(str(key), each, depth + 1) for key, each in value.items()
         }
     if isinstance(value, list | tuple):
         return [_in_value(each, depth + 1) for each in value]
     return value
+
+
+def _with_named_value(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """`{"name": "DB_PASSWORD", "value": …}`: the value is named as a sibling says."""
+    name = value.get("name", value.get("key"))
+    if "value" not in value or not isinstance(name, str) or not is_secret(name):
+        return value
+    return {**value, "value": _named(name, value["value"], 0)}
 
 
 def _named(name: str, value: Any, depth: int) -> Any:
@@ -48,7 +58,8 @@ def _named(name: str, value: Any, depth: int) -> Any:
         return {str(key): _named(name, each, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple) and depth <= _DEEPEST:
         return [_named(name, each, depth + 1) for each in value]
-    return value if isinstance(value, int | float) and not is_password(name) else _HIDDEN
+    is_count = isinstance(value, int | float) and abs(value) < _LARGEST_COUNT
+    return value if is_count and not is_password(name) else _HIDDEN
 
 
 def _in_text(text: str) -> str:

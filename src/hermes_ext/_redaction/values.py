@@ -30,6 +30,7 @@ _DOTTED: Final = re.compile(r"[A-Za-z_$][A-Za-z_]*(?:\.[A-Za-z_$][A-Za-z_]*)+\.?
 _WORD: Final = re.compile(r"[^\W\d_]*\d{0,4}[a-z]{0,2}$|[a-z]\w?\d{1,3}[a-z]+$")
 _SEPARATORS: Final = re.compile(r"[-_.:/ =,;&]+")
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+|.", re.DOTALL)
+_ENOUGH: Final = 256  # characters of a value that are looked at
 _CAPITAL: Final = re.compile("[A-Z]")
 _COLOR: Final = re.compile("#[0-9a-fA-F]{3,8}$")
 _INSERTED: Final = re.compile(r"\$?\{[^{}]{0,80}\}|%[sd]|\\x[0-9a-fA-F]{2}|\\[0-7]{1,3}")
@@ -65,12 +66,12 @@ def _letters(text: str) -> str:
 
 def is_plain(value: str) -> bool:
     """Whether a value is made of words, as names in programs are: `oauth2-bearer`."""
-    return all(map(_WORD.match, _SEPARATORS.split(value)))
+    return all(map(_WORD.match, _SEPARATORS.split(value[:_ENOUGH])))
 
 
 def is_random(value: str) -> bool:
     """Whether there is a text in a value that is not made of words: letters and digits mixed."""
-    return any(map(_is_random_word, _SEPARATORS.split(value[:2_000])))
+    return any(map(_is_random_word, _SEPARATORS.split(value[:_ENOUGH])))
 
 
 def _is_random_word(word: str) -> bool:
