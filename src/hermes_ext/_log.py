@@ -11,7 +11,7 @@ from typing import Final
 
 
 class _WithoutSecrets(logging.Filter):
-    """Replaces what a record would show by what may be shown. Never drops a record, never raises."""
+    """Replaces what a record would show by what may be shown; drops none, and never raises."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         from hermes_ext._redaction import redacted

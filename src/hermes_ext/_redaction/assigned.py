@@ -1,7 +1,7 @@
 """Values behind the names of secrets: `DB_PASSWORD=…`, `password: …`, `"apiKey": "…"`.
 
-The name decides that there is a secret, how it is written decides what of it is the value, and the
-value's own look whether it is one: programs are full of `password = get_password()`.
+The name decides that there may be a secret, how it is written decides what of it is the value, and
+the value's own look whether it is one: programs are full of `password = get_password()`.
 """
 
 from __future__ import annotations
@@ -34,20 +34,23 @@ _QUOTED: Final = re.compile(
 _ITEM: Final = re.compile(
     r"\s{0,40}(?P<plain>[\"'])(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)\s{0,40},?"
 )
+_LONGEST_LIST: Final = 2_000
 _TO_BLANK: Final = re.compile(r"[^\s\"'`]{1,4000}")
 _BARE: Final = re.compile(r"[^\s\"'`,;&|<>(){}\[\]]{1,4000}")
 _REST: Final = re.compile(r"[^\r\n\"'`\\]{1,8000}")
 _SCHEME: Final = re.compile(
     r"(?i:bearer|basic|token|digest|apikey|negotiate|aws4-hmac-sha256)[ \t]{1,4}"
 )
+_COOKIE_PARTS: Final = re.compile(r"[=;,&\s]+")
+
 # `password: str = "…"`, `password string = "…"`, `char *password[] = "…"`.
 _TYPED: Final = re.compile(r"[*&]?[\w.\[\]<>|, ]{1,60}?[ \t]?=[ \t]?(?=[rbufRBUF@]{0,2}[\"'`])")
-_COOKIE_PARTS: Final = re.compile(r"[=;,&\s]+")
-_CALLED: Final = re.compile(r"[A-Za-z_$][\w.$]*+(?:\(|\[|\?\.|->|::)")
-_REGEX: Final = re.compile(r"[\[({\\]")
+# What only programs have: calls, patterns, operators, assignments in a row.
+_CALLED: Final = re.compile(r"\(|[A-Za-z_$][\w.$]*+(?:\(|\[|\?\.|->|::)")
+_PATTERN: Final = re.compile(r"[\[({\\]")
 _OPERATOR: Final = re.compile(r"[ \t]+(?:or|and|if|else|is|in|not|\+|\?|\|\||&&|==)[ \t]")
 _EXPRESSION: Final = re.compile(r"[A-Za-z_$][\w$]*(?:\.[#\w$]+)*(?:==|\?|=[A-Za-z_$])")
-_BEHIND: Final = re.compile(r"[ \t]*+(?P<char>[^\s]?)")
+_LINE_ENDS: Final = re.compile(r"[ \t]*+(?:[\r\n#]|\Z)")
 
 # What may be before a name on a line of its own: a list, a number, a `+` of a difference, the name
 # of the file, and what shells and others declare variables with.
@@ -62,6 +65,9 @@ _DECLARED: Final = re.compile(
     re.IGNORECASE,
 )
 _LEAD_LENGTH: Final = 120
+_EQUALS: Final = ("=", ":=", "=>")
+_LONG_WORD: Final = 8
+_LONG_TOKEN: Final = 12
 
 
 def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterator[Span]:
@@ -74,18 +80,17 @@ def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterato
         begin: the piece's begin.
         end: the piece's end.
     """
-    hidden = rejected = 0  # up to where a value was found, and up to where a header is none
+    hidden = rejected = 0  # up to where a value was found, and up to where a header has none
     for match in found(_NAMED, lower, begin, end):
         if match.start() < hidden:
             continue
-        behind = match.start("sign")
         before = shown[max(match.start() - _LONGEST_NAME, 0) : match.start()]
-        first = _NAME_CHARS.match(before[::-1])
-        first_place = match.start() - (first.end() if first else 0)
-        name = shown[first_place:behind]
+        chars = _NAME_CHARS.match(before[::-1])
+        first = match.start() - (chars.end() if chars else 0)
+        name = shown[first : match.start("sign")]
         if not is_secret(name.lstrip("-")) or (is_header(name) and match.start() < rejected):
             continue
-        place = _Place(text, shown, name, first_place, match["sign"], match.end())
+        place = _Place(text, shown, name, first, match["sign"], match.end())
         for span in place.values():
             yield span
             hidden = max(hidden, span[1])
@@ -101,40 +106,48 @@ class _Place:
         self.name = name.lstrip("-")
         self.dashes = len(name) - len(self.name)
         self.sign = sign.strip("\"'`] \t")
+        self.tight = self.sign in _EQUALS and sign.strip("\"'`]") == self.sign
+        self.strong = is_password(self.name)
         self.first = first
         self.begin = begin
-        self.tight = sign in ("=", ":=", "=>") or sign.strip("\"'`]") == "="
         self.looked_at = 0
 
     def values(self) -> Iterator[Span]:
+        """Where the value is; the values of a list; nothing where there is none."""
         begin = self.begin
-        if not self.sign:  # a blank between them
-            typed = _TYPED.match(self.shown, begin)
-            if typed:
-                begin = typed.end()
-            elif not (self.dashes or self._is_declared()):
-                return  # "the password is wrong"
-        elif self.sign == ":" and (typed := _TYPED.match(self.shown, begin)):
+        typed = _TYPED.match(self.shown, begin) if self.sign in ("", ":") else None
+        if typed:
             begin = typed.end()
-        if self.text[begin : begin + 1] == "[" and self.sign in (":", "=", ":="):
+        elif not (self.sign or self.dashes or self._is_declared()):
+            return  # "the password is wrong"
+        if self.sign in (":", "=", ":=") and self.text[begin : begin + 1] == "[":
             yield from self._in_list(begin + 1)
             return
         scheme = _SCHEME.match(self.shown, begin) if is_header(self.name) else None
         begin = scheme.end() if scheme else begin
         quoted = _QUOTED.match(self.text, begin)
-        span = self._in_quotes(quoted) if quoted else self._bare(begin, bool(scheme))
+        span = self._in_quotes(quoted) if quoted else self._bare(begin, scheme is not None)
         if span is not None:
             yield span
 
+    def _before(self) -> str:
+        return self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]
+
     def _is_declared(self) -> bool:
-        return (
-            _DECLARED.search(self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]) is not None
-        )
+        return _DECLARED.search(self._before()) is not None
+
+    def _has_own_line(self) -> bool:
+        before = self._before()
+        line = before[before.rfind("\n") + 1 :]
+        return len(line) < _LEAD_LENGTH and _LEAD.match(line) is not None
+
+    def _is_nothing(self, value: str) -> bool:
+        return is_harmless(value) or stands_for_another(value, self.name)
 
     def _in_list(self, begin: int) -> Iterator[Span]:
-        limit = begin + 2_000
+        limit = begin + _LONGEST_LIST
         while begin < limit and (match := _ITEM.match(self.text, begin)):
-            if self._is_value_in_quotes(match["text"]):
+            if not self._is_nothing(match["text"]) and self._is_quoted_value(match["text"]):
                 yield match.span("text")
             begin = match.end()
 
@@ -142,123 +155,99 @@ class _Place:
         group = "value" if quoted["quote"] else "long" if quoted["three"] else "text"
         begin, end = quoted.span(group)
         scheme = _SCHEME.match(quoted[group]) if is_header(self.name) else None
-        if scheme:
-            begin += scheme.end()
+        begin += scheme.end() if scheme else 0
         value = self.text[begin:end]
-        if "r" in quoted["prefix"].lower() and _REGEX.search(value):
+        is_pattern = "r" in quoted["prefix"].lower() and _PATTERN.search(value)
+        if is_pattern or self._is_nothing(value):
             return None
-        if (
-            scheme
-            and value[:1] != "["
-            and not is_harmless(value)
-            and (len(value) >= 12 or is_random(value))
-        ):
+        if scheme and value[0] != "[" and len(value) >= _LONG_TOKEN:
             return begin, end
-        return (begin, end) if self._is_value_in_quotes(value) else None
+        return (begin, end) if self._is_quoted_value(value) else None
 
-    def _is_value_in_quotes(self, value: str) -> bool:
-        if is_harmless(value) or stands_for_another(value, self.name):
-            return False
+    def _is_quoted_value(self, value: str) -> bool:
         if "cookie" in self.name.lower() and "=" in value:
             return _is_cookie(value)
         if self.sign == ",":
             return self.dashes > 0 or is_random(value)
-        strong = is_password(self.name)
         if any(char.isspace() for char in value):
-            return strong and "\n" not in value and any(map(is_random, value.split()))
+            return self.strong and "\n" not in value and any(map(is_random, value.split()))
         if value.isdigit():
-            return strong and len(value) >= 4
-        if self.dashes or self._on_own_line_with_equals():
+            return self.strong and len(value) >= 4
+        return self._is_quoted_word(value)
+
+    def _is_quoted_word(self, value: str) -> bool:
+        is_variable = self.tight and self.name.isupper() and self._has_own_line()
+        if self.dashes or is_variable:
             return not (is_plain(value) and is_weak(self.name))
-        if is_plain(value):
-            return strong and len(value) >= 6
-        return is_random(value) or (strong and any(map(str.isdigit, value)))
-
-    def _on_own_line_with_equals(self) -> bool:
-        return self.tight and self.name.isupper() and self._has_own_line()
-
-    def _has_own_line(self) -> bool:
-        before = self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]
-        line = before[before.rfind("\n") + 1 :]
-        return len(line) < _LEAD_LENGTH and _LEAD.match(line) is not None
+        if is_plain(value) and not any(map(str.isdigit, value)):
+            return self.strong and len(value) >= 6
+        return is_random(value) or self.strong
 
     def _bare(self, begin: int, has_scheme: bool) -> Span | None:
+        if self.sign == "," or _CALLED.match(self.shown, begin):
+            return None
         if is_header(self.name) and self.sign == ":":
             return self._header(begin, has_scheme)
-        if self.sign == ",":
-            return None
-        own_line = self._has_own_line() and not self.dashes
-        pattern = _TO_BLANK if own_line else _BARE
-        match = pattern.match(self.shown, begin)
-        if match is None:
+        own_line = not self.dashes and self._has_own_line()
+        match = (_TO_BLANK if own_line else _BARE).match(self.shown, begin)
+        if match is None or match[0].endswith("..."):
             return None
         value = match[0].rstrip(",;)}" if own_line else ".")
-        end = begin + len(value)
-        if (
-            is_harmless(value)
-            or value[0] == "("
-            or match[0].endswith("...")
-            or stands_for_another(value, self.name)
-        ):
+        if self._is_nothing(value) or not self._is_bare_value(value, begin, own_line):
             return None
-        if _CALLED.match(self.shown, begin) or (own_line and _CALLED.match(value)):
-            return None
-        behind = self.shown[end : end + 1]
-        return (begin, end) if self._is_bare_value(value, begin, end, behind, own_line) else None
+        return begin, begin + len(value)
 
-    def _is_bare_value(self, value: str, begin: int, end: int, behind: str, own_line: bool) -> bool:
-        strong = is_password(self.name)
+    def _is_bare_value(self, value: str, begin: int, own_line: bool) -> bool:
+        end = begin + len(value)
         if value.isdigit():
-            return strong and (self.tight or self.sign == ":" or bool(self.dashes))
+            return self.strong and (self.sign != "" or self.dashes > 0)
         if self.dashes:
             # Behind a blank, and not behind `=`, a short word may go on with a sentence.
-            return is_random(value) or (
-                (self.dashes > 1 or strong) and (self.sign != "" or len(value) >= 8)
-            )
+            is_word = self.sign == "" and len(value) < _LONG_WORD
+            return is_random(value) or (not is_word and (self.dashes > 1 or self.strong))
         if self.tight:
-            # An argument of a call: `connect(password=password, token=tok)`.
-            before = self.shown[max(self.first - 2, 0) : self.first]
-            is_argument = (
-                before.endswith(("(", ", "))
-                or behind in (",", ")")
-                or _OPERATOR.match(self.shown, end) is not None
-                or (not own_line and _EXPRESSION.match(value) is not None)
-            )
-            is_word = is_plain(value) and (
-                "." in self.name or (is_weak(self.name) and not own_line)
-            )
-            return is_random(value) if is_argument or is_word else True
+            return self._is_variable(value, end, own_line) or is_random(value)
         if not self.sign:
             return True  # `ENV NAME value`
-        more = _BEHIND.match(self.shown, end)
-        alone = more is None or more["char"] in ("", "#")
-        line_ends = alone or self.shown[end : more.start("char")].find("\n") >= 0 if more else True
+        return self._is_spaced_value(value, end, own_line)
+
+    def _is_variable(self, value: str, end: int, own_line: bool) -> bool:
+        """Whether `name=value` is no argument of a call and no statement of a program."""
+        before = self.shown[max(self.first - 2, 0) : self.first]
+        is_argument = (
+            before.endswith(("(", ", "))
+            or self.shown[end : end + 1] in (",", ")")
+            or _OPERATOR.match(self.shown, end) is not None
+            or (not own_line and _EXPRESSION.match(value) is not None)
+        )
+        is_word = "." in self.name or (is_weak(self.name) and not own_line)
+        return not is_argument and not (is_word and is_plain(value))
+
+    def _is_spaced_value(self, value: str, end: int, own_line: bool) -> bool:
+        """Whether it is one in `name = value` and `name: value`, which programs have too."""
+        line_ends = _LINE_ENDS.match(self.shown, end) is not None
         if is_plain(value):
-            upper = self.name.isupper() and self.sign == ":"
-            return (
-                own_line
-                and line_ends
-                and len(value) >= 6
-                and (upper or (strong and any(map(str.isdigit, value))))
-            )
-        if self.sign == ":" and not line_ends and not is_random(value):
-            return False
-        return is_random(value) or strong
+            is_setting = own_line and line_ends and len(value) >= 6
+            is_variable = self.name.isupper() and self.sign == ":"
+            return is_setting and (is_variable or (self.strong and any(map(str.isdigit, value))))
+        if self.sign == ":" and not line_ends:
+            return is_random(value)
+        return is_random(value) or self.strong
 
     def _header(self, begin: int, has_scheme: bool) -> Span | None:
         match = _REST.match(self.shown, begin)
-        if match is None or _CALLED.match(self.shown, begin):
+        if match is None:
             return None
         self.looked_at = match.end()
         value = match[0].rstrip()
         if has_scheme and "=" not in value:  # what is behind it is a sentence's
-            value = value.split(None, 1)[0] if value else ""
-        if is_harmless(value) or value[0] == "[" or stands_for_another(value, self.name):
+            value = (value.split(None, 1) or [""])[0]
+        if self._is_nothing(value) or value[0] == "[":
             return None
         if "cookie" in self.name.lower():
             is_one = _is_cookie(value)
         elif has_scheme:
-            is_one = len(value) >= 12 or is_random(value)
+            is_one = len(value) >= _LONG_TOKEN or is_random(value)
         else:
             is_one = " " not in value and (is_random(value) or len(value) >= 20)
         return (begin, begin + len(value)) if is_one else None

@@ -1,4 +1,4 @@
-"""What a value looks like: like a secret, or like a word, a variable, a call, a blank to fill in."""
+"""What a value looks like: a secret, or a word, a variable, a call, a blank to fill in."""
 
 from __future__ import annotations
 

@@ -260,7 +260,8 @@ def _run(command: Command, typed: Typed, raw_args: str) -> str:
         return str(error)
     except (Exception, SystemExit, GeneratorExit) as error:  # the latter would end a gateway
         logger.exception("/%s of %s could not be run", command.name, command.extension)
-        return f"/{command.name} could not be run: {printable(redacted(f'{type(error).__name__}: {error}'))}"
+        told = printable(redacted(f"{type(error).__name__}: {error}"))
+        return f"/{command.name} could not be run: {told}"
     return text or f"/{command.name}: done."
 
 

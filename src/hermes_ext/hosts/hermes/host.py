@@ -148,8 +148,9 @@ class Host:
             # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
             logger.exception("hermes-ext could not load its runtime")
             runtime = Runtime()
+            told = redacted(f"{type(error).__name__}: {error}")
             runtime.refusal = (
-                f"the extensions could not be loaded ({redacted(f'{type(error).__name__}: {error}')}); "
+                f"the extensions could not be loaded ({told}); "
                 "no tool runs until this is mended (hermes extensions doctor)"
             )
         runtime.approver = approver(lambda: runtime.approve_without_human)
