@@ -32,7 +32,7 @@ _QUOTED: Final = re.compile(
     re.DOTALL,
 )
 _ITEM: Final = re.compile(
-    r"\s{0,40}(?P<plain>[\"'])(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)\s{0,40},?"
+    r"\s{0,40}(?P<plain>[\"']{1,8})(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)\s{0,40},?"
 )
 _LONGEST_LIST: Final = 2_000
 _TO_BLANK: Final = re.compile(r"[^\s\"'`]{1,4000}")
@@ -61,10 +61,10 @@ _LEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _DECLARED: Final = re.compile(
-    r"(?:^|[\s;&\"'])(?:env|arg|setx|setenv|set(?:[ \t]-{1,2}\w+){1,3}|#define)[ \t]+\Z",
-    re.IGNORECASE,
+    r"(?:^|[\s;&\"'])(?:ENV|ARG|setx|setenv|set(?:[ \t]-{1,2}\w+){1,3}|#define)[ \t]+\Z"
 )
 _LEAD_LENGTH: Final = 120
+_PLACEHOLDER: Final = "[redacted: "  # in which the kinds of secrets are named
 _EQUALS: Final = ("=", ":=", "=>")
 _LONG_WORD: Final = 8
 _LONG_TOKEN: Final = 12
@@ -88,6 +88,8 @@ def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterato
         chars = _NAME_CHARS.match(before[::-1])
         first = match.start() - (chars.end() if chars else 0)
         name = shown[first : match.start("sign")]
+        if before.rfind(_PLACEHOLDER) > before.rfind("]"):
+            continue
         if not is_secret(name.lstrip("-")) or (is_header(name) and match.start() < rejected):
             continue
         place = _Place(text, shown, name, first, match["sign"], match.end())
@@ -146,7 +148,7 @@ class _Place:
 
     def _in_list(self, begin: int) -> Iterator[Span]:
         limit = begin + _LONGEST_LIST
-        while begin < limit and (match := _ITEM.match(self.text, begin)):
+        while begin < limit and (match := _ITEM.match(self.shown, begin)):
             if not self._is_nothing(match["text"]) and self._is_quoted_value(match["text"]):
                 yield match.span("text")
             begin = match.end()
@@ -200,7 +202,7 @@ class _Place:
     def _is_bare_value(self, value: str, begin: int, own_line: bool) -> bool:
         end = begin + len(value)
         if value.isdigit():
-            return self.strong and (self.sign != "" or self.dashes > 0)
+            return self.strong and (self.tight or self.dashes > 0 or len(value) >= 4)
         if self.dashes:
             # Behind a blank, and not behind `=`, a short word may go on with a sentence.
             is_word = self.sign == "" and len(value) < _LONG_WORD
@@ -244,7 +246,7 @@ class _Place:
             value = (value.split(None, 1) or [""])[0]
         if self._is_nothing(value) or value[0] == "[":
             return None
-        if "cookie" in self.name.lower():
+        if "cookie" in self.name.lower() and "=" in value:
             is_one = _is_cookie(value)
         elif has_scheme:
             is_one = len(value) >= _LONG_TOKEN or is_random(value)

@@ -20,6 +20,7 @@ from hermes_ext._redaction.values import PLACEHOLDER
 Span = tuple[int, int, str]
 
 _SHORTEST = 4  # characters of a text that may hold a secret
+_ROUNDS = 4
 _NO_KIND = "Secret"
 
 
@@ -44,9 +45,18 @@ class Finder:
         self._random = random
 
     def replaced(self, text: str, tag: Callable[[str], str] | None = None) -> str:
-        """The text with each secret replaced by its kind, and a tag where there is one."""
-        if len(text) < _SHORTEST:
-            return text
+        """The text with each secret replaced by its kind, and a tag where there is one.
+
+        What was hidden by what stands beside it is found once that is gone.
+        """
+        for _ in range(_ROUNDS):
+            told = self._replaced(text, tag) if len(text) >= _SHORTEST else text
+            if told == text:
+                break
+            text = told
+        return text
+
+    def _replaced(self, text: str, tag: Callable[[str], str] | None) -> str:
         parts, place = [], 0
         for begin, end, kind in self._spans(text):
             if tag is not None:

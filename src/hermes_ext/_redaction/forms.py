@@ -65,7 +65,8 @@ def _no_secret(match: Match) -> bool:
 
 def _no_secret_pair(match: Match) -> bool:
     value = match["value"]
-    return not is_secret(match["name"]) or (is_plain(value) and not match["name"].isupper())
+    is_word = is_plain(value) and not match["name"].isupper()
+    return not is_secret(match["name"]) or is_word or value[0] == "("
 
 
 def _no_random(match: Match) -> bool:

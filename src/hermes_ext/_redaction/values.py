@@ -28,6 +28,16 @@ _PATH: Final = re.compile(r"(?:[A-Za-z]:[\\/]|[.~]{0,2}/|\.{1,2}\\)|[a-z][a-z0-9
 _DOTTED: Final = re.compile(r"[A-Za-z_$][A-Za-z_]*(?:\.[A-Za-z_$][A-Za-z_]*)+\.?$")
 # `oauth2`, `aes-256-cbc`, `us_east_1`, `HS256`: letters, then maybe a short number.
 _WORD: Final = re.compile(r"[^\W\d_]*\d{0,4}[a-z]{0,2}$|[a-z]\w?\d{1,3}[a-z]+$")
+# `hunter2`, `swordfish99`; but `oauth2` and `client3` are names.
+_NUMBERED: Final = re.compile(
+    r"(?!(?:oauth|python|client|server|user|value|param|string|test|example|item|field|node|token"
+    r"|secret|key|auth|cookie|bearer|basic|version|level|type|group|index|number|name|input|output"
+    r"|result|object|class|state|event|model|admin|header|request|response|method|scope|channel"
+    r"|account|argon|public|private|crypt|blake|ripemd|whirlpool|windows|linux|session|device"
+    r"|backend|provider|cluster|bucket|region|zone|option|variable|placeholder|prefix|suffix)s?\d)"
+    r"[a-z]{5,}\d{1,4}[!?.]?$",
+    re.IGNORECASE,
+)
 _SEPARATORS: Final = re.compile(r"[-_.:/ =,;&]+")
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+|.", re.DOTALL)
 _ENOUGH: Final = 256  # characters of a value that are looked at
@@ -66,7 +76,8 @@ def _letters(text: str) -> str:
 
 def is_plain(value: str) -> bool:
     """Whether a value is made of words, as names in programs are: `oauth2-bearer`."""
-    return all(map(_WORD.match, _SEPARATORS.split(value[:_ENOUGH])))
+    words = _SEPARATORS.split(value[:_ENOUGH])
+    return all(_WORD.match(word) and not _NUMBERED.match(word) for word in words)
 
 
 def is_random(value: str) -> bool:
@@ -78,6 +89,8 @@ def _is_random_word(word: str) -> bool:
     """Whether a word changes from letters to digits or from small to capital at each turn."""
     if len(word) < 6 or _COLOR.match(word):
         return False
+    if _NUMBERED.match(word):
+        return True
     if _WORD.match(word) and len(_CAPITAL.findall(word)) <= len(word) / 4:
         return len(word) >= 24 and word.islower()
     return len(word) < 3 * len(_PARTS.findall(word))
