@@ -142,10 +142,7 @@ def _in_value(value: Any, replaced: Replaced) -> Any:
 
 def _finder(config: Mapping[str, Any]) -> Finder:
     return finder_for(
-        config["keywords"],
-        config["high_entropy"],
-        tuple(config["patterns"].items()),
-        tuple(config["allow"]),
+        config["high_entropy"], tuple(config["patterns"].items()), tuple(config["allow"])
     )
 
 

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from importlib import import_module
-from typing import Any
 
-# Shared with the decision log, which shows no secrets either.
-from hermes_ext._redaction.finding import LONGEST, PLACEHOLDER, Finder, known_patterns
+# Shared with all that the package prints and logs, which shows no secrets either.
+from hermes_ext._redaction.finding import Finder
 
-__all__ = ["LONGEST", "PLACEHOLDER", "Finder", "finder_for"]
+__all__ = ["PLACEHOLDER", "Finder", "finder_for"]
+
+# Ours, and those that Hermes puts in place of some secrets in files that it reads.
+PLACEHOLDER = re.compile(r"\[redacted: [^\]\n]{1,80} [0-9a-f]{4}\]|«redacted[:-][^»\n]{0,80}»")
 
 
 @lru_cache(maxsize=8)
 def finder_for(
-    keywords: bool,
-    high_entropy: bool,
-    patterns: tuple[tuple[str, str], ...],
-    allow: tuple[str, ...],
+    high_entropy: bool, patterns: tuple[tuple[str, str], ...], allow: tuple[str, ...]
 ) -> Finder:
     """A finder for these settings.
 
     Raises:
-        ValueError: a pattern of the settings is no regular expression.
+        ValueError: a pattern of the settings is not a regular expression.
     """
     own = [(kind, _compiled(each, f"patterns.{kind}")) for kind, each in patterns]
     free = [_compiled(each, f"allow[{place}]") for place, each in enumerate(allow)]
-    return Finder(known_patterns(), own, _scanners(keywords, high_entropy), free)
+    return Finder(own, free, random=high_entropy)
 
 
 def _compiled(pattern: str, setting: str) -> re.Pattern[str]:
@@ -35,14 +33,4 @@ def _compiled(pattern: str, setting: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except re.error as error:
         place = f"extensions.redact-secrets.{setting}"
-        raise ValueError(f"{place} is no regular expression: {error}") from error
-
-
-def _scanners(keywords: bool, high_entropy: bool) -> list[Any]:
-    found: list[Any] = []
-    if keywords:
-        found.append(import_module("detect_secrets.plugins.keyword").KeywordDetector())
-    if high_entropy:
-        module = import_module("detect_secrets.plugins.high_entropy_strings")
-        found += [module.Base64HighEntropyString(), module.HexHighEntropyString()]
-    return found
+        raise ValueError(f"{place} is not a regular expression: {error}") from error

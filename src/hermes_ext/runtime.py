@@ -13,7 +13,6 @@ turn share it.
 from __future__ import annotations
 
 import inspect
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -31,6 +30,7 @@ from hermes_ext._hooks.registration import build_handlers, registrations_of
 from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.records import ExtensionRecord, Prog
+from hermes_ext._log import logger
 from hermes_ext._turns.approval import Approver
 from hermes_ext._turns.data_folders import DataFolders
 from hermes_ext._turns.numbers import TurnNumbers
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from hermes_ext._turns.decisions import DecisionLog
     from hermes_ext._turns.notices import Notice, Notify
     from hermes_ext._turns.session_state import SessionState
-
-logger = logging.getLogger("hermes_ext")
 
 
 class Runtime:

@@ -408,7 +408,7 @@ def test_info_shows_settings_and_where_each_comes_from(home):
 
     assert {each["key"]: (each["value"], each["from"]) for each in output.json["settings"]} == {
         "strict": (True, "config.yaml:3"),
-        "api_key": ("(hidden)", "config.yaml:4"),
+        "api_key": ("[redacted]", "config.yaml:4"),
         "plan_path": ("plan.md", "default"),
     }
     assert output.json["needs"] == {

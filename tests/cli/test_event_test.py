@@ -65,7 +65,7 @@ def test_what_went_in_and_what_came_out(home: Home, rules: Path) -> None:
     assert output.code == 0, output
     text = output.out
     assert 'folder = "new" (config.yaml:2)' in text
-    assert 'api_key = "(hidden)" (default)' in text
+    assert 'api_key = "[redacted]" (default)' in text
     assert "    -Fix the bug in src/app.py, then push my branch." in text
     assert "    +First plan, then fix the bug in src/app.py, then push my branch." in text
     assert "    + Be brief.\n    + Be kind." in text

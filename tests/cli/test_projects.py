@@ -232,7 +232,7 @@ def test_info_tells_where_each_setting_is_from(home, repo):
         "depth": (3, "default"),
         "words.first": ("user", "config.yaml:3"),
         "words.second": ("mine", ".hermes/extensions.yaml:3"),
-        "words.api_token": ("(hidden)", ".hermes/extensions.yaml:4"),
+        "words.api_token": ("[redacted]", ".hermes/extensions.yaml:4"),
     }
     shown = home.run("info", "style").out
     assert "from .hermes/extensions.yaml:3" in shown

@@ -241,7 +241,7 @@ def test_a_secret_that_a_class_refuses_is_not_quoted(tmp_path):
 
     cls = attrs.make_class("Config", {"token": attrs.field(validator=refuse)})
     _, result = typed_settings(cls, merged(tmp_path, "token: hunter2"))
-    assert "ValueError: token is no good: '(hidden)'" in str(result.problems[0])
+    assert "ValueError: token is no good: '[redacted]'" in str(result.problems[0])
     cls = attrs.make_class("Config", {"token": attrs.field(type=int)})
     _, result = typed_settings(cls, merged(tmp_path, "token: hunter2"))
     assert "token: found a string, expected a whole number" in str(result.problems[0])

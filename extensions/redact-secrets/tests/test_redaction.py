@@ -87,7 +87,7 @@ def _finding() -> Any:
 
 
 finding = _finding()
-FINDER = finding.finder_for(False, False, (), ())
+FINDER = finding.finder_for(False, (), ())
 
 
 @pytest.fixture
@@ -254,7 +254,7 @@ def test_a_text_that_is_too_long_is_withheld(on: Bundled) -> None:
 
 def test_secrets_that_overlap_are_replaced_as_one() -> None:
     """Nothing of either is left."""
-    finder = finding.finder_for(False, False, (("A", "abc+d"), ("B", "cd+e")), ())
+    finder = finding.finder_for(False, (("A", "abc+d"), ("B", "cd+e")), ())
     assert finder.replaced("xabcdex", lambda secret: "0000") == "x[redacted: A 0000]x"
 
 
@@ -382,7 +382,7 @@ def test_a_pattern_that_is_none_closes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pattern", ["x*", "(?:(a)|b)c", "(a)?bc"])
 def test_own_patterns_of_any_form(pattern: str) -> None:
     """An empty match replaces nothing; a group that did not match is not what is meant."""
-    finder = finding.finder_for(False, False, (("Own", pattern),), ())
+    finder = finding.finder_for(False, (("Own", pattern),), ())
     assert finder.replaced("-bc-", lambda secret: "0000") in ("-bc-", "-[redacted: Own 0000]-")
     assert ("bc" in finder.replaced("-bc-", lambda secret: "0000")) == (pattern == "x*")
 

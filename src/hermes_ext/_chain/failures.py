@@ -41,6 +41,8 @@ def _traceback_of(crash: Crash) -> str:
     """The traceback as text, this package's own frames left out."""
     from traceback import StackSummary, format_exception, format_exception_only
 
+    from hermes_ext._redaction import redacted
+
     error, places = crash
     frames = [
         (code.co_filename, _line_of(code, place), code.co_name, None)
@@ -50,7 +52,8 @@ def _traceback_of(crash: Crash) -> str:
     before = error.__cause__ or error.__context__
     lines = [] if before is None else [*format_exception(before), _WHILE]
     lines += ["Traceback (most recent call last):\n", *StackSummary.from_list(frames).format()]
-    return printable_lines("".join([*lines, *format_exception_only(error)]))
+    text: str = redacted("".join([*lines, *format_exception_only(error)]))
+    return printable_lines(text)
 
 
 def _line_of(code: CodeType, place: int) -> int:
@@ -68,10 +71,13 @@ _OUR_FILES: Final = frozenset(
 
 def handler_error(handler: Handler, crash: Crash) -> HandlerError:
     """A handler's failure as an error that names everything."""
+    # What it says often has in it what the handler was given.
+    from hermes_ext._redaction import redacted
+
     error = crash[0]
     kind = kind_of(type(error))
     return HandlerError(
-        f"{handler.name} {_what_happened(handler, kind, error)}",
+        f"{handler.name} {redacted(_what_happened(handler, kind, error))}",
         kind=kind,
         cause=None if isinstance(error, (InvalidResult, TimedOut)) else error,
         extension=handler.extension,

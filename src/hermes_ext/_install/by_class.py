@@ -27,6 +27,7 @@ from hermes_ext._install.setting_words import (
     type_word,
     without_secrets,
 )
+from hermes_ext._redaction import redacted
 
 Place = tuple[str | int, ...]
 
@@ -105,7 +106,7 @@ def instance(cls: type, raw: Any, path: Place = ()) -> Any:
         return cls(**values)
     except Exception as error:  # whatever the author's validators raise
         told = without_secrets(_first_argument(error), raw)
-        raise Wrong(path, f"{type(error).__name__}: {cut(told)}") from error
+        raise Wrong(path, f"{type(error).__name__}: {cut(redacted(told))}") from error
 
 
 def _hints(cls: type) -> Mapping[str, Any]:
@@ -128,7 +129,7 @@ def _checked(value: Any, hint: Any, path: Place) -> Any:
     except Exception as error:  # a number that is too large, an annotation that checks nothing
         told = type(error).__name__
         if not is_secret(path) and not holds_secret(value):
-            told = f"{told}: {cut(_first_argument(error))}"
+            told = f"{told}: {cut(redacted(_first_argument(error)))}"
         raise Wrong(path, f"cannot be checked: {told}") from error
 
 

@@ -31,6 +31,7 @@ from hermes_ext._install.setting_words import (
     type_word,
     without_secrets,
 )
+from hermes_ext._redaction import redacted
 
 Place = tuple[str | int, ...]
 Tell = Callable[[Place, str, str | None], Problem]
@@ -219,7 +220,7 @@ def _raises(validator: Any, value: Any) -> bool:
 
 
 def _raised(error: Exception) -> str:
-    return cut(f"{type(error).__name__}: {error}")
+    return cut(redacted(f"{type(error).__name__}: {error}"))
 
 
 def schema_defaults(schema: Any, value: Any) -> Any:
@@ -320,7 +321,7 @@ def _in_words(error: Any) -> str:
     if is_secret(told.absolute_path) or holds_secret(told.instance):
         found = shown(told.instance, told.absolute_path)
         return f"found {found} that its schema does not allow: `{told.validator}`"
-    return cut(told.message)
+    return cut(redacted(told.message))
 
 
 def _of_default(problem: Problem, path: Place, raw: Any, manifest: Manifest) -> Problem | None:

@@ -102,6 +102,7 @@ from hermes_ext._install.settings import (
 )
 from hermes_ext._install.siblings import taken_for_own
 from hermes_ext._install.snapshot import write_snapshot
+from hermes_ext._redaction import redacted
 from hermes_ext._trust.store import Verdict
 from hermes_ext.exceptions import HermesExtError, OrderCycleError, RegistrationError, SkipExtension
 
@@ -629,7 +630,8 @@ class _Loading:
         told = text if isinstance(error, HermesExtError) else f"{type(error).__name__}: {text}"
         told = told if not place or place in told else f"{place}: {told}"
         hint = self._import_hint(error)
-        return f"{told}. {hint}" if hint else told
+        shown: str = redacted(told)
+        return f"{shown}. {hint}" if hint else shown
 
     def _import_hint(self, error: BaseException) -> str:
         name = getattr(error, "name", None)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hermes_ext._install.records import did_you_mean
 from hermes_ext._install.yaml_nodes import kind_of, parse_document
+from hermes_ext._redaction import redacted
+from hermes_ext._redaction.names import is_secret as is_secret_name
 
 _LONGEST = 200
-_SECRET = re.compile(r"token|secret|passw|credential|(api|private)[-_]?key", re.IGNORECASE)
 
 # Of Python, of JSON Schema.
 _TYPE_NAMES = {
@@ -42,7 +42,7 @@ def type_word(name: str) -> str:
 
 def is_secret(path: Iterable[str | int]) -> bool:
     """Whether a key on the way to a value says that the value is nobody's to read."""
-    return any(_SECRET.search(step) for step in path if isinstance(step, str))
+    return any(is_secret_name(step) for step in path if isinstance(step, str))
 
 
 def holds_secret(value: Any) -> bool:
@@ -54,7 +54,7 @@ def without_secrets(text: str, value: Any) -> str:
     """The text with what it quotes of a value's secrets left out."""
     for secret in _secrets(value, hidden=False):
         for written in (str(secret), repr(secret)[1:-1]):
-            text = text.replace(written, "(hidden)") if written else text
+            text = text.replace(written, "[redacted]") if written else text
     return text
 
 
@@ -83,7 +83,7 @@ def shown(value: Any, path: Iterable[str | int] = ()) -> str:
         "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else ""
     )
     kind = kind or type(value).__name__
-    return f"a {kind}" if is_secret(path) else f"the {kind} {cut(repr(value), 60)}"
+    return f"a {kind}" if is_secret(path) else f"the {kind} {cut(redacted(repr(value)), 60)}"
 
 
 def quotes_hint(value: Any) -> str | None:

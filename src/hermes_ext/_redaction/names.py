@@ -1,4 +1,4 @@
-"""Which names say that what they stand for is a secret."""
+"""Which names say that what they stand for is a secret. The package has no other list of them."""
 
 from __future__ import annotations
 
@@ -8,34 +8,65 @@ from typing import Final
 
 # The last words of a name: `db_password`, `X-Api-Key`, `clientSecret`.
 _ENDINGS: Final = (
-    ("password",), ("passwd",), ("passphrase",), ("passcode",), ("pwd",), ("secret",), ("token",),
-    ("apikey",), ("api", "key"), ("access", "key"), ("secret", "key"), ("private", "key"),
-    ("account", "key"), ("encryption", "key"), ("signing", "key"), ("authorization",), ("cookie",),
-    ("credential",), ("connection", "string"), ("auth",), ("sid",),
+    ("password",), ("passwd",), ("passphrase",), ("passcode",), ("passwort",), ("pwd",), ("pswd",),
+    ("secret",), ("token",), ("cookie",), ("credential",), ("cred",), ("authorization",),
+    ("apikey",), ("bearer",), ("mnemonic",), ("api", "key"), ("access", "key"), ("secret", "key"),
+    ("private", "key"), ("account", "key"), ("encryption", "key"), ("signing", "key"),
+    ("master", "key"), ("storage", "key"), ("shared", "key"), ("subscription", "key"),
+    ("deploy", "key"), ("service", "key"), ("app", "key"), ("client", "key"), ("auth", "key"),
+    ("license", "key"), ("hmac", "key"), ("integration", "key"), ("cookie", "key"),
+    ("jwt", "key"), ("session", "key"), ("aes", "key"), ("rsa", "key"),
+    ("secret", "string"), ("connection", "string"), ("conn", "string"), ("connection", "str"),
+    ("shared", "access", "signature"), ("seed", "phrase"), ("github", "pat"), ("gh", "pat"),
+    ("gitlab", "pat"), ("azure", "pat"), ("devops", "pat"), ("ado", "pat"), ("ext", "pat"),
 )  # fmt: skip
-_ONLY_BEHIND_OTHERS: Final = frozenset({"pass", "auth", "sid", "pin"})  # `db_pass`, not `pass`
+# `db_pass`, not `pass`; `npm_auth`, not `auth`.
+_ONLY_BEHIND_OTHERS: Final = frozenset({"pass", "auth", "sid", "pin", "pw", "otp"})
 _GLUED: Final = re.compile(
-    r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|authtoken|dbpass|passin|passout)\Z"
+    r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|privatekey|accountkey|signingkey"
+    r"|authkey|(?:auth|access|refresh|session|bearer|bot|api|identity|registry|id|security|user"
+    r"|csrf|sas|jwt|secret|oauth)token|(?:db|user|ssh|smtp|ftp|root|admin|store|key|my)pass"
+    r"|clientsecret|connectionstring|connstring|rediscliauth|passin|passout)\Z"
 )
+# Of several tokens, these are no units of text that a model counts.
+_TOKENS_OF: Final = frozenset(
+    {"access", "api", "auth", "bot", "bearer", "refresh", "session", "oauth", "service", "user"}
+)
+# Where it applies, or how it is written: `SECRET_KEY_BASE`, `DB_PASSWORD_PROD`, `passwordB64`.
+_AFTERTHOUGHTS: Final = frozenset(
+    {"base", "prod", "production", "staging", "stage", "dev", "development", "test", "testing",
+     "live", "sandbox", "old", "new", "current", "previous", "primary", "secondary", "backup",
+     "default", "main", "plain", "plaintext", "raw", "b", "base64", "value", "local", "ro", "rw",
+     "readonly", "master", "replica"}
+)  # fmt: skip
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# Headers and sentences: what stands behind these alone is as often a remark.
+# Headers and sentences: what follows these alone is as often a remark.
 _WEAK: Final = frozenset(
-    {"token", "auth", "authorization", "cookie", "credential", "secret", "sid"}
-)
+    {"token", "auth", "authorization", "cookie", "credential", "cred", "secret", "sid", "bearer",
+     "mnemonic", "string", "signature", "pat", "otp"}
+)  # fmt: skip
 _HEADERS: Final = frozenset({"authorization", "cookie"})
+
+STEM: Final = (
+    "(?:pass|pwd|pswd|secret|token|key|auth|cookie|cred|bearer|mnemonic|conn|phrase|signature"
+    "|(?:sid|pin|pw|otp|pat)(?![a-z]))"
+)
+"""What is in each name that `is_secret` knows, in lower case, as a regular expression."""
 
 
 @lru_cache(maxsize=4096)
 def is_secret(name: str) -> bool:
     """Whether a name is that of a secret: `DB_PASSWORD`, `apiKey`; not `max_tokens`."""
     words = _words_of(name)
+    while len(words) > 1 and words[-1] in _AFTERTHOUGHTS:
+        words = words[:-1]
     if not words:
         return False
-    if words[-2:] == ("key", "base"):  # `SECRET_KEY_BASE`
-        words = words[:-1]
     last = words[-1]
-    if name == "PASS":  # a variable
+    if name in ("PASS", "_auth"):  # a variable, a setting of npm
         return True
+    if last == "tokens":
+        return len(words) > 1 and words[-2] in _TOKENS_OF
     if last in _ONLY_BEHIND_OTHERS:
         return len(words) > 1
     if _GLUED.search("".join(words[-2:])):
@@ -43,20 +74,28 @@ def is_secret(name: str) -> bool:
     return any(words[-len(ending) :] == ending for ending in _ENDINGS)
 
 
+@lru_cache(maxsize=4096)
 def is_password(name: str) -> bool:
-    """Whether even a number behind this name is a secret."""
-    last = (_words_of(name) or ("",))[-1]
-    return last.startswith("pass") or last in ("pwd", "pin")
+    """Whether even a number or a plain word behind this name is a secret."""
+    words = [word for word in _words_of(name) if word not in _AFTERTHOUGHTS] or [""]
+    last = words[-1]
+    return (
+        last.startswith("pass") or last in ("pwd", "pswd", "pin", "pw") or last.endswith("password")
+    )
 
 
+@lru_cache(maxsize=4096)
 def is_weak(name: str) -> bool:
     """Whether the name alone, with a word behind it, says little: `token: expired`."""
-    return _words_of(name)[-1] in _WEAK
+    words = _words_of(name)
+    return bool(words) and words[-1] in _WEAK
 
 
+@lru_cache(maxsize=4096)
 def is_header(name: str) -> bool:
     """Whether a whole line behind the name is the secret: `Cookie: a=b; c=d`."""
-    return _words_of(name)[-1] in _HEADERS
+    words = _words_of(name)
+    return bool(words) and words[-1] in _HEADERS
 
 
 def _words_of(name: str) -> tuple[str, ...]:

@@ -83,7 +83,9 @@ def _data_dir(command: Command, data_dir: Callable[[], Path]) -> Path | None:
 def _failed(command: Command, error: BaseException) -> CommandError:
     if isinstance(error, TimedOut):
         return _error(command, error.text(command.timeout))
-    told = f"{type(error).__name__}: {_text_of(error)}".removesuffix(": ")
+    from hermes_ext._redaction import redacted
+
+    told = redacted(f"{type(error).__name__}: {_text_of(error)}".removesuffix(": "))
     logger.warning("%s: /%s failed: %s", command.extension, command.name, told, exc_info=error)
     failed = _error(command, f"failed: {told}")
     failed.__cause__ = error

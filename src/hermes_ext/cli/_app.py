@@ -16,6 +16,7 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.records import Prog
 from hermes_ext._install.switches import UnknownExtensionError
 from hermes_ext._install.which_home import hermes_home
+from hermes_ext._redaction import redacted
 from hermes_ext.cli._arguments import add_commands
 from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._completion import complete
@@ -191,12 +192,14 @@ def _terminals() -> set[bool]:
 def _put_out(
     command: str, result: Result, *, prog: Prog, as_json: bool, full: bool, plain: bool
 ) -> None:
+    # Whoever decides whether to trust code has to see all of it.
+    payload = result.payload if command == "trust" else redacted(result.payload)
     if as_json:
-        sys.stdout.write(json.dumps(result.payload, indent=2, default=str) + "\n")
-    elif "error" in result.payload:
-        Page(sys.stderr, prog=prog).lines(f"error: {result.payload['error']}", style="red")
+        sys.stdout.write(json.dumps(payload, indent=2, default=str) + "\n")
+    elif "error" in payload:
+        Page(sys.stderr, prog=prog).lines(f"error: {payload['error']}", style="red")
     else:
-        show(command, result.payload, Page(sys.stdout, prog=prog, full=full, plain=plain))
+        show(command, payload, Page(sys.stdout, prog=prog, full=full, plain=plain))
     sys.stdout.flush()
 
 

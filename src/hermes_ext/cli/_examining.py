@@ -9,6 +9,7 @@ from hermes_ext._hooks.text import printable
 from hermes_ext._install.doctor import Finding, Severity, advice_on, examine, in_order
 from hermes_ext._install.host_package import host_package
 from hermes_ext._install.inventory import inventory
+from hermes_ext._redaction import redacted
 from hermes_ext.cli._junit import write_junit
 from hermes_ext.cli._loading import (
     CANARY_SECONDS,
@@ -50,7 +51,7 @@ def doctor(request: Request) -> Result:
         **counts,
     }
     if request.junit is not None:
-        write_junit(request.junit, payload)
+        write_junit(request.junit, redacted(payload))
     return Result(1 if counts["errors"] else 0, payload)
 
 

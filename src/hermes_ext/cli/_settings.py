@@ -11,10 +11,9 @@ from hermes_ext._install.by_schema import example, missing_settings
 from hermes_ext._install.found import Found
 from hermes_ext._install.inventory import Inventory, merged_of
 from hermes_ext._install.records import ExtensionRecord, Status
-from hermes_ext._install.setting_words import is_secret
 from hermes_ext._install.settings import Merged
-
-_HIDDEN = "(hidden)"
+from hermes_ext._redaction import redacted
+from hermes_ext._redaction.names import is_secret
 
 
 def settings_of(record: ExtensionRecord, found: Found | None, seen: Inventory) -> dict[str, Any]:
@@ -62,10 +61,6 @@ def _at(values: Any, path: Sequence[str]) -> Any:
 
 
 def _told(path: Sequence[str], value: Any) -> Any:
-    if value and is_secret(path):
-        return _HIDDEN
-    if isinstance(value, Mapping):
-        return {str(key): _told((str(key),), each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_told((), each) for each in value]
-    return value
+    """The value without secrets. A secret's name may stand anywhere on the way to it."""
+    name = next(filter(is_secret, path), path[-1])
+    return redacted({name: value})[name]

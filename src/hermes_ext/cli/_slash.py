@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.records import Prog
 from hermes_ext._install.which_home import hermes_home
+from hermes_ext._redaction import redacted
 from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._decisions import Query
 from hermes_ext.cli._errors import one_line
@@ -74,7 +75,7 @@ def slash(
     try:
         result = COMMANDS[command](request)
     except HermesExtError as error:
-        return one_line(error)
+        return str(redacted(one_line(error)))
     page = Page(io.StringIO(), prog=request.prog, width=80)
-    show(command, result.payload, page)
+    show(command, redacted(result.payload), page)
     return page.text.strip()

@@ -50,11 +50,11 @@ class ChildError(HermesExtError):
 
 def test(request: Request) -> Result:
     """Runs the handlers of one extension on events."""
-    from hermes_ext._replay.events import LARGEST, of_file
+    from hermes_ext._replay.events import LONGEST_RECORDED, of_file
 
     if request.event is None:
         return _test(request)
-    with regular(request.event, LARGEST) as given:
+    with regular(request.event, LONGEST_RECORDED) as given:
         of_file(given.file, given.shown)  # says what is wrong with it
         return _test(evolve(request, event=given.file))
 

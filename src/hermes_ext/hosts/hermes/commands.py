@@ -26,6 +26,7 @@ from attrs import frozen
 
 from hermes_ext._hooks.commands import Command
 from hermes_ext._hooks.text import printable
+from hermes_ext._redaction import redacted
 from hermes_ext.exceptions import CommandError
 from hermes_ext.hosts.hermes.host import conversation_of_session, the_host
 from hermes_ext.hosts.hermes.places import session_directory
@@ -259,7 +260,8 @@ def _run(command: Command, typed: Typed, raw_args: str) -> str:
         return str(error)
     except (Exception, SystemExit, GeneratorExit) as error:  # the latter would end a gateway
         logger.exception("/%s of %s could not be run", command.name, command.extension)
-        return f"/{command.name} could not be run: {printable(f'{type(error).__name__}: {error}')}"
+        told = printable(redacted(f"{type(error).__name__}: {error}"))
+        return f"/{command.name} could not be run: {told}"
     return text or f"/{command.name}: done."
 
 

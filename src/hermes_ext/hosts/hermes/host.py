@@ -16,6 +16,7 @@ from typing import Any, Final
 from hermes_ext._forks import has_locks
 from hermes_ext._hooks.specs import HookName
 from hermes_ext._install.lost_hooks import note_lost_hooks
+from hermes_ext._redaction import redacted
 from hermes_ext._turns import state as turn_state
 from hermes_ext._turns.turn import Turn
 from hermes_ext.hosts.hermes.approvals import approver, is_interactive
@@ -148,8 +149,9 @@ class Host:
             # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
             logger.exception("hermes-ext could not load its runtime")
             runtime = Runtime()
+            told = redacted(f"{type(error).__name__}: {error}")
             runtime.refusal = (
-                f"the extensions could not be loaded ({type(error).__name__}: {error}); "
+                f"the extensions could not be loaded ({told}); "
                 "no tool runs until this is mended (hermes extensions doctor)"
             )
         runtime.approver = approver(lambda: runtime.approve_without_human)

@@ -27,6 +27,7 @@ from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.text import printable_lines
 from hermes_ext._install.records import BROKEN
 from hermes_ext._install.tool_names import dead_guards
+from hermes_ext._redaction import redacted
 from hermes_ext._turns.notices import Notice
 from hermes_ext._turns.state import current_turn
 from hermes_ext._turns.turn import Turn
@@ -72,6 +73,7 @@ class Notices:
             log: write it into the Hermes log too.
             again: say it once more, because it is so once more.
         """
+        text = redacted(text)
         first = text not in self._said
         self._said.add(text)
         if log and first:
@@ -90,7 +92,7 @@ class Notices:
 
     def say_last(self, text: str) -> None:
         """The line with which the process ends at once: Hermes's own printer would be too late."""
-        _to_stderr(_WHO + printable_lines(text))
+        _to_stderr(_WHO + printable_lines(redacted(text)))
 
     def report(self, runtime: Runtime) -> None:
         """All that is not in force in a runtime, and all that is wrong in the configuration."""

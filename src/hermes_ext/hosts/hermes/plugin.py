@@ -7,7 +7,6 @@ is loaded (the first turn does that), and everything may be done twice.
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_ext._install import import_name
 from hermes_ext._install.config import switched_off
+from hermes_ext._log import logger
 from hermes_ext.hosts.hermes import plugin_host
 
 if TYPE_CHECKING:
     import argparse
 
-logger = logging.getLogger("hermes_ext")
 
 is_attached = False
 """Whether the rules are attached to this process; `_install.sentinel_stub` asks."""

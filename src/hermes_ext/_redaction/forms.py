@@ -1,0 +1,168 @@
+"""Secrets that the form around them gives away: command lines, addresses, headers, markup."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from typing import Final
+
+from attrs import frozen
+
+from hermes_ext._redaction.names import is_secret
+from hermes_ext._redaction.values import is_harmless, is_plain, is_random
+
+Match = re.Match[str]
+
+
+@frozen
+class Form:
+    """One form.
+
+    Attributes:
+        signs: texts in lower case of which one is in each text with it.
+        pattern: the form, in which the group `value` is the secret.
+        is_none: whether a match is harmless.
+        kind: what is written in a placeholder; "" says no more than that it is a secret.
+    """
+
+    signs: tuple[str, ...]
+    pattern: re.Pattern[str]
+    is_none: Callable[[Match], bool]
+    kind: str = ""
+
+
+def _same(match: Match) -> bool:
+    """`-u 1000:1000`, `--user node:node`, `--user 1000:docker`."""
+    return match["user"] == match["value"] or match["user"].isdigit()
+
+
+def _no_credentials(match: Match) -> bool:
+    return not is_basic(match["value"])
+
+
+def is_basic(value: str) -> bool:
+    """Whether a text is a name and a password in base64."""
+    try:
+        decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return False
+    return ":" in decoded and decoded.isprintable()
+
+
+def _a_word(match: Match) -> bool:
+    return len(match["value"]) < 20 and not any(map(str.isdigit, match["value"]))
+
+
+def _no_digit(match: Match) -> bool:
+    return not any(map(str.isdigit, match["value"]))
+
+
+def _no_secret(match: Match) -> bool:
+    return not is_secret(match["name"]) or is_plain(match["value"])
+
+
+def _no_secret_pair(match: Match) -> bool:
+    value = match["value"]
+    is_word = is_plain(value) and not match["name"].isupper()
+    return not is_secret(match["name"]) or is_word or value[0] == "("
+
+
+def _no_random(match: Match) -> bool:
+    return not is_random(match["value"])
+
+
+def _never(_match: Match) -> bool:
+    return False
+
+
+def _local(match: Match) -> bool:
+    return is_local(match["host"] or "")
+
+
+_LOCAL: Final = re.compile(
+    r"(?:localhost|[\w.-]+\.localhost|[\w.-]+\.local|127(?:\.\d{1,3}){1,3}|\[?::1\]?|0\.0\.0\.0)\.?$",
+    re.IGNORECASE,
+)
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is this machine or one of its own network: what is at `db` may be anywhere."""
+    return _LOCAL.match(host) is not None
+
+
+_WORD: Final = r"(?P<value>[^\s\"']{3,200}|\"[^\"\n]{1,200}\"|'[^'\n]{1,200}')"
+_ARGUMENTS: Final = r"\s[^\n|;]{0,200}?(?<=\s)"
+_HOST: Final = r"(?P<host>\[[\da-fA-F:.]{2,45}\]|[\w.-]{1,253})?"
+
+# No variable and no format stands for itself; a password may have any character of an address.
+_ADDRESS: Final = (
+    r"://[^\s:/?#@\"'<>\\]{0,200}:(?!\$\{?\w{1,80}\}?@|[{<]|%[s(]|\*+@)"
+    rf"(?P<value>[^\s/?#@\"'<>\\]{{1,1000}})@{_HOST}"
+)
+# With a slash in it, which should have been written as %2F; a port is none.
+_SLASHED: Final = (
+    r"://[^\s:/?#@\"'<>\\]{1,200}:(?!\d+/)(?![{$*]|%[s(])"
+    rf"(?P<value>[^\s?#@\"'<>\\]{{1,200}})@(?=[\w\[]){_HOST}"
+)
+
+# Of these signs one has to be in a text; then what is looked for, and when that is harmless. What
+# each begins with stands first, also before what must not be before it: `re` skips to it.
+_FORMS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Match], bool]], ...]] = (
+    (("</",), r"<(?P<name>[A-Za-z_][\w.:-]{0,80})>(?P<value>[^<>\r\n]{1,500})</", _no_secret),
+    (("bearer",), r"[Bb](?:earer|EARER)\s{1,4}(?P<value>[\w.~+/=-]{12,4000})", _a_word),
+    (("basic",), r"[Bb](?:asic|ASIC)\s{1,4}(?P<value>[A-Za-z0-9+/]{6,2000}={0,2})",
+     _no_credentials),
+    (("auth",), r"auth[\"']{1,8}\s{0,8}:\s{0,8}\\{0,8}[\"']"
+                r"(?P<value>[A-Za-z0-9+/]{6,2000}={0,2})", _no_credentials),
+    (("-u", "--proxy-u", "--auth"),
+     r"-(?<![^\s\"']-)(?:[uU]|-user|-proxy-user|-auth)(?:\s{1,4}|=|(?=[^\s=]))\\?[\"']?"
+     r"(?P<user>[^\s:\"'/]{1,200}):(?P<value>[^\s\"'\\]{1,500})", _same),
+    (("http ", "https "), rf"https?{_ARGUMENTS}-a\s{{1,4}}[\"']?(?P<user>[^\s:\"'/]{{1,200}}):"
+                          r"(?P<value>[^\s\"'\\]{1,500})", _same),
+    (("mysql", "mariadb", "sshpass", "7z"),
+     rf"(?:mysql\w*|mariadb\w*|sshpass|7za?){_ARGUMENTS}-p\s?{_WORD}", _never),
+    (("login",), r"\b(?:docker|podman|helm|oras|az|cf|skopeo)\s[^\n|;]{0,80}?"
+                 rf"\blogin{_ARGUMENTS}-p[ =]?{_WORD}", _never),
+    (("-cli",), rf"(?:redis|valkey)-cli{_ARGUMENTS}-a\s{{0,4}}{_WORD}", _never),
+    (("zip ", "sqlcmd", "ipmitool"), rf"(?:zip|sqlcmd|ipmitool){_ARGUMENTS}-P\s{{0,4}}{_WORD}",
+     _never),
+    (("ldap",), rf"ldap[a-z]{{3,10}}{_ARGUMENTS}-w\s{{0,4}}{_WORD}", _never),
+    (("openssl",), rf"openssl\s+enc{_ARGUMENTS}-k\s+{_WORD}", _never),
+    (("pass:",), r"pass:(?<!\w....:)(?P<value>[\w@#%+!*^=][^\s\"']{2,200})", _never),
+    (("htpasswd",), r"htpasswd\s+-[A-Za-z]*b[A-Za-z]*\s+(?:-\S+\s+){0,4}\S{1,200}\s+"
+                    r"\S{1,200}\s+(?P<value>\S{1,200})", _never),
+    (("%",), r"-U(?<=\s-U)\s{0,4}[\w.\\/@-]{1,80}%(?P<value>[^\s\"']{1,200})", _never),
+    (("sudo", "chpasswd", "--stdin", "--password-stdin"),
+     r"\b(?:echo|printf)\s{1,9}(?:-\S{1,40}\s{1,9}){0,3}"
+     r"(?P<value>\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'|[^\s|\"']{1,200})\s{0,9}\|\s{0,9}"
+     r"(?:sudo\s{1,9}(?:-\w{1,40}\s{1,9}){0,4}-[a-zA-Z]{0,9}S|sudo\s{1,9}chpasswd|chpasswd"
+     r"|passwd\s{1,9}--stdin|\w[\w-]{0,40}\s[^\n|;]{0,80}--password-stdin)", _never),
+    (("password is", "phrase is", "passcode is", "token is", "key is", "secret is"),
+     r" is(?:(?<=assword is)|(?<=phrase is)|(?<=asscode is)|(?<=oken is)|(?<=ey is)|(?<=ecret is))"
+     r":?\s{1,4}[\"'`]?"
+     r"(?P<value>[^\s\"'`,;]{4,200})", _no_digit),
+    (("value",), r"<[^<>]{0,200}?\b(?i:name|key|id)=[\"'](?P<name>[\w.:-]{1,80})[\"']"
+                 r"[^<>]{0,200}?\b(?i:value)=[\"'](?P<value>[^\"'\r\n]{1,500})[\"']", _no_secret),
+    (("value",), r"(?:name|Name|NAME|key|Key|KEY|variable)[\"']{0,8}\s{0,4}[:=]\s{0,4}[\"']{0,8}"
+                 r"(?P<name>[\w.-]{1,80})[\"']{0,8},?\s{1,60}-?[\"']{0,8}[vV](?:alue|ALUE)"
+                 r"[\"']{0,8}\s{0,4}[:=]\s{0,4}[\"']{0,8}(?P<value>[^\s\"'\\,}]{1,500})",
+     _no_secret_pair),
+    (("password",), r"(?:login|machine)\s{1,8}\S{1,200}(?:\s{1,8}account\s{1,8}\S{1,200})?"
+                    r"\s{1,8}password\s{1,8}(?P<value>[^\s\"']{1,500}|\"[^\"\n]{1,500}\")", _never),
+    (("sig=", "signature=", "code="),
+     r"(?:sig|[sS]ignature|code)=(?P<value>[\w%.~+/=-]{8,400}+)", _no_random),
+)  # fmt: skip
+
+FORMS: Final = (
+    *(Form(signs, re.compile(each), is_none) for signs, each, is_none in _FORMS),
+    Form(("://",), re.compile(_ADDRESS), _local, "Basic Auth Credentials"),
+    Form(("://",), re.compile(_SLASHED), _local, "Basic Auth Credentials"),
+)
+"""All forms that are known."""
+
+
+def harmless(form: Form, match: Match) -> bool:
+    """Whether what has the form is no secret."""
+    return is_harmless(match["value"]) or form.is_none(match)
