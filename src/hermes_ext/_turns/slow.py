@@ -58,9 +58,9 @@ class Watchdog:
     def _run(self) -> None:
         while True:
             self._awake.wait()
-            if not state.any_open():
+            if not state.any_at_work():
                 self._awake.clear()
-                if not state.any_open():  # else one has begun in between
+                if not state.any_at_work():  # else one has begun in between
                     continue
                 self._awake.set()
             time.sleep(self.every)
