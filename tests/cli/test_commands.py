@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -8,6 +9,7 @@ import yaml
 from tests.cli.conftest import GOOD
 
 from hermes_ext._install.host_package import host_package
+from hermes_ext.cli._slash import slash
 
 BROKEN = {
     "native library": "import no_such_native_library\n",
@@ -419,6 +421,36 @@ def test_info_shows_settings_and_where_each_comes_from(home):
     shown = home.run("info", "planner").out
     assert "Keeps to the plan" in shown
     assert "tell-nobody" not in output.out + shown
+
+
+SECRETS = ("smtp_pwd", "db_pass", "authorization", "session_cookie", "connection_string")
+
+
+def test_no_command_shows_a_secret_setting(home):
+    """Whatever a secret is called: in `info`, in a chat, and where a setting is wrong."""
+    written = {name: f"Xk39fj{place}Q02mLpz8Vt" for place, name in enumerate(SECRETS)}
+    manifest = {"config": {"properties": {name: {"type": "string"} for name in SECRETS}}}
+    home.add("planner", manifest=json.dumps(manifest))
+    home.write_config(json.dumps({"extensions": {"planner": written}}))
+
+    rows = home.run("info", "planner", "--json").json["settings"]
+    shown = home.run("info", "planner").out + slash("info planner", home=home.path)
+    assert {each["key"]: each["value"] for each in rows} == dict.fromkeys(SECRETS, "[redacted]")
+    manifest = {"config": {"properties": {name: {"maxLength": 3} for name in SECRETS}}}
+    (home.path / "extensions/planner/extension.yaml").write_text(json.dumps(manifest))
+    for command in (["list"], ["list", "--json"], ["info", "planner"], ["doctor"]):
+        told = home.run(*command)
+        shown += told.out + told.err
+    assert "smtp_pwd" in shown
+    assert not any(value in shown for value in written.values())
+
+
+def test_no_command_shows_what_an_import_failed_over(home):
+    """The reason of a record is an exception's own text."""
+    home.add("broken", "raise RuntimeError('cannot log in with DB_PASSWORD=Xk39fjQ02mLpz8Vt')")
+    told = home.run("list", "--load").out + home.run("doctor").out + home.run("list", "--json").out
+    assert "cannot log in with DB_PASSWORD=[redacted]" in " ".join(told.split())
+    assert "Xk39fj" not in told
 
 
 def test_info_shows_what_it_registers_after_a_load(home):

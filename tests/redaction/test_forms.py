@@ -126,7 +126,7 @@ PIECES = st.sampled_from(
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(PIECES | st.text(max_size=6), max_size=6).map("".join))
+@given(st.lists(PIECES | st.text(max_size=6), max_size=6).map("\n".join))
 def test_looking_once_more_finds_no_more(text: str) -> None:
     """Whatever stands beside each other, lone surrogates too."""
     finder = Finder()

@@ -45,3 +45,27 @@ def test_the_readmes_example(hermes_session: StartSession) -> None:
     assert token not in told
     assert KEY not in told
     assert file.read_text(encoding="utf-8") == f"the key:\n{KEY}\n"
+
+
+def test_a_file_of_settings_reaches_the_model_without_its_secrets(
+    hermes_session: StartSession,
+) -> None:
+    """`cat .env`: each name is there, and no value of those that are secret."""
+    password, key = "Xk39fj" + "Q02mLpz8Vt", "hunter2" + "Tr0ub4dor"
+    session = hermes_session(
+        Reply(tool_calls=(ToolUse("terminal", {"command": "cat .env"}),)), "There are two."
+    )
+    session.hermes("extensions", *enable_in(README)).check()
+    (session.project / ".env").write_text(
+        f"HOST=db.example.org\nDB_PASSWORD={password}\nexport API_KEY={key}\n", encoding="utf-8"
+    )
+    run = session.run("Which settings are there?")
+    [shown] = run.tool_results
+    assert re.fullmatch(
+        r"HOST=db\.example\.org\nDB_PASSWORD=\[redacted: Secret [0-9a-f]{4}\]\n"
+        r"export API_KEY=\[redacted: Secret [0-9a-f]{4}\]\n?",
+        json.loads(shown)["output"],
+    )
+    told = json.dumps([request.body for request in session.model.requests])
+    assert password not in told
+    assert key not in told

@@ -245,11 +245,13 @@ def test_a_text_that_is_made_to_take_long(text: str) -> None:
     FINDER.replaced((text * (100_000 // len(text) + 1))[:100_000] + ".", lambda secret: "0000")
 
 
-def test_a_text_that_is_too_long_is_withheld(on: Bundled) -> None:
-    text = "a" * 2_000_001
-    assert shown(on, text).startswith("[withheld: 2000001 characters are too many")
-    with on.turn() as turn:
-        assert "[withheld: " in turn.transform_user_input(text).final(text)
+def test_a_long_text_is_searched_and_given(on: Bundled) -> None:
+    """Nothing is withheld for its length; what is at its end is found."""
+    secret = SECRETS["GitHub Token"]
+    text = "some words\n" * 400_000
+    told = shown(on, f"{text}{secret}\n")
+    assert told.startswith(text)
+    assert secret not in told
 
 
 def test_secrets_that_overlap_are_replaced_as_one() -> None:
@@ -363,11 +365,31 @@ def test_settings(tmp_path: Path) -> None:
     on = Bundled(tmp_path, "redact-secrets", patterns={"Licence": "LIC-([0-9]{4})"}, allow=[key])
     assert re.fullmatch(r"LIC-\[redacted: Licence [0-9a-f]{4}\]", shown(on, "LIC-1234"))
     assert shown(on, key) == key
-    on.restarted(keywords=True, high_entropy=True)
-    assert "hunter2hunter2" not in shown(on, 'password = "hunter2hunter2"')
-    assert "redacted" in shown(
-        on, 'x = "c3VwZXIgbG9uZyBzdHJpbmcgc2hvdWxkIGNhdXNlIGVub3VnaCBlbnRyb3B5"'
-    )
+    random = "c3VwZXIgbG9uZyBzdHJpbmcgc2hvdWxkIGNhdXNlIGVub3VnaCBlbnRyb3B5"
+    assert shown(on, f'x = "{random}"') == f'x = "{random}"'
+    on.restarted(high_entropy=True)
+    for quoted in (f'x = "{random}"', f"x = '{'0123456789abcdef' * 2}'", f'"{random}" + b'):
+        assert "[redacted: High Entropy String" in shown(on, quoted)
+    for plain in (
+        '"a text of several words"',
+        '"aaaaaaaaaaaaaaaaaaaaaaaa"',
+        '"123456789012345678"',
+    ):
+        assert shown(on, plain) == plain
+
+
+@pytest.mark.parametrize("keywords", [True, False])
+def test_what_is_assigned_to_the_names_of_secrets(tmp_path: Path, keywords: bool) -> None:
+    """It is always replaced; the setting that once turned it on is accepted."""
+    on = Bundled(tmp_path, "redact-secrets", keywords=keywords)
+    password = "Xk39fj" + "Q02mLpz8Vt"
+    sign = r"\[redacted: Secret [0-9a-f]{4}\]"
+    for before, after in (("DB_PASSWORD=", "\n"), ("export API_KEY=", ""), ("password: ", "\n")):
+        told = shown(on, f"{before}{password}{after}")
+        assert re.fullmatch(re.escape(before) + sign + after, told)
+    same = re.findall(sign, shown(on, f"A_TOKEN={password}\nB_TOKEN={password}\n"))
+    assert len(same) == 2
+    assert len(set(same)) == 1
 
 
 def test_a_pattern_that_is_none_closes(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ length, and in pieces: while one is searched, nothing else in the process runs.
 from __future__ import annotations
 
 import re
+import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hermes_ext._redaction.assigned import assigned
@@ -70,9 +72,10 @@ class Finder:
     def _spans(self, text: str) -> list[Span]:
         """Where secrets are, in order and apart from each other: those that overlap are one."""
         merged: list[Span] = []
+        already = [match.span() for match in PLACEHOLDER.finditer(text)]
         for span in sorted(self._all(text), key=lambda span: (span[0], -span[1])):
             begin, end, kind = span
-            if begin == end or self._is_allowed(text[begin:end]):
+            if begin == end or _is_within(already, begin, end) or self._is_allowed(text[begin:end]):
                 continue
             if merged and begin < merged[-1][1]:
                 first, last, known = merged.pop()
@@ -106,6 +109,12 @@ class Finder:
                 for match in pattern.finditer(text):
                     groups = range(1, pattern.groups + 1)
                     yield *match.span(next((one for one in groups if match[one]), 0)), kind
+
+
+def _is_within(spans: Sequence[tuple[int, int]], begin: int, end: int) -> bool:
+    """Whether a span is within one of these, which are in order."""
+    place = bisect_right(spans, (begin, sys.maxsize)) - 1
+    return place >= 0 and end <= spans[place][1]
 
 
 def _tokens(shown: str, lower: str, begin: int, end: int) -> Iterator[Span]:

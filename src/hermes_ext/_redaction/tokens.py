@@ -147,9 +147,12 @@ _SHORTEST: Final = 8  # characters of a secret; a shorter group is the beginning
 
 def token_spans(kind: Kind, matches: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:
     """Where in these matches the secrets are: in a group, unless that is only the kind of token."""
+    last = 0
     for match in matches:
-        if kind.detector is not None and _is_inside(match.string, *match.span()):
+        begin, end = match.span()
+        if kind.detector is not None and begin > last and _is_inside(match.string, begin, end):
             continue
+        last = end
         groups = range(1, match.re.groups + 1)
         whole = next((one for one in groups if len(match[one] or "") >= _SHORTEST), 0)
         yield match.span(whole)
@@ -158,7 +161,7 @@ def token_spans(kind: Kind, matches: Iterator[re.Match[str]]) -> Iterator[tuple[
 def _is_inside(text: str, begin: int, end: int) -> bool:
     """Whether it is a piece of a longer run of base64: of an image, say."""
     around = text[begin - 1 : begin] + text[end : end + 1]
-    return begin > 0 and len(around) == 2 and all(map(_IN_BASE64.__contains__, around))
+    return len(around) == 2 and all(map(_IN_BASE64.__contains__, around))
 
 
 _IN_BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
