@@ -740,8 +740,8 @@ class TestOutage:
                 assert 0.9 < waited - begun < 5
                 for _ in range(20):
                     unavailable(lambda: state.count("n"))
+                    assert state["n"] == 10
                 assert time.monotonic() - waited < 0.9
-                assert state["n"] == 10
                 other.execute("COMMIT")
             assert state.count("n") == 11
             with closing(sqlite3.connect(path, isolation_level=None)) as other:

@@ -225,7 +225,7 @@ class SQLiteStore:
                 self._waited_at = time.monotonic()
             self._disconnect()
             raise self._failed(error, writing) from error
-        if self._waited_at is not None:
+        if writing and self._waited_at is not None:  # reading may need no lock
             self._waited_at = None
             self._disconnect()  # the next connection waits again
         if writing or not self._cannot_write:
