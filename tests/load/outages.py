@@ -277,16 +277,20 @@ def clock(folder: Path) -> None:
 @contextlib.contextmanager
 def full(home: Path) -> Iterator[None]:
     """A disk without a byte to spare."""
-    ballast = home / "ballast"
-    with ballast.open("wb", buffering=0) as file:
+    fill(home)
+    try:
+        yield
+    finally:
+        (home / "ballast").unlink()
+
+
+def fill(home: Path) -> None:
+    """Take what is free: the session store gives room back whenever it lets go of its file."""
+    with (home / "ballast").open("ab", buffering=0) as file:
         for size in (65_536, 4096, 1):
             with contextlib.suppress(OSError):
                 while file.write(b"x" * size):
                     pass
-    try:
-        yield
-    finally:
-        ballast.unlink()
 
 
 @contextlib.contextmanager
@@ -327,6 +331,8 @@ def disk(folder: Path, outage: Callable[[Path], contextlib.AbstractContextManage
         started = runtime_in(place)
         three_calls(started, "new")
         # What a person changes is changed or refused, and never half of it.
+        if outage is full:
+            fill(home)
         refused(lambda: edit_lists(config, [ListEdit("extensions", "on", add=("b",))]))
         place.add("more", GUARD)
         refused(lambda: TrustStore(home).trust(read_tree(project)))

@@ -326,7 +326,6 @@ class Soak:
         return {
             "open turns": open_turn_count(),
             "locks of session state": len(session_state._locks),
-            "session state that waits": len(self.runtime._shared.store._pending),  # type: ignore[attr-defined]
             "log lines that wait": len(log._queue) + log._lost,
             "calls left behind": workers.left_behind,
             "chains beyond the tools'": max(0, len(self.runtime.manager._chains) - len(TOOLS) * 3),

@@ -54,6 +54,7 @@ STATE_FILE: Final = "extensions-state.db"
 """Its name in a Hermes home."""
 
 _WAIT_AGAIN_AFTER: Final = 5.0
+_SAY_AGAIN_AFTER: Final = 60.0
 _MOVES: Final = 3
 _ROOM_NEEDED: Final = 64 * 1024
 
@@ -73,13 +74,13 @@ class SQLiteStore:
     Args:
         path: the file.
         busy_timeout: seconds to wait for another process that is writing.
-        notify: called with one line when the store begins to fail, or to fail in another way, from
-            the thread that met it.
+        notify: called with one line when the store begins to fail, at most once a minute, from the
+            thread that met it.
         clock: seconds since the epoch; what `sweep` measures by.
 
     Attributes:
         path: the file.
-        problem: that line while the store fails; None while it works.
+        problem: such a line of the last failure while the store fails; None while it works.
     """
 
     _connection: sqlite3.Connection | None = None
@@ -102,6 +103,7 @@ class SQLiteStore:
         self._identity: tuple[int, int] | None = None
         self._read_only = False
         self._waited_at: float | None = None
+        self._said_at = float("-inf")
         _stores[id(self)] = self
 
     def get(self, conversation_id: str, extension: str, key: str) -> str | None:
@@ -223,7 +225,7 @@ class SQLiteStore:
                 self._waited_at = time.monotonic()
             self._disconnect()
             raise self._failed(error, writing) from error
-        if self._waited_at is not None:
+        if writing and self._waited_at is not None:  # reading may need no lock
             self._waited_at = None
             self._disconnect()  # the next connection waits again
         if writing or not self._cannot_write:
@@ -239,11 +241,13 @@ class SQLiteStore:
 
     def _failed(self, error: Exception, writing: bool) -> StateError:
         failed = store_fault(self.path, error)
-        line = str(failed)
-        new, self.problem = line != self.problem, line
+        begins, self.problem = self.problem is None, str(failed)
         self._cannot_write |= writing
-        if new and self._notify is not None:
-            self._notify(line)
+        # A disk that is almost full fails in several ways, and takes a little now and then.
+        now = time.monotonic()
+        if begins and self._notify is not None and now - self._said_at > _SAY_AGAIN_AFTER:
+            self._said_at = now
+            self._notify(self.problem)
         return failed
 
     # -- the file ---------------------------------------------------------------------------

@@ -473,7 +473,8 @@ def find_open(matches: Callable[[TurnCore], bool]) -> TurnCore | None:
     return next(filter(matches, _open_turns.all()), None)
 
 
-_ended: Final = TurnCore("")
+# Nobody's: what is left of turns that are over. It has no ids and no state.
+_ended: Final = TurnCore.__new__(TurnCore)
 _ended.closed = True
 
 

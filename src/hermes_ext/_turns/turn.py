@@ -792,9 +792,12 @@ def _log_failures(
         else:
             line = " ".join(str(step.error).split())
             told = "\n".join(filter(None, (str(step.error), step.error.traceback)))
+            # A store that fails says so itself, once for all handlers.
+            if step.error.cause is not None and is_store_error(step.error.cause):
+                logger.warning("%s", printable(line))
+                continue
             logger.warning("%s", printable_lines(told))
-        # A store that fails says so itself, once for all handlers.
-        if also is not None and not (step.error.cause and is_store_error(step.error.cause)):
+        if also is not None:
             also(printable(line))
 
 
