@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,6 +99,7 @@ class Client:
         self.tell(id=asked, method=method, params=params)
         for message in self._messages():
             if message.get("id") == asked and "method" not in message:
+                assert "result" in message, message
                 return message["result"]
             if message.get("method") == "session/request_permission":
                 self.tell(id=message["id"], result={"outcome": {"outcome": "cancelled"}})
@@ -128,9 +130,12 @@ class Client:
 def client(home: HermesHome, *command: str, errors: Path, **env: str) -> Iterator[Client]:
     """A program and its client; what it says on standard error goes to a file."""
     with errors.open("w") as err, started(home, command, err, env) as process:
+        watchdog = threading.Timer(150, process.kill)
+        watchdog.start()
         try:
             yield Client(process)
         finally:
+            watchdog.cancel()
             process.kill()
 
 

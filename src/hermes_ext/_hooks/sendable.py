@@ -17,7 +17,6 @@ DEEPEST: Final = 100
 """How many dicts and lists may be inside of each other. JSON encoders stop at a few hundred."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_TEXT: Final = frozenset({str})
 _ATOMS: Final = frozenset({int, bool, type(None)})
 
 
@@ -47,6 +46,8 @@ def sendable(value: Any, known: Iterable[Any] = (), *, replace: bool = True) -> 
         Unsendable: it holds something that JSON does not have, contains itself, or is nested more
             than `DEEPEST` levels deep.
     """
+    if type(value) is dict and _is_plain(value):
+        return value
     return _Walk(frozenset(map(id, known)), replace).clean(value, ())
 
 
@@ -91,7 +92,7 @@ class _Walk:
             raise Unsendable(f"a value that contains itself, at {_shown(path)}")
         if len(path) >= DEEPEST:
             raise Unsendable(f"a value that is nested more than {DEEPEST} levels deep")
-        if isinstance(value, dict) and _is_ascii(value):
+        if isinstance(value, dict) and _is_plain(value):
             return value
         self.around.add(id(value))
         made = self._dict(value, path) if isinstance(value, dict) else self._list(value, path)
@@ -115,12 +116,15 @@ class _Walk:
         return value if all(map(_is_same, made, items)) else made
 
 
-def _is_ascii(value: dict[Any, Any]) -> bool:
-    """Whether a dict holds nothing but such text: most do, and this asks it in C."""
-    parts = (value.keys(), value.values())
-    return all(_TEXT.issuperset(map(type, each)) for each in parts) and all(
-        all(map(str.isascii, each)) for each in parts
-    )
+def _is_plain(value: dict[Any, Any]) -> bool:
+    """Whether a dict holds only what can be sent as it is; most do, and this is quick."""
+    for key, each in value.items():
+        if type(key) is not str or not key.isascii():
+            return False
+        kind = type(each)
+        if not (each.isascii() if kind is str else kind in _ATOMS):
+            return False
+    return True
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -160,16 +160,6 @@ SEAMS: Final = (
         needed=False,
     ),
     Seam(
-        "hermes_cli.oneshot",
-        "_run_agent",
-        silence.in_one_shot,
-        "the same for `hermes -z`, which prints it and ends well",
-        "the same",
-        rule=False,
-        needed=False,
-        surface=True,
-    ),
-    Seam(
         "hermes_cli.middleware",
         "run_llm_execution_middleware",
         requests.run_llm_execution,

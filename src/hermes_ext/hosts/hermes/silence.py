@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
-from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 
 from hermes_ext.hosts.hermes.host import current_agent_turn, origin_of
 from hermes_ext.hosts.hermes.notices import is_chat
-
-_one_shot: ContextVar[bool] = ContextVar("hermes_ext_one_shot", default=False)
 
 
 def mark(result: dict[str, Any], agent: Any) -> None:
@@ -23,7 +22,7 @@ def mark(result: dict[str, Any], agent: Any) -> None:
 def _silence_on(agent: Any) -> str:
     """What a surface takes for silence; nothing at all where that will do."""
     origin = origin_of(agent)
-    if _one_shot.get() and origin == "user":
+    if origin == "user" and _is_one_shot():
         return _Nothing()
     if origin == "cron":
         with contextlib.suppress(ImportError):
@@ -44,13 +43,16 @@ def has_content(original: Callable[..., Any], agent: Any, content: Any) -> Any:
     return True if turn is not None and turn.host.stopped == "" else original(agent, content)
 
 
-def in_one_shot(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Wraps `hermes_cli.oneshot._run_agent`: one-shot mode ends with 1 where it has no text."""
-    token = _one_shot.set(True)
-    try:
-        return original(*args, **kwargs)
-    finally:
-        _one_shot.reset(token)
+def _is_one_shot() -> bool:
+    """Whether `hermes -z` waits for this turn. It ends with 1 where it gets no text.
+
+    Its own frames tell: newer Hermes discovers plugins only after it has called what could be
+    wrapped.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__") != "hermes_cli.oneshot":
+        frame = frame.f_back
+    return frame is not None
 
 
 class _Nothing(str):

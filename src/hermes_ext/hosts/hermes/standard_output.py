@@ -13,6 +13,7 @@ whether something prints, logs, writes to the descriptor or runs a program that 
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -75,6 +76,8 @@ class StandardOutput:
             self._extensions = True
             if self._kept is None and _will_speak():
                 self._kept = os.dup(_STDOUT)
+                for transport in _open_transports():
+                    transport._fileno = os.dup(self._kept)
             if self._kept is not None:
                 self._turn_away()
 
@@ -102,6 +105,19 @@ def _text_stream(descriptor: int) -> TextIO:
         line_buffering=bool(getattr(like, "line_buffering", False)),
         write_through=bool(getattr(like, "write_through", False)),
     )
+
+
+def _open_transports() -> list[Any]:
+    """The transports of asyncio that have standard output already.
+
+    Newer Hermes discovers plugins in an editor's first session, when its protocol is long open.
+    """
+    return [
+        each
+        for each in gc.get_objects()
+        if type(each).__name__ == "_UnixWritePipeTransport"
+        and getattr(each, "_fileno", None) == _STDOUT
+    ]
 
 
 def _will_speak() -> bool:
