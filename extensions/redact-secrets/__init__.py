@@ -1,5 +1,5 @@
 # ruff: noqa: N999 - the folder is named as the extension, which may hold a hyphen
-"""Passwords, keys and tokens are replaced before the model sees them. README.md says which, and where."""
+"""Passwords, keys and tokens are replaced before the model sees them; README.md says which."""
 
 from __future__ import annotations
 

@@ -160,6 +160,14 @@ def test_a_harmless_text_stays_as_it_is(text: str) -> None:
     assert redacted(text) == text
 
 
+def test_a_plain_word_behind_the_key_of_a_secret_is_one() -> None:
+    """In arguments and settings nothing else decides; a variable is none."""
+    for word in ("default", "secret", "example", "yes", "swordfish"):
+        assert redacted({"smtp_pwd": word}) == {"smtp_pwd": "[redacted]"}
+    for nothing in ("", "${SMTP_PWD}", "$SMTP_PWD", "<your password>", "[redacted]"):
+        assert redacted({"smtp_pwd": nothing}) == {"smtp_pwd": nothing}
+
+
 def test_keys_say_what_is_secret() -> None:
     """In arguments the name decides, however deep; numbers and switches stay."""
     value = {

@@ -31,8 +31,8 @@ TEXTS = {
     "no half words": ("hunter2", "hunter3", [{"removed": 7, "added": "hunter3"}]),
     "a secret that was added": ("key: ?", f"key: {KEY}", [{"removed": 1, "added": "[redacted]"}]),
     "a value behind a name": (
-        "password: firstSecret1",
-        "password: otherSecret2",
+        "password: Xk39fjQ02mLp",
+        "password: Zt71gwR84nKq",
         [{"removed": 12, "added": "[redacted]"}],
     ),
     "parts": (

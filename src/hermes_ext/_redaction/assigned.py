@@ -26,7 +26,7 @@ _LONGEST_NAME: Final = 80
 _NAME_CHARS: Final = re.compile(r"[\w.-]*")
 
 _QUOTED: Final = re.compile(
-    r"(?P<prefix>[rRbBuUfF@]{0,2})(?:(?P<three>\"\"\"|''')(?P<long>.{0,4000}?)(?P=three)"
+    r"(?P<prefix>[rRbBuUfF@$]{0,2})(?:(?P<three>\"\"\"|''')(?P<long>.{0,4000}?)(?P=three)"
     r"|(?P<quote>\\{1,8}[\"'`])(?P<value>[^\r\n]{0,4000}?)(?<!\\)(?P=quote)"
     r"|(?P<plain>[\"'`])(?P<text>(?:[^\r\n\\]|\\.){0,4000}?)(?P=plain))",
     re.DOTALL,
@@ -45,6 +45,11 @@ _COOKIE_PARTS: Final = re.compile(r"[=;,&\s]+")
 
 # `password: str = "…"`, `password string = "…"`, `char *password[] = "…"`.
 _TYPED: Final = re.compile(r"[*&]?[\w.\[\]<>|, ]{1,60}?[ \t]?=[ \t]?(?=[rbufRBUF@]{0,2}[\"'`])")
+# `String::from("…")`, `SecretStr("…")`; and the text below a name in YAML.
+_WRAPPED: Final = re.compile(r"(?:String::from|Some|SecretStr|String|str|bytes)\((?=[bru]?[\"'])")
+_BELOW: Final = re.compile(
+    r"[|>][-+0-9]{0,2}[ \t]{0,8}\r?\n[ \t]{1,40}(?=[^\s:]{4,4000}(?:[\r\n]|\Z))"
+)
 # What only programs have: calls, patterns, operators, assignments in a row.
 _CALLED: Final = re.compile(r"\(|[A-Za-z_$][\w.$]*+(?:\(|\[|\?\.|->|::)")
 _PATTERN: Final = re.compile(r"[\[({\\]")
@@ -64,6 +69,7 @@ _DECLARED: Final = re.compile(
     r"(?:^|[\s;&\"'])(?:ENV|ARG|setx|setenv|set(?:[ \t]-{1,2}\w+){1,3}|#define)[ \t]+\Z"
 )
 _LEAD_LENGTH: Final = 120
+_ALONE: Final = frozenset({"pass", "pw", "pin"})  # `pass: 3, fail: 0`
 _PLACEHOLDER: Final = "[redacted: "  # in which the kinds of secrets are named
 _EQUALS: Final = ("=", ":=", "=>")
 _LONG_WORD: Final = 8
@@ -90,13 +96,17 @@ def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterato
         name = shown[first : match.start("sign")]
         if before.rfind(_PLACEHOLDER) > before.rfind("]"):
             continue
-        if not is_secret(name.lstrip("-")) or (is_header(name) and match.start() < rejected):
+        if not _is_name(name.lstrip("-")) or (is_header(name) and match.start() < rejected):
             continue
         place = _Place(text, shown, name, first, match["sign"], match.end())
         for span in place.values():
             yield span
             hidden = max(hidden, span[1])
         rejected = max(rejected, place.looked_at)
+
+
+def _is_name(name: str) -> bool:
+    return is_secret(name) or name.lower() in _ALONE
 
 
 class _Place:
@@ -113,6 +123,7 @@ class _Place:
         self.first = first
         self.begin = begin
         self.looked_at = 0
+        self.doubtful = self.name.lower() in _ALONE
 
     def values(self) -> Iterator[Span]:
         """Where the value is; the values of a list; nothing where there is none."""
@@ -121,7 +132,9 @@ class _Place:
         if typed:
             begin = typed.end()
         elif not (self.sign or self.dashes or self._is_declared()):
-            return  # "the password is wrong"
+            self.doubtful = True  # "the password is wrong"
+        wrapped = _WRAPPED.match(self.shown, begin) or _BELOW.match(self.shown, begin)
+        begin = wrapped.end() if wrapped and self.sign else begin
         if self.sign in (":", "=", ":=") and self.text[begin : begin + 1] == "[":
             yield from self._in_list(begin + 1)
             return
@@ -129,8 +142,13 @@ class _Place:
         begin = scheme.end() if scheme else begin
         quoted = _QUOTED.match(self.text, begin)
         span = self._in_quotes(quoted) if quoted else self._bare(begin, scheme is not None)
-        if span is not None:
+        if span is not None and not (self.doubtful and self._may_be_a_word(*span)):
             yield span
+
+    def _may_be_a_word(self, begin: int, end: int) -> bool:
+        value = self.text[begin:end]
+        has_blank = any(char.isspace() for char in value)
+        return len(value) < _LONG_WORD or has_blank or not is_random(value)
 
     def _before(self) -> str:
         return self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]
@@ -231,7 +249,9 @@ class _Place:
         if is_plain(value):
             is_setting = own_line and line_ends and len(value) >= 6
             is_variable = self.name.isupper() and self.sign == ":"
-            return is_setting and (is_variable or (self.strong and any(map(str.isdigit, value))))
+            is_word = self.sign == ":" and value.islower()  # not `password: SecretStr`
+            has_digit = any(map(str.isdigit, value))
+            return is_setting and (is_variable or (self.strong and (has_digit or is_word)))
         if self.sign == ":" and not line_ends:
             return is_random(value)
         return is_random(value) or self.strong

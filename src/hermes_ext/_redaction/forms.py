@@ -152,7 +152,8 @@ _FORMS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Match], bool]], ...]] 
     (("password",), r"(?:login|machine)\s{1,8}\S{1,200}(?:\s{1,8}account\s{1,8}\S{1,200})?"
                     r"\s{1,8}password\s{1,8}(?P<value>[^\s\"']{1,500}|\"[^\"\n]{1,500}\")", _never),
     (("sig=", "signature=", "code="),
-     r"(?:sig|[sS]ignature|code)=(?P<value>[\w%.~+/=-]{8,400}+)", _no_random),
+     r"(?:sig=(?<!\w....)|[sS]ignature=|code=(?<=[?&]code=))"
+     r"(?P<value>[\w%.~+/=-]{8,400}+)", _no_random),
 )  # fmt: skip
 
 FORMS: Final = (

@@ -10,7 +10,8 @@ from typing import Final
 _ENDINGS: Final = (
     ("password",), ("passwd",), ("passphrase",), ("passcode",), ("passwort",), ("pwd",), ("pswd",),
     ("secret",), ("token",), ("cookie",), ("credential",), ("cred",), ("authorization",),
-    ("apikey",), ("bearer",), ("mnemonic",), ("api", "key"), ("access", "key"), ("secret", "key"),
+    ("apikey",), ("bearer",), ("psk",), ("mnemonic",), ("api", "key"),
+    ("access", "key"), ("secret", "key"),
     ("private", "key"), ("account", "key"), ("encryption", "key"), ("signing", "key"),
     ("master", "key"), ("storage", "key"), ("shared", "key"), ("subscription", "key"),
     ("deploy", "key"), ("service", "key"), ("app", "key"), ("client", "key"), ("auth", "key"),
@@ -32,6 +33,13 @@ _GLUED: Final = re.compile(
 _TOKENS_OF: Final = frozenset(
     {"access", "api", "auth", "bot", "bearer", "refresh", "session", "oauth", "service", "user"}
 )
+# Services whose keys have no other word in their names: `STRIPE_KEY`.
+_KEYS_OF: Final = frozenset(
+    {"anthropic", "aws", "azure", "cloudflare", "cohere", "datadog", "deepseek", "firebase",
+     "gemini", "github", "gitlab", "google", "groq", "heroku", "mailgun", "maps", "mistral",
+     "openai", "openrouter", "pinecone", "segment", "sendgrid", "sentry", "slack", "ssh", "stripe",
+     "supabase", "tavily", "twilio", "vercel"}
+)  # fmt: skip
 # Where it applies, or how it is written: `SECRET_KEY_BASE`, `DB_PASSWORD_PROD`, `passwordB64`.
 _AFTERTHOUGHTS: Final = frozenset(
     {"base", "prod", "production", "staging", "stage", "dev", "development", "test", "testing",
@@ -48,7 +56,7 @@ _WEAK: Final = frozenset(
 _HEADERS: Final = frozenset({"authorization", "cookie"})
 
 STEM: Final = (
-    "(?:pass|pwd|pswd|secret|token|key|auth|cookie|cred|bearer|mnemonic|conn|phrase|signature"
+    "(?:pass|pwd|pswd|psk|secret|token|key|auth|cookie|cred|bearer|mnemonic|conn|phrase|signature"
     "|(?:sid|pin|pw|otp|pat)(?![a-z]))"
 )
 """What is in each name that `is_secret` knows, in lower case, as a regular expression."""
@@ -69,9 +77,9 @@ def is_secret(name: str) -> bool:
         return len(words) > 1 and words[-2] in _TOKENS_OF
     if last in _ONLY_BEHIND_OTHERS:
         return len(words) > 1
-    if _GLUED.search("".join(words[-2:])):
-        return True
-    return any(words[-len(ending) :] == ending for ending in _ENDINGS)
+    is_service = last == "key" and len(words) > 1 and words[-2] in _KEYS_OF
+    is_glued = _GLUED.search("".join(words[-2:])) is not None
+    return is_service or is_glued or any(words[-len(ending) :] == ending for ending in _ENDINGS)
 
 
 @lru_cache(maxsize=4096)

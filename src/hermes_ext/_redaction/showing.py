@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hermes_ext._redaction.finding import Finder
 from hermes_ext._redaction.names import is_password, is_secret
-from hermes_ext._redaction.values import is_harmless
+from hermes_ext._redaction.values import is_open
 
 LONGEST: Final = 200_000  # characters of one text that are shown; of more the rest is left out
 _DEEPEST: Final = 40
@@ -53,9 +53,9 @@ def _named(name: str, value: Any, depth: int) -> Any:
     if not is_secret(name) or isinstance(value, bool) or value is None:
         return _in_value(value, depth)
     if isinstance(value, str):
-        return value if is_harmless(value) else _HIDDEN
+        return value if is_open(value) else _HIDDEN
     if isinstance(value, Mapping) and depth <= _DEEPEST:
-        return {str(key): _named(name, each, depth + 1) for key, each in value.items()}
+        return {_in_text(str(key)): _named(name, each, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple) and depth <= _DEEPEST:
         return [_named(name, each, depth + 1) for each in value]
     is_count = isinstance(value, int | float) and abs(value) < _LARGEST_COUNT

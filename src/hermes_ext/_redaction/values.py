@@ -24,6 +24,7 @@ _HARMLESS: Final = re.compile(
     r"|(?i:your|my|insert|enter|replace|change|put|add|some|dummy|fake)[-_ ]"
     r"|[\^~<>=v]{0,2}\d+(?:\.[\dx*]+)+(?:[-+.][\w.+-]*)?$|[\W_]+$"
 )
+_OPEN: Final = re.compile(r"\s*(?:\$\{[^{}]*\}|\$[A-Za-z_]\w*|\{\{[^{}]*\}\}|<[^<>]*>|\*{3,})?\s*")
 _PATH: Final = re.compile(r"(?:[A-Za-z]:[\\/]|[.~]{0,2}/|\.{1,2}\\)|[a-z][a-z0-9+.-]{1,20}://")
 _DOTTED: Final = re.compile(r"[A-Za-z_$][A-Za-z_]*(?:\.[A-Za-z_$][A-Za-z_]*)+\.?$")
 # `oauth2`, `aes-256-cbc`, `us_east_1`, `HS256`: letters, then maybe a short number.
@@ -56,6 +57,11 @@ def is_harmless(value: str) -> bool:
         return True
     rest = _INSERTED.sub("", value)
     return rest != value and (not rest or is_plain(rest))
+
+
+def is_open(value: str) -> bool:
+    """Whether a value hides nothing, whatever its name: empty, a variable, a blank to fill in."""
+    return _OPEN.fullmatch(value) is not None or PLACEHOLDER.fullmatch(value.strip()) is not None
 
 
 def stands_for_another(value: str, name: str) -> bool:
