@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from time import monotonic
 from typing import Any, Final, Protocol
 
 __all__ = ["Job", "LeftBehind", "Limited", "Session", "TimedOut", "Workers", "workers"]
@@ -20,6 +21,7 @@ LEFT_PER_HANDLER: Final = 4
 LEFT_PER_SESSION: Final = 8
 LEFT_IN_ALL: Final = 64
 _IDLE_KEPT: Final = 8
+_LOOK_AGAIN: Final = 1.0
 
 Ended = tuple[Any, BaseException | None]
 
@@ -166,7 +168,15 @@ class Job:
 
     def wait(self, timeout: float | None) -> bool:
         """Wait for the end; False where it takes longer."""
-        return self.finished or self._done.acquire(timeout=-1 if timeout is None else timeout)
+        end = None if timeout is None else monotonic() + timeout
+        while not self.finished:
+            # A Ctrl-C that comes in the moment before this begins to wait does not wake it.
+            left = _LOOK_AGAIN if end is None else min(_LOOK_AGAIN, end - monotonic())
+            if left <= 0:
+                return False
+            if self._done.acquire(timeout=left):
+                break
+        return True
 
     def leave(self) -> bool:
         """Wait no longer; False if it has ended in this very moment."""
