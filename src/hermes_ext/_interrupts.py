@@ -69,11 +69,24 @@ def _was_delivered(trace: TracebackType | None) -> bool:
         return True
     if not entries or entries[-1].tb_lasti < 0:
         return False
-    code, caller = codes[-1], codes[-2] if len(codes) > 1 else None
+    code = codes[-1]
     instruction = code.co_code[entries[-1].tb_lasti]
+    if instruction in _RAISING or not _ON_PURPOSE.isdisjoint(code.co_names):
+        return False
     # From 3.13 on, what is thrown into a generator looks like what arrives when it goes on.
-    thrown = caller is not None and "throw" in caller.co_names and instruction in _GOING_ON
-    return instruction not in _RAISING and not thrown and _ON_PURPOSE.isdisjoint(code.co_names)
+    unclear = sys.version_info >= (3, 13) and instruction in _GOING_ON and len(entries) > 1
+    return not (unclear and _throws(entries[-2]))
+
+
+def _throws(entry: TracebackType) -> bool:
+    """Whether the line of an entry calls `throw` of something."""
+    import dis  # late, because authors' modules wait for this one
+
+    line = entry.tb_lineno
+    return any(
+        each.argval == "throw" and each.positions is not None and each.positions.lineno == line
+        for each in dis.get_instructions(entry.tb_frame.f_code)
+    )
 
 
 def _signal_handlers() -> frozenset[CodeType]:

@@ -213,7 +213,7 @@ def test_a_handler_that_refuses_to_be_cancelled():
 
 async def test_the_callers_cancellation_is_the_callers():
     """When the caller's task is cancelled, that is raised, and no later handler runs."""
-    started, cancelled, later = asyncio.Event(), asyncio.Event(), []
+    started, cancelled, later = threading.Event(), threading.Event(), []
 
     async def waits(session_id):
         started.set()
@@ -228,11 +228,11 @@ async def test_the_callers_cancellation_is_the_callers():
         handler(lambda session_id: later.append(1), priority=2),
     )
     task = asyncio.create_task(arun(one, CALL, SCOPE))
-    await started.wait()
+    await asyncio.to_thread(started.wait)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(cancelled.wait(), 60)
+    assert await asyncio.to_thread(cancelled.wait, 60)
     assert later == []
 
 

@@ -173,6 +173,41 @@ def test_parallel_calls_go_on(kind: str, gate: threading.Event, tmp_path: Path) 
     runtime.close()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"timeout": LONG}], ids=["inline", "limited"])
+def test_a_lock_that_is_held_inside(
+    kind: str, options: dict[str, Any], gate: threading.Event, tmp_path: Path
+) -> None:
+    """By a handler of a call that the one makes that is left behind."""
+    written = threading.Event()
+
+    @register_hook("intercept_tool_call", guard=True, timeout=0.2, tools=["outer"])
+    def outer(state):
+        assert get_turn_state() is state
+        turn.intercept_tool_call("inner", {})
+        written.set()
+
+    @register_hook("intercept_tool_call", tools=["inner"], **options)
+    def inner(state, session_state):
+        assert get_turn_state() is state
+        values = state if kind == "state" else session_state
+        with values.lock:
+            values["before"] = 1
+            gate.wait(LONG)
+            values["late"] = 1
+
+    runtime = Runtime([outer, inner, looker(kind)], home=tmp_path)
+    with runtime.turn(session_id="s") as turn:
+        assert turn.intercept_tool_call("outer", {}).blocked
+        seen = json.loads(turn.intercept_tool_call("look", {}).value)
+        assert {"before": 1, "looked": 1}.items() <= seen.items()
+        gate.set()
+        assert written.wait(LONG)
+        if not options:
+            assert "late" not in json.loads(turn.intercept_tool_call("look", {}).value)
+    runtime.close()
+
+
 def test_a_lock_that_is_taken_after_the_limit_keeps_nobody_out(gate: threading.Event) -> None:
     """A handler that was left locks what is its own."""
     locked = threading.Event()

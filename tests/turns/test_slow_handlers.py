@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -187,3 +189,20 @@ def test_a_listener_that_fails_changes_nothing(stage: Stage) -> None:
         dog.look(11)
         stage.go.set()
         assert not call.result(LONG).blocked
+
+
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "no terminal"])
+def test_hermes_shows_it_where_somebody_looks(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal, and not in what a program reads."""
+    from hermes_ext.hosts.hermes.notices import Notices
+
+    read, write = os.openpty() if terminal else os.pipe()
+    with os.fdopen(write, "w") as stream:
+        monkeypatch.setattr(sys, "__stderr__", stream)
+        Notices().slow("it takes long")
+        print("end", file=stream, flush=True)
+    said = os.read(read, 1000).decode()
+    os.close(read)
+    assert ("hermes-ext: it takes long" in said) is terminal

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from hermes_ext._chain.loans import Loan
@@ -51,6 +51,13 @@ class Call:
         while call is not None:
             yield call
             call = call.outer
+
+    def lent(self, state: Any) -> Any:
+        """Some state as this call has it, which may be inside of calls that are left behind."""
+        for call in reversed(list(self.around())):
+            if call.loan is not None:
+                state = call.loan.of(state)
+        return state
 
 
 inside: Final[ContextVar[Call | None]] = ContextVar("hermes_ext_inside", default=None)

@@ -87,7 +87,7 @@ class LentLock:
 
     __slots__ = ("_guard", "_held", "_lock", "_shared")
 
-    def __init__(self, shared: SharedLock) -> None:
+    def __init__(self, shared: SharedLock | LentLock) -> None:
         self._shared = shared
         self._lock: Lock = shared
         self._held = 0
@@ -118,6 +118,15 @@ class LentLock:
 
     def __exit__(self, *error: object) -> None:
         self.release()
+
+    def replace(self) -> None:
+        """Let the others have a new lock: a call that this one has made was left behind."""
+        with self._guard:
+            if self._lock is self._shared:
+                self._held = 0
+                self._shared.replace()
+            else:
+                self._lock = threading.RLock()
 
     def take_back(self) -> bool:
         """Cut it from the shared lock, for good; whether the call held that."""

@@ -21,8 +21,7 @@ LEFT_PER_HANDLER: Final = 4
 LEFT_PER_SESSION: Final = 8
 LEFT_IN_ALL: Final = 64
 _IDLE_KEPT: Final = 8
-# Seconds. A Ctrl-C that comes just before a thread begins to wait for a lock is seen after the wait.
-_LOOK_UP: Final = 0.5
+_LOOK_AGAIN: Final = 1.0
 
 Ended = tuple[Any, BaseException | None]
 
@@ -171,11 +170,12 @@ class Job:
         """Wait for the end; False where it takes longer."""
         end = None if timeout is None else monotonic() + timeout
         while not self.finished:
-            left = _LOOK_UP if end is None else min(_LOOK_UP, end - monotonic())
-            if self._done.acquire(timeout=max(left, 0)):
-                return True
-            if left < _LOOK_UP:
-                return self.finished
+            # A Ctrl-C that comes in the moment before this begins to wait does not wake it.
+            left = _LOOK_AGAIN if end is None else min(_LOOK_AGAIN, end - monotonic())
+            if left <= 0:
+                return False
+            if self._done.acquire(timeout=left):
+                break
         return True
 
     def leave(self) -> bool:

@@ -602,9 +602,9 @@ def find_turn(
 def _as_lent(state: _State) -> _State:
     """Some state as the call of this context has it, if it has it on loan."""
     call = inside.get()
-    if call is None or call.loan is None:
+    if call is None:
         return state
-    lent: _State = call.loan.of(state)
+    lent: _State = call.lent(state)
     return lent
 
 

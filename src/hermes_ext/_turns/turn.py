@@ -591,6 +591,7 @@ class Turn(state.TurnCore):
             refused = self._too_deep(hook, event, scope, before, outer)
             if refused is not None:
                 return refused
+            scope = _lent(scope, outer)
         with state.Running(self, chain.handlers, outer):
             outcome = self._unless_over(self._run(chain, event, scope), event)
         return self._done(chain, event, scope, before, outcome)
@@ -602,6 +603,7 @@ class Turn(state.TurnCore):
             refused = self._too_deep(hook, event, scope, before, outer)
             if refused is not None:
                 return refused
+            scope = _lent(scope, outer)
         with state.Running(self, chain.handlers, outer):
             outcome = self._unless_over(await self._arun(chain, event, scope), event)
         return self._done(chain, event, scope, before, outcome)
@@ -766,6 +768,17 @@ class Turn(state.TurnCore):
                 directory=self._scope.cwd,
             )
         )
+
+
+def _lent(scope: Scope, outer: Call | None) -> Scope:
+    """A scope for handlers that are called inside of a call that may be left behind."""
+    if outer is None or all(call.loan is None for call in outer.around()):
+        return scope
+    state_of = scope.session_state_of
+    return scope.replace(
+        state=outer.lent(scope.state),
+        session_state_of=lambda extension: outer.lent(state_of(extension)),
+    )
 
 
 def _log_failures(
