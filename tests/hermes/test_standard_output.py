@@ -274,7 +274,8 @@ def test_the_backend_of_the_tui(
     home = hermes(model_factory([Reply(tool_calls=(read,)), Reply("ONE")]))
     (home.project / "a.txt").write_text("a\n")
     home.extension("noisy", NOISY)
-    with client(home, sys.executable, "-m", "tui_gateway.entry", errors=errors) as tui:
+    program = "from tui_gateway.entry import main; main()"
+    with client(home, sys.executable, "-c", program, errors=errors) as tui:
         tui.until("gateway.ready")
         session = tui.ask("session.create", cols=80)["session_id"]
         tui.ask("prompt.submit", session_id=session, text="go")
