@@ -361,6 +361,7 @@ def test_nothing_to_change_is_said(home):
     assert (home.config.read_bytes(), home.config.stat().st_mtime_ns) == before
 
 
+@pytest.mark.hermes
 def test_doctor_makes_no_home(home, tmp_path):
     """One that is misspelt is not there afterwards either, though Hermes was imported."""
     other = tmp_path / "other"

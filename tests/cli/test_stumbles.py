@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+import pytest
 from tests.cli.conftest import GOOD
 from tests.harness.terminal import terminal
 
@@ -160,6 +161,7 @@ def test_a_home_that_is_a_file(home):
     assert not missing.parent.exists()
 
 
+@pytest.mark.hermes
 def test_a_slash_command_that_hermes_has(home):
     """It is told as soon as the extension has been loaded."""
     source = "from hermes_ext import register_command\n"

@@ -63,7 +63,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("words", ["list", "enable budget", "disable one", "install", "info one"])
+@pytest.mark.parametrize("words", ["list", "enable budget", "disable one", "install"])
 def test_the_configuration(place: Path, bomb: str, words: str) -> None:
     """Every command that reads it, also one that would change it."""
     file = place / "home" / "config.yaml"

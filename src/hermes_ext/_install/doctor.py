@@ -5,9 +5,7 @@ Nothing here loads an extension: what loading showed is handed in.
 
 from __future__ import annotations
 
-import os
 import shlex
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -167,7 +165,6 @@ def examine(
         *_tool_name_findings(seen.config, seen.records, tools),
         *_command_findings(seen.records, frozenset(host_commands)),
         *_state_findings(home),
-        *_writable_findings(home, seen.config),
         *_host_findings(home, seen.config, prog),
         *_sentinel_findings(home, seen.config, prog),
         *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
@@ -261,7 +258,7 @@ def _problem_findings(
         if str(problem) in told:
             continue
         message = f"{problem.key}: {problem.message}" if problem.key else problem.message
-        code = "config" if problem.file == config.file else "manifest"
+        code = problem.code or ("config" if problem.file == config.file else "manifest")
         if problem.file.parent.suffix in {".dist-info", ".egg-info"}:
             code = "distribution"
         if problem.file in of_projects:
@@ -269,7 +266,7 @@ def _problem_findings(
         serious = code == "config" or (ci and problem.code is not None)
         yield Finding(
             Severity.ERROR if serious else Severity.WARNING,
-            problem.code or code,
+            code,
             None,
             _place(problem.file, problem.line),
             message,
@@ -548,40 +545,6 @@ def _tool_name_finding(
 
 
 # -- who can write --------------------------------------------------------------------------------
-
-
-def _writable_findings(home: Path, config: ExtensionsConfig) -> Iterator[Finding]:
-    """What others can change, and with it the rules."""
-    if not hasattr(os, "geteuid"):
-        return
-    for path in dict.fromkeys((home, config.file, config.global_dir, *_inside(config.global_dir))):
-        try:
-            found = path.stat()
-        except OSError:  # told elsewhere, where it matters
-            continue
-        who = _who_else_writes(found)
-        if who is not None:
-            told = f"{who}, and with it the rules"
-            hint = f"chmod go-w {shlex.quote(printable(path))}, or chown it"
-            yield Finding(Severity.WARNING, "writable-by-others", None, printable(path), told, hint)
-
-
-def _inside(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
-
-
-def _who_else_writes(found: os.stat_result) -> str | None:
-    if found.st_uid not in {os.geteuid(), 0}:
-        return f"another user (uid {found.st_uid}) owns this and can change it"
-    if found.st_mode & stat.S_IWOTH:
-        return "every user of this machine can change this"
-    # One's own group usually has no other members.
-    if found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid():
-        return f"the members of another group (gid {found.st_gid}) can change this"
-    return None
 
 
 # -- the host -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Who else can change the user's own extensions: by owner and permissions of what is on the disk.
+"""Who else can change the rules: by owner and permissions of what is on the disk.
 
 Such extensions are loaded all the same, and reported. Leaving a guard out would let calls pass, and
 whoever can write there could have taken the guard away.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,19 +22,23 @@ from hermes_ext._install.records import Problem
 
 _MOST: Final = 2_000  # files and folders of one extension that are looked at
 _ROOT: Final = 0
-_CODE: Final = "others-can-change"
+_CODE: Final = "writable-by-others"
 
 
-def writable_by_others(folder: Path, found: Iterable[Found]) -> tuple[Problem, ...]:
-    """A problem for the folder of the user's extensions, and one for each extension in it.
+def writable_by_others(
+    home: Path, file: Path, folder: Path, found: Iterable[Found]
+) -> tuple[Problem, ...]:
+    """What others can change, and with it the rules: at most one problem for each extension.
 
     Args:
+        home: the Hermes home.
+        file: its configuration; it need not be there.
         folder: where the extensions are; it need not be there.
         found: what was found, also elsewhere.
     """
-    if not hasattr(os, "geteuid") or not folder.is_dir():
+    if not hasattr(os, "geteuid"):
         return ()
-    problems = [_fault_of_way(folder)]
+    problems = [_fault_of_way(home), _told(file), _fault_of_way(folder)]
     problems += (
         _fault_of_extension(each.path)
         for each in found
@@ -125,12 +130,12 @@ def _nobody() -> int:
 
 def _owned(path: Path, owner: int) -> Problem:
     told = f"belongs to another user (uid {owner}), who can change the rules"
-    hint = f"To own it: chown -h $(id -u) {printable(path)}"
+    hint = f"To own it: chown -h $(id -u) {shlex.quote(printable(path))}"
     return Problem(path, None, "", told, hint, _CODE)
 
 
 def _written(path: Path, mode: int) -> Problem:
     who = "everybody" if mode & stat.S_IWOTH else "a group"
     told = f"can be written by {who} (mode {stat.S_IMODE(mode):04o}), who can change the rules"
-    hint = f"To keep it to yourself: chmod go-w {printable(path)}"
+    hint = f"To keep it to yourself: chmod go-w {shlex.quote(printable(path))}"
     return Problem(path, None, "", told, hint, _CODE)
