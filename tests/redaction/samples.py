@@ -1,7 +1,8 @@
 """Secrets as people and programs write them. All of them are made up, and put together here from
 parts, so that nobody who searches this repository for secrets finds one.
 
-The tokens of services have the form that each detector of detect-secrets looks for.
+The tokens of services have the form that each detector of detect-secrets looks for. Some are the
+samples of that project's own tests (Yelp/detect-secrets, Apache License 2.0).
 """
 
 from __future__ import annotations
