@@ -34,13 +34,16 @@ BLOCKED = PASSED | {
     "turn": "t-block", "action": "block", "blocked_by": "rules", "extension": "rules",
     "handler": "careful", "message": "not this",
 }  # fmt: skip
-# As a child tells it: the most that it ever had in memory, in kilobytes.
+# As a child says it: the most that it ever had in memory, in kilobytes. Not by getrusage, in which
+# a child begins with what its parent had when it forked.
 CHILD = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from hermes_ext.cli import main
 code = main(sys.argv[1:])
 sys.stdout.flush()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+status = Path("/proc/self/status").read_text()
+print(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1], file=sys.stderr)
 sys.exit(code)
 """
 

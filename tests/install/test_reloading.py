@@ -53,11 +53,13 @@ def note():
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing bundled, and `sys.modules` as before."""
+    """Nothing bundled, and `sys.modules` as before, without what other tests have left there."""
     (tmp_path / "bundled").mkdir()
     monkeypatch.setattr(discovery, "bundled_dir", lambda: tmp_path / "bundled")
     monkeypatch.delenv("HERMES_EXT_TRUST", raising=False)
     monkeypatch.setattr(look, "MAX_ENTRIES", 200)
+    for name in modules():
+        monkeypatch.delitem(sys.modules, name)
     before = dict(sys.modules)
     yield
     for name in set(sys.modules) - set(before):

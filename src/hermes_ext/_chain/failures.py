@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import CodeType, TracebackType
@@ -27,6 +28,9 @@ __all__ = [
 ]
 
 SUSPEND_AFTER: Final = 5
+
+_Identity: TypeAlias = tuple[str, str, str]
+_Key: TypeAlias = tuple[_Identity, int]
 
 
 class InvalidResult(Exception):  # noqa: N818 - not an error to callers: it becomes the handler's failure
@@ -184,13 +188,15 @@ class FailureBook:
     """
 
     def __init__(self, handlers: Iterable[Handler] = (), before: FailureBook | None = None) -> None:
-        self._tallies: dict[tuple[str, str, str], _Tally] = (
-            {} if before is None else (before._tallies)
-        )
-        self._health = {
-            handler: _Health(self._tallies.setdefault(_identity(handler), _Tally()))
-            for handler in handlers
-        }
+        self._tallies: dict[_Key, _Tally] = {} if before is None else before._tallies
+        self._health: dict[Handler, _Health] = {}
+        alike: Counter[_Identity] = Counter()
+        for handler in handlers:
+            identity = _identity(handler)
+            # Several lambdas of one extension have one name.
+            tally = self._tallies.setdefault((identity, alike[identity]), _Tally())
+            alike[identity] += 1
+            self._health[handler] = _Health(tally)
         self.ailing: set[Handler] = set()
         """Handlers whose last call failed."""
         self.suspended: set[Handler] = set()
@@ -252,5 +258,5 @@ class FailureBook:
         return tuple(sorted(rows, key=lambda row: (row.extension, row.hook, row.handler)))
 
 
-def _identity(handler: Handler) -> tuple[str, str, str]:
+def _identity(handler: Handler) -> _Identity:
     return handler.extension, handler.hook.value, handler.name
