@@ -49,10 +49,15 @@ def _traceback_of(crash: Crash) -> str:
         for code, place in places[-_FRAMES_SHOWN:]
         if code.co_filename not in _OUR_FILES
     ]
-    before = error.__cause__ or error.__context__
-    lines = [] if before is None else [*format_exception(before), _WHILE]
+    before = error.__cause__ if error.__cause__ is not None else error.__context__
+    try:
+        lines = [] if before is None else [*format_exception(before), _WHILE]
+        end = format_exception_only(error)
+    except BaseException as broken:  # noqa: BLE001 - it reads attributes, which may be code
+        let_through(broken)
+        lines, end = [], [f"{_type_name(type(error))} (it cannot be read: {_raised(broken)})\n"]
     lines += ["Traceback (most recent call last):\n", *StackSummary.from_list(frames).format()]
-    text: str = redacted("".join([*lines, *format_exception_only(error)]))
+    text: str = redacted("".join([*lines, *end]))
     return printable_lines(text)
 
 

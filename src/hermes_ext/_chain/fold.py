@@ -25,6 +25,7 @@ from hermes_ext._chain.outcome import (
     outgoing,
     step_of,
 )
+from hermes_ext._chain.raised import readable
 from hermes_ext._chain.timeouts import Ended, TimedOut, workers
 from hermes_ext._hooks.handler import Caller, Handler
 from hermes_ext._hooks.isolation import identical, own_copy, raw
@@ -194,7 +195,8 @@ def run(
         return _with_care(chain, event, scope, began, strict, timed)
     try:
         acted = chain.call_all(event, scope)
-    except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
+    except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
+        error = readable(raised)
         if error.__context__ is not None or isinstance(error, KeyboardInterrupt):
             let_through(error)
         return _after_crash(chain, event, scope, began, chain.parts[0], error)
@@ -217,7 +219,8 @@ def _with_care(
     for caller, place in chain.parts:
         try:
             acted = caller.call_all(event, scope)
-        except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
+        except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
+            error = readable(raised)
             let_through(error)
             return _after_crash(chain, event, scope, began, (caller, place), error)
         if acted is not None:
@@ -382,7 +385,6 @@ class _Fold:
                 values, lent = self._lent(handler)
                 returned, error = _waited_for(handler, values, self.scope, lent)
         except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
-            let_through(raised)
             error = raised
         self._settle(handler, returned, error)
         if self.examined:
@@ -407,7 +409,6 @@ class _Fold:
                 raise  # the caller's task is over; what the handler raised is returned
             error = raised
         except BaseException as raised:  # noqa: BLE001 - the host's state can fail in any way
-            let_through(raised)
             error = raised
         self._settle(handler, returned, error)
         if self.examined:
@@ -428,6 +429,8 @@ class _Fold:
         if error is None:
             self.returned(handler, returned)
         else:
+            error = readable(error)
+            let_through(error)
             self.failed(handler, error)
 
     def _examine(
@@ -454,7 +457,8 @@ class _Fold:
                 event = self._checked(handler, returned)
                 if returned.metadata:
                     metadata = own_copy(dict(returned.metadata))
-            except BaseException as error:  # noqa: BLE001 - values can be foreign objects
+            except BaseException as raised:  # noqa: BLE001 - values can be foreign objects
+                error = readable(raised)
                 let_through(error)
                 self.failed(handler, error)
                 return
