@@ -207,12 +207,12 @@ class _Place:
             return None
         if scheme and value[0] != "[" and len(value) >= _LONG_TOKEN:
             return begin, end
-        if not self._is_quoted_value(value):
-            return None
         # Shells put together what stands side by side.
         is_word = self.tight and quoted["plain"] and self.name.isupper()
         more = _MORE_OF_WORD.match(self.shown, quoted.end()) if is_word else None
-        return begin, more.end() if more else end
+        if more and is_random(self.text[begin : more.end()]):
+            return begin, more.end()
+        return (begin, end) if self._is_quoted_value(value) else None
 
     def _is_quoted_value(self, value: str) -> bool:
         if "cookie" in self.name.lower() and "=" in value:
