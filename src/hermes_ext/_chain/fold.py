@@ -202,7 +202,7 @@ def run(
         return _after_crash(chain, event, scope, began, chain.parts[0], error)
     if acted is None:
         if chain.ailing:
-            chain.failures.worked(chain.handlers)
+            chain.failures.worked(chain.handlers, scope.session_id)
         return chain.passed
     return _after_result(chain, event, scope, began, acted[0], acted[1])
 
@@ -226,7 +226,7 @@ def _with_care(
         if acted is not None:
             return _after_result(chain, event, scope, began, place + acted[0], acted[1])
     if chain.ailing:
-        chain.failures.worked(chain.light)
+        chain.failures.worked(chain.light, scope.session_id)
     if chain.complete:
         return chain.passed
     return _Fold(chain, event, scope, began, len(chain.light)).finish()
@@ -237,7 +237,7 @@ def _after_result(
 ) -> ChainOutcome:
     """What becomes of a chain in which those before `place` passed, and that one returned this."""
     if place and chain.ailing:
-        chain.failures.worked(chain.handlers[:place])
+        chain.failures.worked(chain.handlers[:place], scope.session_id)
     fold = _Fold(chain, event, scope, began, place)
     fold.returned(chain.handlers[place], returned)
     fold.place += 1
@@ -259,14 +259,15 @@ def _after_crash(
     handlers, failures = chain.handlers, chain.failures
     handler = handlers[place]
     if place and failures.ailing:
-        failures.worked(handlers[:place])
+        failures.worked(handlers[:place], scope.session_id)
     if handler.policy(error) != "block":
         fold = _Fold(chain, event, scope, began, place)
         fold.failed(handler, error)
         fold.place += 1
         return fold.finish()
     frames = error.__traceback__ and error.__traceback__.tb_next  # `run` and the caller's are ours
-    crash = failures.note(handler, error, frames and frames.tb_next, began)
+    frames = frames and frames.tb_next
+    crash = failures.note(handler, error, frames, began, scope.session_id)
     trace = _Quiet(handlers, place, crash)
     text = f"{handler.name} failed ({type(error).__name__}){_SO[chain.hook]}"
     took = perf_counter_ns() - began
@@ -370,7 +371,7 @@ class _Fold:
 
     def attempt(self, handler: Handler) -> None:
         """Call a handler and settle what it did, waiting for it where that is needed."""
-        if handler in self.chain.failures.suspended:
+        if self.chain.failures.is_suspended(handler, self.scope.session_id):
             self._record(Action.PASS).skipped = "suspended"
             return
         began, view = perf_counter_ns() if self.examined else 0, self.view
@@ -392,7 +393,7 @@ class _Fold:
 
     async def attempt_async(self, handler: Handler) -> None:
         """As `attempt`, awaiting a handler that is async or has a timeout."""
-        if handler in self.chain.failures.suspended:
+        if self.chain.failures.is_suspended(handler, self.scope.session_id):
             self._record(Action.PASS).skipped = "suspended"
             return
         from asyncio import CancelledError  # for this alone, importing it would take too long
@@ -463,7 +464,7 @@ class _Fold:
                 self.failed(handler, error)
                 return
         if handler in self.chain.failures.ailing:
-            self.chain.failures.worked((handler,))
+            self.chain.failures.worked((handler,), self.scope.session_id)
         if returned is None:
             return
         if handler.observe:
@@ -588,7 +589,9 @@ class _Fold:
     def failed(self, handler: Handler, error: BaseException) -> None:
         """Settle a handler's failure, by its policy."""
         frames = error.__traceback__ and error.__traceback__.tb_next
-        self.records[self.place] = self.chain.failures.note(handler, error, frames, self.began)
+        self.records[self.place] = self.chain.failures.note(
+            handler, error, frames, self.began, self.scope.session_id
+        )
         if handler.observe:
             return
         text = f"{handler.name} failed ({type(error).__name__})"
