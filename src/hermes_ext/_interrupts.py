@@ -18,6 +18,10 @@ from typing import Any, Final
 
 __all__ = ["let_through", "typed"]
 
+# The attributes as Python has them: a class may put code of its own in their place.
+_CONTEXT: Any = BaseException.__dict__["__context__"].__get__
+_TRACEBACK: Any = BaseException.__dict__["__traceback__"].__get__
+
 
 def let_through(error: BaseException) -> None:
     """Do nothing, unless a person's Ctrl-C is behind `error`.
@@ -25,7 +29,7 @@ def let_through(error: BaseException) -> None:
     Raises:
         KeyboardInterrupt: the one that the person caused.
     """
-    if error.__context__ is None and not isinstance(error, KeyboardInterrupt):
+    if _CONTEXT(error) is None and not issubclass(type(error), KeyboardInterrupt):
         return
     interrupt = typed(error)
     if interrupt is not None:
@@ -43,7 +47,7 @@ def typed(error: BaseException) -> KeyboardInterrupt | None:
         (
             one
             for one in _chain_of(error)
-            if isinstance(one, KeyboardInterrupt) and _was_delivered(one.__traceback__)
+            if issubclass(type(one), KeyboardInterrupt) and _was_delivered(_TRACEBACK(one))
         ),
         None,
     )
@@ -56,7 +60,7 @@ def _chain_of(error: BaseException) -> Iterator[BaseException]:
     while found is not None and id(found) not in seen:
         seen.add(id(found))
         yield found
-        found = found.__context__
+        found = _CONTEXT(found)
 
 
 def _was_delivered(trace: TracebackType | None) -> bool:

@@ -99,6 +99,7 @@ def nested(levels: int) -> Any:
 NOT_JSON = {
     "nan": math.nan,
     "infinity": -math.inf,
+    "a very long number": 10**5_000,
     "bytes": b"x",
     "an object": object(),
     "a lock": threading.Lock(),

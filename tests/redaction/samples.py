@@ -107,12 +107,34 @@ BY_FORM = {
     "list": f'{{"api_keys": ["{RANDOM}"]}}',
     "declared": f'password: str = "{RANDOM}"',
     "of Go": f'var password string = "{RANDOM}"',
+    "curl -su": f"curl -sSu user:{RANDOM} https://example.org",
+    "curl -b": f"curl -b 'session={RANDOM}' https://example.org",
+    "token in the place of the user": f"git clone https://{RANDOM}@github.com/a/b",
+    "YAML, a tag": f"password: !vault {RANDOM}",
+    "YAML, a list": f"passwords: [first, {RANDOM}]",
+    "YAML, a list below": f"passwords:\n  - first\n  - {RANDOM}\nport: 1",
+    "JSON in one line": f'[{{"name":"DB_PASSWORD","value":"{RANDOM}"}}]',
+    "property list": f"<key>ApiKey</key>\n  <string>{RANDOM}</string>",
+    "XML in lines": f"<apiKey>\n  {RANDOM}\n</apiKey>",
+    "PowerShell's secure string": f'$p = ConvertTo-SecureString "{RANDOM}" -AsPlainText',
+    "Makefile": f"DB_PASSWORD ?= {RANDOM}",
+    "Makefile, more": f"DB_PASSWORD+={RANDOM}",
+    "a quotation that is cut off": f"DB_PASSWORD='{RANDOM}",
+    "quotations side by side": f"""DB_PASSWORD='ab'"'"'{RANDOM}'""",
+    "colors": f"\x1b[01;31mDB_PASSWORD\x1b[m=\x1b[32m{RANDOM}\x1b[0m",
+    "blanks that do not break": f"DB_PASSWORD\xa0=\xa0{RANDOM}",
+    "SQL": f"CREATE USER bob IDENTIFIED BY '{RANDOM}';",
+    "data source of Go": f"bob:{RANDOM}@tcp(db.example.org:3306)/x",
+    "pgpass": f"db.example.org:5432:*:bob:{RANDOM}",
+    "GitHub Actions": f"echo ::add-mask::{RANDOM}",
+    "Vault": f"vault login {RANDOM}",
 }
 BASIC = "Ym9iOmh1" + "bnRlcjI="  # a name and a password
 BY_BASE64 = {
     "docker": f'{{"auths": {{"example.org": {{"auth": "{BASIC}"}}}}}}',
     "npm": f"_auth={BASIC}",
     "basic": f"Authorization: Basic {BASIC}",
+    "Kubernetes": f"data:\n  password: {BASIC}\nkind: Secret",
 }
 
 _HEX = "abcd1234"

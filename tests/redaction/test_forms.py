@@ -51,6 +51,15 @@ def test_a_password_in_base64_is_hidden(text: str) -> None:
     assert_hidden(text, samples.BASIC.rstrip("="))
 
 
+@pytest.mark.parametrize("value", ["aHVudGVyMg==", "SGVsbG9Xb3JsZA==", "cGFzc3dvcmQ="])
+def test_a_password_in_base64_may_look_like_a_name(value: str) -> None:
+    assert_hidden(f"data:\n  password: {value}\n", value.rstrip("="))
+
+
+def test_a_variable_may_hold_a_sentence() -> None:
+    assert "battery" not in redacted('export PASSPHRASE="correct horse battery staple"')
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_services_token_is_hidden_in_each_form(service: str) -> None:
     """By what it looks like: the name that it has here says nothing."""

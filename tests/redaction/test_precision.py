@@ -106,3 +106,27 @@ def test_programs_are_nearly_left_alone() -> None:
     ]
     found = [secret for text in sources for secret in redactions(text)]
     assert len(found) <= sum(map(len, sources)) / 1_000_000, found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "secrets:\n  - db_password\n  - source: server.crt",
+        "passwords: [required, optional]",
+        "password: !Ref DatabasePassword",
+        'password: !Sub "${DatabasePassword}"',
+        '{"name":"api_key","value":"none"}',
+        "git clone https://git@github.com/a/b",
+        "https://first.last@example.org/",
+        "curl -sSfLo x https://example.org:8443/a",
+        "a.py:12:def main():5432:x",
+        'password: "Enter your password, please"',
+        "PASSWORD ?= $(shell cat password)",
+        "::add-mask::$TOKEN",
+        "<key>ApiKey</key><string>$(API_KEY)</string>",
+        "ConvertTo-SecureString $password -AsPlainText",
+        "password: SecretStr",
+    ],
+)
+def test_forms_without_a_secret_are_left_alone(text: str) -> None:
+    assert redactions(text) == []

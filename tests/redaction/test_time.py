@@ -22,6 +22,8 @@ MADE_TO_BE_SLOW = [
     *("mysql ", "mysql -p", "login a ", "docker login ", "http -a ", "ldapsearch -w", "echo a | "),
     *("htpasswd -b ", "machine a password ", "--password ", "export ", "aws key secret ", "aws'"),
     *("-----BEGIN ", "_PRIVATE KEY", "-----BEGIN PRIVATE KEY-----\n", "PuTTY-User-Key-File-2: x\n"),
+    *("curl ", "curl -b a=", "<a> ", "<key>a</key>", "identified by ", "a:b@tcp(", ":*:a:b"),
+    *("passwords:\n  - a1", "passwords: [x,", "PASSWORD='a'", "\x1b[0m", "password: !a "),
     *("AKIA", "cl_", "ap", "&sig", "ibm_key ", "cl_key \t", '{"a":', "["),
 ]  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Final, TypeAlias
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 SUSPEND_AFTER: Final = 5
+SESSIONS_REMEMBERED: Final = 256  # for each handler, of those in which its last call failed
 
 _Identity: TypeAlias = tuple[str, str, str]
 _Key: TypeAlias = tuple[_Identity, int]
@@ -53,10 +55,15 @@ def _traceback_of(crash: Crash) -> str:
         for code, place in places[-_FRAMES_SHOWN:]
         if code.co_filename not in _OUR_FILES
     ]
-    before = error.__cause__ or error.__context__
-    lines = [] if before is None else [*format_exception(before), _WHILE]
+    before = error.__cause__ if error.__cause__ is not None else error.__context__
+    try:
+        lines = [] if before is None else [*format_exception(before), _WHILE]
+        end = format_exception_only(error)
+    except BaseException as broken:  # noqa: BLE001 - it reads attributes, which may be code
+        let_through(broken)
+        lines, end = [], [f"{_type_name(type(error))} (it cannot be read: {_raised(broken)})\n"]
     lines += ["Traceback (most recent call last):\n", *StackSummary.from_list(frames).format()]
-    text: str = redacted("".join([*lines, *format_exception_only(error)]))
+    text: str = redacted("".join([*lines, *end]))
     return printable_lines(text)
 
 
@@ -140,11 +147,12 @@ class Failure:
     Attributes:
         extension, hook, handler: who.
         count: failures so far.
-        in_a_row: of them, those since it last worked.
+        in_a_row: of them, those since it last worked, in the session that has most of them.
         last_kind: `exception`, `timeout`, `cancelled` or `invalid-result`.
         last_type: the exception's class, or the kind.
         last_time: seconds since the epoch.
-        suspended: whether it is not called any more (five failures in a row, policy `pass`).
+        suspended: whether it is not called any more in some session (five failures in a row there,
+            policy `pass`).
     """
 
     extension: str
@@ -174,7 +182,7 @@ class _Health:
 
     def __init__(self, tally: _Tally) -> None:
         self.tally = tally
-        self.in_a_row = 0
+        self.in_a_row: dict[str | None, int] = {}
 
 
 class FailureBook:
@@ -198,15 +206,20 @@ class FailureBook:
             alike[identity] += 1
             self._health[handler] = _Health(tally)
         self.ailing: set[Handler] = set()
-        """Handlers whose last call failed."""
+        """Handlers whose last call failed in at least one session."""
         self.suspended: set[Handler] = set()
-        """Handlers that are not to be called any more."""
+        """Handlers that are not to be called any more in at least one session."""
 
     # No lock: it would cost as much as raising the exception did. Adding to an int attribute and to
     # a set are not interrupted by another thread in CPython; without the GIL a count may be lost.
 
     def note(
-        self, handler: Handler, error: BaseException, trace: TracebackType | None, began: int
+        self,
+        handler: Handler,
+        error: BaseException,
+        trace: TracebackType | None,
+        began: int,
+        session: str | None = None,
     ) -> Crash:
         """Count a failure of a chain that began at `began` (`time.perf_counter_ns`).
 
@@ -214,13 +227,18 @@ class FailureBook:
         for each crash; where they were is enough to write the traceback when somebody reads it.
 
         trace: the error's traceback from the first frame that is not ours.
+        session: where it failed. Failures in a row are those of one session: what somebody makes
+            a handler fail with keeps it from nobody else.
         """
         health = self._health[handler]
         tally = health.tally
         tally.count += 1
         tally.last = type(error)
         tally.last_at = began
-        health.in_a_row = in_a_row = health.in_a_row + 1
+        in_a_row = health.in_a_row.pop(session, 0) + 1
+        health.in_a_row[session] = in_a_row
+        if len(health.in_a_row) > SESSIONS_REMEMBERED:
+            self._forget_one(health)
         self.ailing.add(handler)
         passes = handler.on_error == "pass"
         if in_a_row >= SUSPEND_AFTER and passes and not is_store_error(error):
@@ -233,12 +251,26 @@ class FailureBook:
             trace = trace.tb_next
         return error, places
 
-    def worked(self, handlers: Iterable[Handler]) -> None:
-        """Calls of these went well."""
+    @staticmethod
+    def _forget_one(health: _Health) -> None:
+        """Forget the session whose last failure is the oldest."""
+        with suppress(StopIteration, RuntimeError):  # another thread does so as well
+            health.in_a_row.pop(next(iter(health.in_a_row)), None)
+
+    def worked(self, handlers: Iterable[Handler], session: str | None = None) -> None:
+        """Calls of these went well in a session."""
         for handler in handlers:
             if handler in self.ailing:
-                self._health[handler].in_a_row = 0
-                self.ailing.discard(handler)
+                in_a_row = self._health[handler].in_a_row
+                in_a_row.pop(session, None)
+                if not in_a_row:
+                    self.ailing.discard(handler)
+
+    def is_suspended(self, handler: Handler, session: str | None) -> bool:
+        """Whether a handler is not to be called any more in a session."""
+        if handler not in self.suspended:
+            return False
+        return self._health[handler].in_a_row.get(session, 0) >= SUSPEND_AFTER
 
     def read(self) -> tuple[Failure, ...]:
         """All handlers that ever failed, sorted."""
@@ -246,7 +278,7 @@ class FailureBook:
             Failure(
                 *_identity(handler),
                 health.tally.count,
-                health.in_a_row,
+                max(list(health.in_a_row.values()), default=0),
                 kind_of(health.tally.last),
                 _type_name(health.tally.last),
                 time.time() - (time.perf_counter_ns() - health.tally.last_at) / 1e9,

@@ -25,6 +25,7 @@ from hermes_ext._chain.outcome import (
     outgoing,
     step_of,
 )
+from hermes_ext._chain.raised import readable
 from hermes_ext._chain.timeouts import Ended, TimedOut, workers
 from hermes_ext._hooks.handler import Caller, Handler
 from hermes_ext._hooks.isolation import identical, own_copy, raw
@@ -194,13 +195,14 @@ def run(
         return _with_care(chain, event, scope, began, strict, timed)
     try:
         acted = chain.call_all(event, scope)
-    except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
+    except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
+        error = readable(raised)
         if error.__context__ is not None or isinstance(error, KeyboardInterrupt):
             let_through(error)
         return _after_crash(chain, event, scope, began, chain.parts[0], error)
     if acted is None:
         if chain.ailing:
-            chain.failures.worked(chain.handlers)
+            chain.failures.worked(chain.handlers, scope.session_id)
         return chain.passed
     return _after_result(chain, event, scope, began, acted[0], acted[1])
 
@@ -217,13 +219,14 @@ def _with_care(
     for caller, place in chain.parts:
         try:
             acted = caller.call_all(event, scope)
-        except BaseException as error:  # noqa: BLE001 - foreign code; one class of failure
+        except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
+            error = readable(raised)
             let_through(error)
             return _after_crash(chain, event, scope, began, (caller, place), error)
         if acted is not None:
             return _after_result(chain, event, scope, began, place + acted[0], acted[1])
     if chain.ailing:
-        chain.failures.worked(chain.light)
+        chain.failures.worked(chain.light, scope.session_id)
     if chain.complete:
         return chain.passed
     return _Fold(chain, event, scope, began, len(chain.light)).finish()
@@ -234,7 +237,7 @@ def _after_result(
 ) -> ChainOutcome:
     """What becomes of a chain in which those before `place` passed, and that one returned this."""
     if place and chain.ailing:
-        chain.failures.worked(chain.handlers[:place])
+        chain.failures.worked(chain.handlers[:place], scope.session_id)
     fold = _Fold(chain, event, scope, began, place)
     fold.returned(chain.handlers[place], returned)
     fold.place += 1
@@ -256,14 +259,15 @@ def _after_crash(
     handlers, failures = chain.handlers, chain.failures
     handler = handlers[place]
     if place and failures.ailing:
-        failures.worked(handlers[:place])
+        failures.worked(handlers[:place], scope.session_id)
     if handler.policy(error) != "block":
         fold = _Fold(chain, event, scope, began, place)
         fold.failed(handler, error)
         fold.place += 1
         return fold.finish()
     frames = error.__traceback__ and error.__traceback__.tb_next  # `run` and the caller's are ours
-    crash = failures.note(handler, error, frames and frames.tb_next, began)
+    frames = frames and frames.tb_next
+    crash = failures.note(handler, error, frames, began, scope.session_id)
     trace = _Quiet(handlers, place, crash)
     text = f"{handler.name} failed ({type(error).__name__}){_SO[chain.hook]}"
     took = perf_counter_ns() - began
@@ -367,7 +371,7 @@ class _Fold:
 
     def attempt(self, handler: Handler) -> None:
         """Call a handler and settle what it did, waiting for it where that is needed."""
-        if handler in self.chain.failures.suspended:
+        if self.chain.failures.is_suspended(handler, self.scope.session_id):
             self._record(Action.PASS).skipped = "suspended"
             return
         began, view = perf_counter_ns() if self.examined else 0, self.view
@@ -382,7 +386,6 @@ class _Fold:
                 values, lent = self._lent(handler)
                 returned, error = _waited_for(handler, values, self.scope, lent)
         except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
-            let_through(raised)
             error = raised
         self._settle(handler, returned, error)
         if self.examined:
@@ -390,7 +393,7 @@ class _Fold:
 
     async def attempt_async(self, handler: Handler) -> None:
         """As `attempt`, awaiting a handler that is async or has a timeout."""
-        if handler in self.chain.failures.suspended:
+        if self.chain.failures.is_suspended(handler, self.scope.session_id):
             self._record(Action.PASS).skipped = "suspended"
             return
         from asyncio import CancelledError  # for this alone, importing it would take too long
@@ -407,7 +410,6 @@ class _Fold:
                 raise  # the caller's task is over; what the handler raised is returned
             error = raised
         except BaseException as raised:  # noqa: BLE001 - the host's state can fail in any way
-            let_through(raised)
             error = raised
         self._settle(handler, returned, error)
         if self.examined:
@@ -428,6 +430,8 @@ class _Fold:
         if error is None:
             self.returned(handler, returned)
         else:
+            error = readable(error)
+            let_through(error)
             self.failed(handler, error)
 
     def _examine(
@@ -454,12 +458,13 @@ class _Fold:
                 event = self._checked(handler, returned)
                 if returned.metadata:
                     metadata = own_copy(dict(returned.metadata))
-            except BaseException as error:  # noqa: BLE001 - values can be foreign objects
+            except BaseException as raised:  # noqa: BLE001 - values can be foreign objects
+                error = readable(raised)
                 let_through(error)
                 self.failed(handler, error)
                 return
         if handler in self.chain.failures.ailing:
-            self.chain.failures.worked((handler,))
+            self.chain.failures.worked((handler,), self.scope.session_id)
         if returned is None:
             return
         if handler.observe:
@@ -584,7 +589,9 @@ class _Fold:
     def failed(self, handler: Handler, error: BaseException) -> None:
         """Settle a handler's failure, by its policy."""
         frames = error.__traceback__ and error.__traceback__.tb_next
-        self.records[self.place] = self.chain.failures.note(handler, error, frames, self.began)
+        self.records[self.place] = self.chain.failures.note(
+            handler, error, frames, self.began, self.scope.session_id
+        )
         if handler.observe:
             return
         text = f"{handler.name} failed ({type(error).__name__})"

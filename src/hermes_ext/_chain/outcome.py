@@ -13,7 +13,7 @@ from hermes_ext._chain.failures import Crash, handler_error
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.isolation import raw
 from hermes_ext._hooks.payloads import NO_METADATA, Event, LLMRequest
-from hermes_ext._hooks.results import Action, Keep
+from hermes_ext._hooks.results import Action, HookName, Keep
 from hermes_ext._hooks.settings import Setting
 from hermes_ext.exceptions import HandlerError
 
@@ -392,6 +392,22 @@ def outgoing(event: Event) -> Any:
     """What a host gets of a rewritten event."""
     # A plain list that shares the untouched messages with the host; the others are already ours.
     return raw(event.messages) if isinstance(event, LLMRequest) else event.value
+
+
+def is_taken_away(hook: str, blocked: bool, changed: bool, failed: bool) -> bool:
+    """Whether a text was taken away, or a part of it, so that no log may have it: an input, a
+    request's or a tool's result. Failures of handlers may quote it.
+
+    Args:
+        hook: what the text came to.
+        blocked: whether it goes no further.
+        changed: whether another goes further in its place.
+        failed: whether a failure blocked it: then nobody has found anything in it, except that of
+            a blocked input nothing is kept.
+    """
+    if hook == HookName.INTERCEPT_TOOL_CALL:
+        return False
+    return changed or (blocked and (not failed or hook == HookName.TRANSFORM_USER_INPUT))
 
 
 class Record:

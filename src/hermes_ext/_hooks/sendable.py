@@ -17,7 +17,8 @@ DEEPEST: Final = 100
 """How many dicts and lists may be inside of each other. JSON encoders stop at a few hundred."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_ATOMS: Final = frozenset({int, bool, type(None)})
+_ATOMS: Final = frozenset({bool, type(None)})
+_LARGEST: Final = 10**4_300  # Python writes no number out that has more digits, unless told to
 
 
 class Unsendable(ValueError):  # noqa: N818 - not an error to callers: it becomes a handler's failure
@@ -79,6 +80,8 @@ class _Walk:
         if isinstance(value, (dict, list, tuple)):
             return self._container(value, path)
         if isinstance(value, (int, float)):
+            if isinstance(value, int) and not -_LARGEST < value < _LARGEST:
+                raise Unsendable(f"a number of more than 4,300 digits at {_shown(path)}")
             return value
         raise Unsendable(f"a {kind.__name__} at {_shown(path)}, which JSON does not have")
 
@@ -122,7 +125,10 @@ def _is_plain(value: dict[Any, Any]) -> bool:
         if type(key) is not str or not key.isascii():
             return False
         kind = type(each)
-        if not (each.isascii() if kind is str else kind in _ATOMS):
+        if kind is int:
+            if not -_LARGEST < each < _LARGEST:
+                return False
+        elif not (each.isascii() if kind is str else kind in _ATOMS):
             return False
     return True
 

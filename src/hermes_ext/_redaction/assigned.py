@@ -18,7 +18,7 @@ Span = tuple[int, int]
 
 # What is between a name and its value. In lower case, as the names are looked for.
 _SIGN: Final = (
-    r"(?P<sign>[\"'`]{0,8}\]?[ \t]{0,40}+(?:=>|:=|=(?![=~])|:(?!:|//))[ \t]{0,40}+"
+    r"(?P<sign>[\"'`]{0,8}\]?[ \t]{0,40}+(?:=>|[:?+]?=(?![=~])|:(?!:|//))[ \t]{0,40}+"
     r"|[\"'`]{1,8}[ \t]{0,8},[ \t]{0,8}(?=[\"'`])|[ \t]{1,8}(?=[^\s|&;<>=:]))"
 )
 _NAMED: Final = re.compile(rf"{STEM}[\w.-]{{0,80}}+{_SIGN}")
@@ -32,9 +32,17 @@ _QUOTED: Final = re.compile(
     re.DOTALL,
 )
 _ITEM: Final = re.compile(
-    r"\s{0,40}(?P<plain>[\"']{1,8})(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)\s{0,40},?"
+    r"\s{0,40}(?:(?P<plain>[\"']{1,8})(?P<text>[^\"'\r\n\\]{0,1000})(?P=plain)"
+    r"|(?P<bare>[^\s\"'\\\[\]{}(),]{1,1000}))\s{0,40},?"
+)
+_ITEM_BELOW: Final = re.compile(
+    r"[ \t]{0,40}\r?\n[ \t]{0,40}-[ \t]{1,8}(?P<plain>[\"']?)(?P<text>[^\s\"']{1,1000})(?P=plain)"
+    r"(?=[ \t]{0,40}(?:[\r\n\"]|\Z))"
 )
 _LONGEST_LIST: Final = 2_000
+_MORE_OF_WORD: Final = re.compile(
+    r"(?:\"[^\"\r\n]{0,1000}\"|'[^'\r\n]{0,1000}'|[\w@#%+!*^=-]){1,1000}"
+)
 _TO_BLANK: Final = re.compile(r"[^\s\"'`]{1,4000}")
 _BARE: Final = re.compile(r"[^\s\"'`,;&|<>(){}\[\]]{1,4000}")
 _REST: Final = re.compile(r"[^\r\n\"'`\\]{1,8000}")
@@ -46,7 +54,11 @@ _COOKIE_PARTS: Final = re.compile(r"[=;,&\s]+")
 # `password: str = "…"`, `password string = "…"`, `char *password[] = "…"`.
 _TYPED: Final = re.compile(r"[*&]?[\w.\[\]<>|, ]{1,60}?[ \t]?=[ \t]?(?=[rbufRBUF@]{0,2}[\"'`])")
 # `String::from("…")`, `SecretStr("…")`; and the text below a name in YAML.
-_WRAPPED: Final = re.compile(r"(?:String::from|Some|SecretStr|String|str|bytes)\((?=[bru]?[\"'])")
+_WRAPPED: Final = re.compile(
+    r"(?:String::from|Some|SecretStr|String|str|bytes)\((?=[bru]?[\"'])"
+    r"|(?:ConvertTo-SecureString)[ \t]{1,4}(?:-String[ \t]{1,4})?(?=[\"'])"
+    r"|!{1,2}\w[\w:/.-]{0,40}[ \t]{1,4}(?=[^\s|>])"
+)
 _BELOW: Final = re.compile(
     r"[|>][-+0-9]{0,2}[ \t]{0,8}\r?\n[ \t]{1,40}(?=[^\s:]{4,4000}(?:[\r\n]|\Z))"
 )
@@ -71,7 +83,7 @@ _DECLARED: Final = re.compile(
 _LEAD_LENGTH: Final = 120
 _ALONE: Final = frozenset({"pass", "pw", "pin"})  # `pass: 3, fail: 0`
 _PLACEHOLDER: Final = "[redacted: "  # in which the kinds of secrets are named
-_EQUALS: Final = ("=", ":=", "=>")
+_EQUALS: Final = ("=", ":=", "?=", "+=", "=>")
 _LONG_WORD: Final = 8
 _LONG_TOKEN: Final = 12
 
@@ -138,6 +150,9 @@ class _Place:
         if self.sign in (":", "=", ":=") and self.text[begin : begin + 1] == "[":
             yield from self._in_list(begin + 1)
             return
+        if self.sign == ":" and self.shown[begin : begin + 1] in ("\r", "\n"):
+            yield from self._in_list_below(begin)
+            return
         scheme = _SCHEME.match(self.shown, begin) if is_header(self.name) else None
         begin = scheme.end() if scheme else begin
         quoted = _QUOTED.match(self.text, begin)
@@ -167,7 +182,17 @@ class _Place:
     def _in_list(self, begin: int) -> Iterator[Span]:
         limit = begin + _LONGEST_LIST
         while begin < limit and (match := _ITEM.match(self.shown, begin)):
-            if not self._is_nothing(match["text"]) and self._is_quoted_value(match["text"]):
+            group = "text" if match["plain"] else "bare"
+            value = match[group]
+            is_value = self._is_quoted_value(value) if match["plain"] else is_random(value)
+            if not self._is_nothing(value) and is_value:
+                yield match.span(group)
+            begin = match.end()
+
+    def _in_list_below(self, begin: int) -> Iterator[Span]:
+        limit = begin + _LONGEST_LIST
+        while begin < limit and (match := _ITEM_BELOW.match(self.shown, begin)):
+            if is_random(match["text"]) and not self._is_nothing(match["text"]):
                 yield match.span("text")
             begin = match.end()
 
@@ -182,6 +207,11 @@ class _Place:
             return None
         if scheme and value[0] != "[" and len(value) >= _LONG_TOKEN:
             return begin, end
+        # Shells put together what stands side by side.
+        is_word = self.tight and quoted["plain"] and self.name.isupper()
+        more = _MORE_OF_WORD.match(self.shown, quoted.end()) if is_word else None
+        if more and is_random(self.text[begin : more.end()]):
+            return begin, more.end()
         return (begin, end) if self._is_quoted_value(value) else None
 
     def _is_quoted_value(self, value: str) -> bool:
@@ -190,20 +220,28 @@ class _Place:
         if self.sign == ",":
             return self.dashes > 0 or is_random(value)
         if any(char.isspace() for char in value):
-            return self.strong and "\n" not in value and any(map(is_random, value.split()))
+            return (
+                self.strong
+                and "\n" not in value
+                and (any(map(is_random, value.split())) or self._is_variable_of_a_shell())
+            )
         if value.isdigit():
             return self.strong and len(value) >= 4
         return self._is_quoted_word(value)
 
     def _is_quoted_word(self, value: str) -> bool:
-        is_variable = self.tight and self.name.isupper() and self._has_own_line()
-        if self.dashes or is_variable:
+        if self.dashes or self._is_variable_of_a_shell():
             return not (is_plain(value) and is_weak(self.name))
         if is_plain(value) and not any(map(str.isdigit, value)):
             return self.strong and len(value) >= 6
         return is_random(value) or self.strong
 
+    def _is_variable_of_a_shell(self) -> bool:
+        return self.tight and self.name.isupper() and self._has_own_line()
+
     def _bare(self, begin: int, has_scheme: bool) -> Span | None:
+        if self.text[begin : begin + 1] in ("'", '"') and self.tight:
+            begin += 1  # its end was cut off
         if self.sign == "," or _CALLED.match(self.shown, begin):
             return None
         if is_header(self.name) and self.sign == ":":
@@ -251,7 +289,9 @@ class _Place:
             is_variable = self.name.isupper() and self.sign == ":"
             is_word = self.sign == ":" and value.islower()  # not `password: SecretStr`
             has_digit = any(map(str.isdigit, value))
-            return is_setting and (is_variable or (self.strong and (has_digit or is_word)))
+            is_base64 = self.strong and self.sign == ":" and is_random(value)
+            is_word = self.strong and (has_digit or is_word)
+            return is_setting and (is_variable or is_base64 or is_word)
         if self.sign == ":" and not line_ends:
             return is_random(value)
         return is_random(value) or self.strong

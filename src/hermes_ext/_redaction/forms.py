@@ -81,6 +81,10 @@ def _local(match: Match) -> bool:
     return is_local(match["host"] or "")
 
 
+def _local_or_a_word(match: Match) -> bool:
+    return _local(match) or is_plain(match["value"]) or not is_random(match["value"])
+
+
 _LOCAL: Final = re.compile(
     r"(?:localhost|[\w.-]+\.localhost|[\w.-]+\.local|127(?:\.\d{1,3}){1,3}|\[?::1\]?|0\.0\.0\.0)\.?$",
     re.IGNORECASE,
@@ -107,10 +111,27 @@ _SLASHED: Final = (
     rf"(?P<value>[^\s?#@\"'<>\\]{{1,200}})@(?=[\w\[]){_HOST}"
 )
 
+# A token in the place of the user.
+_USER_ONLY: Final = rf"://(?P<value>[^\s:/?#@\"'<>\\]{{12,1000}})@(?=[\w\[]){_HOST}"
+
 # Of these signs one has to be in a text; then what is looked for, and when that is harmless. What
 # each begins with stands first, also before what must not be before it: `re` skips to it.
 _FORMS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Match], bool]], ...]] = (
-    (("</",), r"<(?P<name>[A-Za-z_][\w.:-]{0,80})>(?P<value>[^<>\r\n]{1,500})</", _no_secret),
+    (("</",), r"<(?P<name>[A-Za-z_][\w.:-]{0,80})>\s{0,40}+(?P<value>[^<>\r\n]{1,500})\s{0,40}</",
+     _no_secret),
+    (("</key>",), r"<key>(?P<name>[\w.:-]{1,80})</key>\s{0,40}<string>(?P<value>[^<>\r\n]{1,500})<",
+     _no_secret),
+    (("securestring",), r"ConvertTo-SecureString\s{1,4}(?:-String\s{1,4})?"
+                        r"(?:[\"']{1,8}|(?=[^\s\"'$(-]))(?P<value>[^\s\"']{2,200})", _never),
+    (("identified",), r"(?i:identified\s{1,8}by)\s{1,8}(?:(?i:password)\s{1,8})?"
+                      r"[\"'](?P<value>[^\"'\n]{1,200})[\"']", _never),
+    (("@tcp(", "@unix("), r"[\w.-]{1,80}:(?P<value>[^\s:/\"'@]{1,200})@(?:tcp|unix)\(", _never),
+    ((":5432:", ":5433:", ":6432:", ":*:"),
+     r":(?:5432|5433|6432|\*):[^\s:/]{1,80}:[^\s:/]{1,80}:(?P<value>[^\s:]{4,200})", _no_random),
+    (("add-mask::",), r"::add-mask::(?P<value>[^\s$(][^\s()]{1,500})", _never),
+    (("vault login",), rf"vault login\s{{1,4}}{_WORD}", _no_random),
+    (("curl ",), r"curl\s[^\n|;]{0,200}?(?<=\s)-b\s?[\"']?[\w.-]{1,80}=(?P<value>[^\s\"';]{1,500})",
+     _no_random),
     (("bearer",), r"[Bb](?:earer|EARER)\s{1,4}(?P<value>[\w.~+/=-]{12,4000})", _a_word),
     (("basic",), r"[Bb](?:asic|ASIC)\s{1,4}(?P<value>[A-Za-z0-9+/]{6,2000}={0,2})",
      _no_credentials),
@@ -119,6 +140,8 @@ _FORMS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Match], bool]], ...]] 
     (("-u", "--proxy-u", "--auth"),
      r"-(?<![^\s\"']-)(?:[uU]|-user|-proxy-user|-auth)(?:\s{1,4}|=|(?=[^\s=]))\\?[\"']?"
      r"(?P<user>[^\s:\"'/]{1,200}):(?P<value>[^\s\"'\\]{1,500})", _same),
+    (("curl",), r"curl\s[^\n|;]{0,200}?(?<=\s)-[a-zA-Z]{1,8}u\s{0,4}[\"']?"
+                r"(?P<user>[^\s:\"'/]{1,200}):(?P<value>[^\s\"'\\]{1,500})", _same),
     (("http ", "https "), rf"https?{_ARGUMENTS}-a\s{{1,4}}[\"']?(?P<user>[^\s:\"'/]{{1,200}}):"
                           r"(?P<value>[^\s\"'\\]{1,500})", _same),
     (("mysql", "mariadb", "sshpass", "7z"),
@@ -146,7 +169,7 @@ _FORMS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Match], bool]], ...]] 
     (("value",), r"<[^<>]{0,200}?\b(?i:name|key|id)=[\"'](?P<name>[\w.:-]{1,80})[\"']"
                  r"[^<>]{0,200}?\b(?i:value)=[\"'](?P<value>[^\"'\r\n]{1,500})[\"']", _no_secret),
     (("value",), r"(?:name|Name|NAME|key|Key|KEY|variable)[\"']{0,8}\s{0,4}[:=]\s{0,4}[\"']{0,8}"
-                 r"(?P<name>[\w.-]{1,80})[\"']{0,8},?\s{1,60}-?[\"']{0,8}[vV](?:alue|ALUE)"
+                 r"(?P<name>[\w.-]{1,80})(?:[\"']{0,8},?\s{1,60}-?[\"']{0,8}|[\"']{1,8},[\"']{1,8})[vV](?:alue|ALUE)"
                  r"[\"']{0,8}\s{0,4}[:=]\s{0,4}[\"']{0,8}(?P<value>[^\s\"'\\,}]{1,500})",
      _no_secret_pair),
     (("password",), r"(?:login|machine)\s{1,8}\S{1,200}(?:\s{1,8}account\s{1,8}\S{1,200})?"
@@ -160,6 +183,7 @@ FORMS: Final = (
     *(Form(signs, re.compile(each), is_none) for signs, each, is_none in _FORMS),
     Form(("://",), re.compile(_ADDRESS), _local, "Basic Auth Credentials"),
     Form(("://",), re.compile(_SLASHED), _local, "Basic Auth Credentials"),
+    Form(("://",), re.compile(_USER_ONLY), _local_or_a_word, "Basic Auth Credentials"),
 )
 """All forms that are known."""
 

@@ -42,6 +42,10 @@ def _lower(char: str) -> str:
 
 
 _ESCAPE: Final = re.compile(r"\\++(?P<meant>[nrt\"'`/]?)")
+# Colors of a terminal, and blanks that do not break; in JSON, too.
+_NOT_SHOWN: Final = re.compile(
+    r"(?:\x1b|\\{1,8}u001[bB])\[[\d;]{0,20}[A-Za-z]|\xa0|\\{1,8}u00[aA]0"
+)
 _MEANT: Final = {"n": "\n", "r": "\r", "t": "\t", "/": "/"}
 
 
@@ -49,7 +53,13 @@ def unescaped(text: str) -> str:
     r"""The text as JSON and programs mean it, in which each place is the same: no `n` of an `\n`
     is taken for the first letter of what follows. An escaped quotation mark becomes a row of them.
     """
+    if "\x1b" in text or "\xa0" in text or "\\u00" in text:
+        text = _NOT_SHOWN.sub(_as_blanks, text)
     return _ESCAPE.sub(_as_meant, text) if "\\" in text else text
+
+
+def _as_blanks(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 def _as_meant(match: re.Match[str]) -> str:

@@ -50,10 +50,13 @@ class Watchdog:
         self._awake.set()
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="hermes-ext-watchdog", daemon=True
-                )
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="hermes-ext-watchdog", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # no thread can be started now; the turn goes on without it
+                    self._awake.clear()
+                else:
+                    self._thread = thread
 
     def _run(self) -> None:
         while True:

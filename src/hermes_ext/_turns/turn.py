@@ -14,8 +14,9 @@ from attrs import evolve
 
 from hermes_ext._chain.calls import DEEPEST, Call, inside
 from hermes_ext._chain.fold import Ask, ChainOutcome, CompiledChain, Injection, arun, run
-from hermes_ext._chain.outcome import Settled
+from hermes_ext._chain.outcome import Settled, is_taken_away
 from hermes_ext._hooks.handler import is_store_error
+from hermes_ext._hooks.isolation import own_copy
 from hermes_ext._hooks.payloads import (
     LLMRequest,
     Scope,
@@ -457,7 +458,7 @@ class Turn(state.TurnCore):
                 extension=ask.extension,
                 handler=ask.handler,
                 tool_name=tool_name,
-                tool_args=tool_args,
+                tool_args=own_copy(tool_args),  # what is shown can change nothing of what runs
                 reason=ask.reason,
                 rule_key=f"{asker}:{ask.handler}:{key}",
                 session_id=self.session_id,
@@ -496,7 +497,12 @@ class Turn(state.TurnCore):
                 answer = await asyncio.to_thread(approver, request)
                 if inspect.isawaitable(answer):
                     answer = await answer
-        except Exception:  # noqa: BLE001 - the host's code; a broken approver has not said yes
+        except BaseException as error:  # the host's; if broken, it has not said yes
+            let_through(error)
+            task = asyncio.current_task()
+            is_ours = isinstance(error, asyncio.CancelledError) and task and task.cancelling()
+            if is_ours or isinstance(error, GeneratorExit):  # the caller's task is over
+                raise
             return _approver_failed(request)
         return as_approval(answer, request)
 
@@ -791,9 +797,10 @@ def _log_failures(
     # Building an outcome's steps costs more than most chains: not where nobody can have failed.
     if outcome is chain.passed or chain.members.isdisjoint(chain.failures.ailing):
         return
-    # What a handler raised may quote the input, which is to be in no log if it was taken away.
-    taken_away = outcome.blocked or outcome.changed
-    quiet = chain.hook is HookName.TRANSFORM_USER_INPUT and taken_away
+    # What a handler raised may quote what it was given, which is to be in no log if it is gone.
+    decider = outcome.decider
+    failed = decider is not None and decider.error is not None
+    quiet = is_taken_away(chain.hook, outcome.blocked, outcome.changed, failed)
     for step in outcome.steps:
         if step.error is None:
             continue

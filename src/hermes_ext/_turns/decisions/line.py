@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from attrs import field, frozen
 
+from hermes_ext._chain.outcome import is_taken_away
 from hermes_ext._hooks.payloads import Event, Scope, ToolCall, ToolResult
-from hermes_ext._hooks.results import HookName
 from hermes_ext._turns.decisions.canonical import canonical_digest, canonical_json, readable
 from hermes_ext._turns.decisions.changes import call_of, changes_of
 from hermes_ext._turns.decisions.recorded import context_of, details_of
@@ -113,9 +113,9 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
     decider = _decider(outcome, steps)
     others = [step for step in steps if _acts(step) and step is not decider]
     values = _values(event.before, outcome, payloads)
-    # What a handler raised may quote an input that was taken away, which is to be in no log.
-    stopped = outcome.get("action") == "block" or bool(outcome.get("changed"))
-    quiet = stopped and event.hook == HookName.TRANSFORM_USER_INPUT
+    # What a handler raised may quote what was taken away, which is to be in no log.
+    blocked, changed = outcome.get("action") == "block", bool(outcome.get("changed"))
+    quiet = is_taken_away(event.hook, blocked, changed, "error" in decider)
     line: dict[str, Any] = {
         "time": iso(event.time),
         "turn": event.turn,

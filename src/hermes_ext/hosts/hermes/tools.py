@@ -11,13 +11,14 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from hermes_ext._hooks.source import OWN
 from hermes_ext._hooks.specs import HookName
@@ -40,6 +41,13 @@ class _Grant:
     verdict: Verdict
     turn: Turn
     used: bool = False
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def use(self) -> bool:
+        """Use it up; False if that was done already. Threads of the tool may do it at once."""
+        with self._lock:
+            before, self.used = self.used, True
+            return not before
 
 
 _grant: ContextVar[_Grant | None] = ContextVar("hermes_ext_grant", default=None)
@@ -265,9 +273,7 @@ def _for_script(result: Any) -> Any:
 def _passed_on(turn: Turn, tool: str, host_id: str) -> _Grant | None:
     """The grant of the step around this one, where Hermes nests two steps for one call."""
     grant = _leave_for(turn, tool, host_id)
-    if grant is not None:
-        grant.used = True
-    return grant
+    return grant if grant is not None and grant.use() else None
 
 
 def _leave_for(turn: Turn, tool: str, host_id: str | None) -> _Grant | None:
@@ -404,11 +410,14 @@ def _run_directly(name: str, args: Any, run: NextCall, context: dict[str, Any]) 
     if turn is None:
         return _stray_execution(_no_middleware, name, args, run, context)
     grant = _leave_for(turn, name, None)
-    if grant is not None:
-        grant.used = True
-        if digest_of(name, coerced(name, args)) == grant.verdict.digest:
-            # Our own copy: nobody else can change it between this look and the run.
-            return run(copy.deepcopy(grant.verdict.args))
+    has_leave = grant is not None and grant.use()
+    if (
+        grant is not None
+        and has_leave
+        and digest_of(name, coerced(name, args)) == grant.verdict.digest
+    ):
+        # Our own copy: nobody else can change it between this look and the run.
+        return run(copy.deepcopy(grant.verdict.args))
     if not _concerned(turn):
         return run(args)
     return _gated_execution(turn, _no_middleware, name, args, run, context)

@@ -1,0 +1,41 @@
+"""Leave to run a call is good for one run, also where threads of the tool take it at once."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any
+
+import pytest
+
+from hermes_ext.hosts.hermes import tools
+
+pytestmark = pytest.mark.hermes
+
+
+class Verdict:
+    """One whose tool is read by both threads before either goes on."""
+
+    host_id = "call"
+
+    def __init__(self) -> None:
+        self.both = threading.Barrier(2, timeout=10)
+
+    @property
+    def tool(self) -> str:
+        self.both.wait()
+        return "terminal"
+
+
+def test_of_two_threads_one_gets_it() -> None:
+    turn: Any = object()
+    verdict: Any = Verdict()
+    context = copy_context()
+    context.run(tools._grant.set, tools._Grant(verdict, turn))
+    with ThreadPoolExecutor(2) as pool:
+        taken = [
+            pool.submit(context.copy().run, tools._passed_on, turn, "terminal", "call")
+            for _ in range(2)
+        ]
+        assert sum(each.result() is not None for each in taken) == 1
