@@ -142,7 +142,7 @@ def test_filters(home: Home, log: Path, argv: tuple[str, ...], found: int) -> No
         (("--action", "blok"), 2, 'Did you mean "block"?'),
         (("--action", "zzz"), 2, "Actions: pass, "),
         (("--since", "yesterday"), 2, "Write 30m, 2h, 3d"),
-        (("--last", "-1"), 2, "is no number of lines"),
+        (("--last", "-1"), 2, "is not a number of lines"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )

@@ -455,7 +455,7 @@ def test_a_wrong_schema_is_a_load_error(beside):
     beside.add("x", {"__init__.py": GOOD, "extension.yaml": "config: {type: objct}\n"})
     record = beside.record("x")
     assert record.status is Status.LOAD_ERROR
-    assert "extension.yaml:1: config.type: is no valid JSON Schema" in record.reason
+    assert "extension.yaml:1: config.type: is not a valid JSON Schema" in record.reason
 
 
 # --- what goes wrong -----------------------------------------------------------------------------
