@@ -473,8 +473,9 @@ def changes(tool_args):
     file = recorded(home, code, does, "decisions")
     shown = home.run("log").out
     assert KEY not in file.read_text() + shown + home.run("why").out
-    assert "command: curl -H 'Authorization: Bearer [redacted]' -d x=1 h → curl -s -H" in (
-        " ".join(home.run("why").out.split())
+    assert (
+        "command: curl -H 'Authorization: Bearer [redacted: AWS Access Key]' -d x=1 h → curl -s -H"
+        in (" ".join(home.run("why").out.split()))
     )
     assert shown.splitlines()[0].rstrip().endswith("echo [redacted: AWS Access Key]")
 

@@ -193,7 +193,7 @@ def test_a_whole_turn(played: Played, home: Home) -> None:
     assert places == sorted(places)
     assert "└─ rules/louder  rewrite, changed the value" in text
     assert "└─ rules/careful  block" in text
-    assert "with extensions.log: steps they are" in text
+    assert "set extensions.log to steps" in text
     assert [each["decision"]["turn"] for each in played.why("aaaa1")] == ["aaaa1"] * 4
 
     output = home.run("why", "aaaa")

@@ -397,7 +397,7 @@ def test_an_unreadable_configuration_leaves_the_global_ones_on(home):
     (home.path / "config.yaml").write_bytes(b"extensions:\n\ton: [a]\n")
     loaded = home.load()
     assert len(loaded.handlers) == 1
-    assert "no valid YAML" in str(loaded.problems[0])
+    assert "not valid YAML" in str(loaded.problems[0])
 
 
 # --- settings ------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_it_is_loaded_and_said(home: Path) -> None:
     assert ["anyone can write to it" in str(each) for each in runtime.problems] == [True]
     runtime.close()
     for ci in (False, True):
-        (finding,) = [each for each in examine(home, home, ci=ci) if "everybody" in each.message]
+        (finding,) = [each for each in examine(home, home, ci=ci) if "anyone" in each.message]
         assert finding.code == "writable-by-others"
         assert finding.severity is (Severity.ERROR if ci else Severity.WARNING)
         assert "chmod go-w" in str(finding.hint)

@@ -69,7 +69,7 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "[]": ("has no event", None, 'Write one as {"hook"'),
     "": ("has no event", None, "Write one as"),
     "- 1": ("expected a mapping", 1, "Write one as"),
-    "- hook: a\n - b": ("no valid YAML", 2, ""),
+    "- hook: a\n - b": ("not valid YAML", 2, ""),
     "- tool_name: x": ("is missing", 1, "Hooks: transform_user_input"),
     "\n- hook: intercept_tool_cal": ("no hook is called", 2, '"intercept_tool_call"'),
     "hook: intercept_tool_call\ntool_nam: x": ("is not a key", 2, '"tool_name"'),
