@@ -215,7 +215,12 @@ def _turn(turn: str, decisions: Sequence[Mapping[str, Any]], page: Page) -> None
 
 
 def _known_steps(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The handlers that did something; who ended the chain is the last one."""
+    """The handlers that did something; who ended the chain is the last one.
+
+    None where the decider was the only one: the facts above say all of it.
+    """
+    if not line.get("by"):
+        return
     ends = line.get("action") in ("block", "answer")
     if ends:
         yield from line.get("by") or ()
