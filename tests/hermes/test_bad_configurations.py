@@ -319,7 +319,7 @@ ROWS = {
     "in Latin-1": Row(
         section("log: off # é").encode("latin-1"),
         "Tool calls are refused because the configuration cannot be read: FILE:2: byte 0xe9 is "
-        "no UTF-8. Save the file as UTF-8",
+        "not UTF-8. Save the file as UTF-8",
         ALL,
         raw=True,
     ),
