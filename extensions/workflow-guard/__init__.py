@@ -145,7 +145,7 @@ def _told(project: Project, fault: str, what: str, more: str, *, whole: bool) ->
     if fault == "is missing":
         begin, do = "There is no plan yet", f"First write the plan to {plan} with write_file"
     else:
-        begin, do = f"There is no valid plan yet ({plan} {fault})", "First mend the plan"
+        begin, do = f"There is no valid plan yet ({plan} {fault})", "First fix the plan"
     told = [f"{begin}, so {what}.", f"{do}, then make this call again."]
     if whole:
         writable = in_words((plan, *project.shown_allowed))

@@ -60,7 +60,7 @@ class Plan:
         with open(self.place, encoding="utf-8-sig", errors="replace", opener=_opened) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise _Fault("is no regular file")
+                raise _Fault("is not a regular file")
             if found.st_size > LARGEST:
                 raise _Fault(f"is larger than {LARGEST // 1_000_000} MB")
             return file.read(LARGEST), found.st_mtime
@@ -110,7 +110,7 @@ def _check_place(place: Path) -> None:
     if stat.S_ISDIR(mode):
         raise _Fault("is a directory")
     if not stat.S_ISREG(mode):
-        raise _Fault("is no regular file")
+        raise _Fault("is not a regular file")
 
 
 def _opened(path: str, flags: int) -> int:

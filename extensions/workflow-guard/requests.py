@@ -127,5 +127,5 @@ def _pattern(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise ValueError(
-            f"extensions.workflow-guard.implementation_pattern is no regular expression: {error}"
+            f"extensions.workflow-guard.implementation_pattern is not a regular expression: {error}"
         ) from error

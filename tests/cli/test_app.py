@@ -149,7 +149,7 @@ def test_a_chat_may_list(home, asked):
 
 def test_a_chat_sees_what_runs_in_this_process(home):
     """What was loaded is shown as it runs; what the files say by now is one line."""
-    changed = "changed since: counts from the next turn, or start"
+    changed = "changed since: takes effect on the next turn, or after a restart"
     home.run("install")
     home.add("alpha")
     home.add("beta", GOOD.replace("40", "41"))

@@ -253,7 +253,7 @@ def test_a_global_one_is_turned_off_and_on_by_the_disabled_list(home):
     assert home.config.read_text() == before
     assert str(home.config) in off.out
     assert "extensions.disabled" in off.out
-    assert "from the next turn on" in off.out
+    assert "on the next turn" in off.out
 
 
 def test_an_installed_one_is_turned_on_and_off_by_the_on_list(home, installed):

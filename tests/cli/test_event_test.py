@@ -267,7 +267,7 @@ def test_names_and_paths_that_are_none(home: Home, rules: Path, tmp_path: Path) 
     for name, told in (
         ("rulez", 'Did you mean "rules"?'),
         ("./nowhere", "there is nothing at"),
-        (str(tmp_path), "is no extension"),
+        (str(tmp_path), "is not an extension"),
     ):
         output = home.run("test", name)
         assert (output.code, output.out) == (2, "")

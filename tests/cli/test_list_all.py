@@ -71,7 +71,7 @@ def test_a_file_that_stands_for_millions_of_values_is_one_error(home, text, plac
     output = home.run("list")
 
     assert output.code == 1
-    assert "by its aliases it stands for more than 1,000,000 values" in output.out
+    assert "expands to more than 1,000,000 values by its aliases" in output.out
     assert f"{home.config}:" in output.out
     assert home.run("disable", "budget").code == 1
 

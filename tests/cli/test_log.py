@@ -126,7 +126,7 @@ def test_filters(home: Home, log: Path, argv: tuple[str, ...], found: int) -> No
     assert len(output.json["lines"]) == found
     assert output.code == (0 if found else 1)
     if not found:
-        assert "no line with" in output.json["note"]
+        assert "no lines with" in output.json["note"]
         assert output.json["note"] in home.run("log", *argv).out
 
 
@@ -142,7 +142,7 @@ def test_filters(home: Home, log: Path, argv: tuple[str, ...], found: int) -> No
         (("--action", "blok"), 2, 'Did you mean "block"?'),
         (("--action", "zzz"), 2, "Actions: pass, "),
         (("--since", "yesterday"), 2, "Write 30m, 2h, 3d"),
-        (("--last", "-1"), 2, "is no number of lines"),
+        (("--last", "-1"), 2, "is not a number of lines"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
@@ -357,7 +357,7 @@ def test_a_chat_sees_its_own_session_alone(home: Home, log: Path) -> None:
     assert "session alpha-1" in slash("why turn-of-alpha", home=home.path, session="alpha-1")
 
     other = slash("why turn-of-beta", home=home.path, session="alpha-1")
-    assert "no line with turn turn-of-beta" in other
+    assert "no lines with turn turn-of-beta" in other
     assert "beta-2" not in other
     for session in (None, ""):
         assert "not known here" in slash("log", home=home.path, session=session)

@@ -90,7 +90,7 @@ def test_no_project_where_there_is_none(home, monkeypatch):
     monkeypatch.chdir(os.environ["HOME"])
     output = home.run("new", "ours", "--project")
     assert output.code == 2
-    assert "is no project" in output.err
+    assert "is not a project" in output.err
     assert "leave --project out" in output.err
 
 

@@ -164,7 +164,7 @@ def test_a_chat_sees_what_of_a_changed_project_is_in_force(home, repo):
     told = " ".join(shown.split())
     assert "What you trusted stays in force in this process" in told
     for name in ("rules", "style"):
-        assert f"{name} - project enabled changed since: counts" in told
+        assert f"{name} - project enabled changed since: takes effect" in told
     live.close()
 
 

@@ -162,7 +162,7 @@ def test_filters_choose_what_is_compared(played: Played, home: Home) -> None:
     for argv, turns in filters.items():
         assert [each["turn"] for each in played.replay(*argv)["changed"]] == turns, argv
     assert "0 lines are none" in home.run("replay", "--limit", "0").err
-    assert "no line with turn nothing" in played.replay("--turn", "nothing")["error"]
+    assert "no lines with turn nothing" in played.replay("--turn", "nothing")["error"]
     assert 'Did you mean "limits"' in played.replay("--extension", "limitz")["error"]
 
 

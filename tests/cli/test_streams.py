@@ -74,9 +74,9 @@ def test_events_come_through_a_pipe(rules: Home, line: str) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("", "the file has no event (standard input)"),
-        ("[]", "the file has no event (standard input)"),
-        ("[", "the file is no valid YAML"),
+        ("", "the file has no events (standard input)"),
+        ("[]", "the file has no events (standard input)"),
+        ("[", "the file is not valid YAML"),
         ('{"hook": "intercept_tool_call"}', "tool_name: is needed"),
         ("\0", "the file is UTF-16 or binary, expected UTF-8 (standard input)"),
         ("x" * 50_000_001, "the file is larger than 50,000,000 bytes (standard input)"),

@@ -191,9 +191,11 @@ def test_a_whole_turn(played: Played, home: Home) -> None:
     order = ["before_llm_call", "rules rewrote terminal", "rules blocked terminal", "system prompt"]
     places = [text.index(each) for each in order[:3]]
     assert places == sorted(places)
-    assert "└─ rules/louder  rewrite, changed the value" in text
-    assert "└─ rules/careful  block" in text
-    assert "with extensions.log: steps they are" in text
+    # Each has one decider, whose handler is named once.
+    assert "Handler:      louder" in text
+    assert "Handler:      careful" in text
+    assert "└─" not in text
+    assert "set extensions.log to steps" in text
     assert [each["decision"]["turn"] for each in played.why("aaaa1")] == ["aaaa1"] * 4
 
     output = home.run("why", "aaaa")
@@ -215,7 +217,7 @@ def test_with_steps_every_handler_is_told(home: Home) -> None:
     assert "├─ later/check  pass" in text
     assert "hermes-ext/keeps_off_the_rules  pass, guard" in text
     assert "└─ rules/careful  block, guard" in text
-    assert "with extensions.log: steps" not in text
+    assert "set extensions.log to steps" not in text
     assert "decided nothing" not in home.run("log", "--extension", "later").out
 
 

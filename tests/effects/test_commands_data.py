@@ -127,7 +127,7 @@ def test_users_write_the_same_format() -> None:
         ({"a": {"unknown": ""}}, ("a", "unknown"), "non-empty"),
         ({"a": {"subcommands": {"b": {"c": 1}}}}, ("a", "subcommands", "b"), "c"),
         ({"/bin/a": {}}, ("/bin/a",), "/bin/a"),
-        ({"": {}}, ("",), "is no name"),
+        ({"": {}}, ("",), "is neither a name"),
         ({"a": "read"}, ("a",), "read"),
     ],
 )

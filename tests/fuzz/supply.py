@@ -164,7 +164,7 @@ class Supply:
         return taken
 
     def text(self, most: int = 20) -> str:
-        """A text; what is no UTF-8 becomes lone surrogates."""
+        """A text; what is not UTF-8 becomes lone surrogates."""
         if self.flag():
             return self.pick(_TEXTS)
         return self.raw(most).decode("utf-8", "surrogateescape")

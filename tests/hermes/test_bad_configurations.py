@@ -303,7 +303,7 @@ ROWS = {
     ),
     "with tabs": Row(
         "extensions:\n\tlog: off\n",
-        "Tool calls are refused because the configuration cannot be read: FILE:2: is no valid "
+        "Tool calls are refused because the configuration cannot be read: FILE:2: is not valid "
         "YAML: found character that cannot start any token, while scanning for the next token. "
         "YAML allows no tabs there: use spaces",
         ALL,
@@ -319,13 +319,13 @@ ROWS = {
     "in Latin-1": Row(
         section("log: off # é").encode("latin-1"),
         "Tool calls are refused because the configuration cannot be read: FILE:2: byte 0xe9 is "
-        "no UTF-8. Save the file as UTF-8",
+        "not UTF-8. Save the file as UTF-8",
         ALL,
         raw=True,
     ),
     "two documents": Row(
         "a: 1\n---\n" + "",
-        "Tool calls are refused because the configuration cannot be read: FILE:2: is no valid "
+        "Tool calls are refused because the configuration cannot be read: FILE:2: is not valid "
         "YAML: found another document, expected a single document in the stream",
         ALL,
         raw=True,
@@ -340,7 +340,7 @@ ROWS = {
     "a manifest with no version": Row(
         "",
         "extension by-schema is not in force (load-error): "
-        "HOME/extensions/by-schema/extension.yaml:1: requires_hermes: 'soon' is no version "
+        "HOME/extensions/by-schema/extension.yaml:1: requires_hermes: 'soon' is not a version "
         'specifier. Write it as in ">=0.17,<0.20"',
         ONLY_BY_CLASS,
         files={"extension.yaml": "requires_hermes: soon\n"},
@@ -356,7 +356,7 @@ ROWS = {
     "a manifest with a wrong schema": Row(
         "",
         "extension by-schema is not in force (load-error): "
-        "HOME/extensions/by-schema/extension.yaml:1: config.type: is no valid JSON Schema: "
+        "HOME/extensions/by-schema/extension.yaml:1: config.type: is not a valid JSON Schema: "
         "'objct' is not one of ['array', 'boolean', 'integer', 'null', 'number', 'object', "
         "'string']",
         ONLY_BY_CLASS,
@@ -371,7 +371,7 @@ ROWS = {
     "a manifest in tabs": Row(
         "",
         "extension by-schema is not in force (load-error): "
-        "HOME/extensions/by-schema/extension.yaml:2: is no valid YAML: found character that "
+        "HOME/extensions/by-schema/extension.yaml:2: is not valid YAML: found character that "
         "cannot start any token, while scanning for the next token. YAML allows no tabs there: "
         "use spaces",
         ONLY_BY_CLASS,
@@ -379,7 +379,7 @@ ROWS = {
     ),
     "a project's file in tabs": Row(
         "",
-        "extension own is not in force (config-error): PROJECT/.hermes/extensions.yaml:2: is no "
+        "extension own is not in force (config-error): PROJECT/.hermes/extensions.yaml:2: is not "
         "valid YAML: found character that cannot start any token, while scanning for the next "
         "token. YAML allows no tabs there: use spaces",
         project="own:\n\tlimit: 1\n",
@@ -392,7 +392,7 @@ ROWS = {
     ),
     "a project writes the section's name": Row(
         "",
-        "PROJECT/.hermes/extensions.yaml:1: extensions: is no key of this file; ignored. Write "
+        "PROJECT/.hermes/extensions.yaml:1: extensions: is not a key of this file; ignored. Write "
         "its content without it",
         project="extensions:\n  own: {limit: 1}\n",
     ),
@@ -553,7 +553,7 @@ def test_a_start_with_a_file_that_cannot_be_read(
         assert (run.returncode, model.requests) == (2, [])
         return
     assert run.check().stdout == "Done.\n"
-    told = f"the configuration cannot be read: {home.config_path}:2: is no valid YAML"
+    told = f"the configuration cannot be read: {home.config_path}:2: is not valid YAML"
     assert run.stderr.count(told) == 1, run
     assert told in model.main_requests[1].tool_results[0][1]
     assert not (home.project / "a.txt").exists()

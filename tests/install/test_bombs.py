@@ -70,7 +70,7 @@ def test_the_configuration(place: Path, bomb: str, words: str) -> None:
     file.write_text(bomb, encoding="utf-8")
     output = told(place, *words.split())
     assert f"{file}:" in output
-    assert "stands for more than" in output
+    assert "expands to more than" in output
     assert file.read_text(encoding="utf-8") == bomb
 
 
@@ -80,7 +80,7 @@ def test_a_manifest(place: Path, bomb: str) -> None:
     file.write_text(bomb, encoding="utf-8")
     output = told(place, "list", "--load")
     assert f"{file}:" in output
-    assert "stands for more than" in output
+    assert "expands to more than" in output
 
 
 def test_settings_of_a_project(place: Path, bomb: str) -> None:
@@ -89,7 +89,7 @@ def test_settings_of_a_project(place: Path, bomb: str) -> None:
     file.write_text(bomb, encoding="utf-8")
     output = told(place, "trust", "--yes")
     assert "extensions.yaml line " in output
-    assert "stands for more than" in output
+    assert "expands to more than" in output
 
 
 def test_a_file_of_events(place: Path, bomb: str) -> None:
@@ -98,4 +98,4 @@ def test_a_file_of_events(place: Path, bomb: str) -> None:
     file.write_text(bomb, encoding="utf-8")
     output = told(place, "test", "one", "--event", "events.yaml")
     assert f"{file}:" in output
-    assert "stands for more than" in output
+    assert "expands to more than" in output

@@ -108,7 +108,7 @@ def test_what_is_no_regular_expression_is_told_and_used(tmp_path):
     assert merged.problems == ()
     [told] = map(str, merged.warnings)
     assert told.startswith(f"{config.file}:4: extensions.my_guard.word: found the string '(fix'")
-    assert "no regular expression: missing )" in told
+    assert "not a regular expression: missing )" in told
 
 
 def test_all_faults_are_told_at_once(tmp_path):
@@ -130,14 +130,17 @@ def test_without_a_schema_the_settings_are_as_written(tmp_path):
     [
         (
             "config:\n  type: objct\n",
-            ":2: config.type: is no valid JSON Schema: 'objct' is not one of",
+            ":2: config.type: is not a valid JSON Schema: 'objct' is not one of",
         ),
         ("config:\n  required: a\n", "found the string 'a', expected a list"),
         (
             "config:\n  $schema: 5\n",
-            ":2: config.$schema: is no valid JSON Schema: found the number",
+            ":2: config.$schema: is not a valid JSON Schema: found the number",
         ),
-        ("config: {properties: {a: {pattern: '['}}}\n", "config.properties.a.pattern: is no valid"),
+        (
+            "config: {properties: {a: {pattern: '['}}}\n",
+            "config.properties.a.pattern: is not a valid",
+        ),
         ("config:\n  properties:\n    a: {minLength: x}\n", ":3: config.properties.a.minLength"),
     ],
 )

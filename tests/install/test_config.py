@@ -205,8 +205,8 @@ def test_a_malformed_list_never_loosens_a_rule(tmp_path, key, value):
         ("a: {b: 1, b: 2}", "extensions.a.b: given twice"),
         ("project-local: no", "is not how this key is written; not used. Write `project_local`"),
         ("my_ext: {}\n  my-ext: {}", "the same extension as `my_ext`"),
-        ("'a/b': {}", "is no key and no name of an extension"),
-        ("? [a]\n  : {}", "it is no text"),
+        ("'a/b': {}", "is neither a key nor the name of an extension"),
+        ("? [a]\n  : {}", "it is not text"),
         ("a: !!python/object:x {}", "extensions.a: cannot be read: the tag python"),
         ("a: {when: 2024-99-99}", "extensions.a: cannot be read"),
     ],
@@ -285,13 +285,13 @@ def test_encodings_that_are_read(tmp_path, raw):
     [
         ("extensions: {}\n".encode("utf-16"), "is UTF-16 or binary, expected UTF-8"),
         ("extensions: {}\n".encode("utf-16-le"), "is UTF-16 or binary, expected UTF-8"),
-        ("a: 1\nb: é\n".encode("latin-1"), ":2: byte 0xe9 is no UTF-8. Save the file as UTF-8"),
-        (b"extensions:\n\ton: [a]\n", ":2: is no valid YAML: "),
-        (b"extensions:\n  on: [a\n", "is no valid YAML"),
+        ("a: 1\nb: é\n".encode("latin-1"), ":2: byte 0xe9 is not UTF-8. Save the file as UTF-8"),
+        (b"extensions:\n\ton: [a]\n", ":2: is not valid YAML: "),
+        (b"extensions:\n  on: [a\n", "is not valid YAML"),
         (b"- a\n", ":1: found a list, expected a mapping of sections"),
         (b"extensions", ":1: found the string 'extensions', expected a mapping of sections"),
-        (b"a: 1\n---\nb: 2\n", ":2: is no valid YAML: found another document"),
-        (b"a: 1\nb: \x07\n", ":2: is no valid YAML"),
+        (b"a: 1\n---\nb: 2\n", ":2: is not valid YAML: found another document"),
+        (b"a: 1\nb: \x07\n", ":2: is not valid YAML"),
         (b"a: " + b"[" * 1_000, "nest"),
     ],
     ids=[
@@ -308,7 +308,7 @@ def test_encodings_that_are_read(tmp_path, raw):
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_with_its_line(tmp_path, raw, expected):
-    """What is no UTF-8 or no YAML is one problem, and the defaults stand."""
+    """What is not UTF-8 or no YAML is one problem, and the defaults stand."""
     config = read(tmp_path, raw)
     assert len(config.problems) == 1
     assert expected in told(config)
@@ -413,7 +413,7 @@ def test_values_that_contain_themselves_are_told(tmp_path):
     ("written", "expected"),
     [
         ("[]", "extensions.effects: found a list, expected a mapping; not used"),
-        ("{command: {}}", "extensions.effects.command: is no key of this section"),
+        ("{command: {}}", "extensions.effects.command: is not a key of this section"),
         ("{commands: []}", "extensions.effects.commands: found a list, expected a mapping of"),
         ("{commands: &c {x: *c}}", "extensions.effects.commands: cannot be read: contains itself"),
         ("{commands: {frob: {cratse: 1}}}", "extensions.effects.commands.frob"),

@@ -397,7 +397,7 @@ def test_an_unreadable_configuration_leaves_the_global_ones_on(home):
     (home.path / "config.yaml").write_bytes(b"extensions:\n\ton: [a]\n")
     loaded = home.load()
     assert len(loaded.handlers) == 1
-    assert "no valid YAML" in str(loaded.problems[0])
+    assert "not valid YAML" in str(loaded.problems[0])
 
 
 # --- settings ------------------------------------------------------------------------------------
@@ -455,7 +455,7 @@ def test_a_wrong_schema_is_a_load_error(beside):
     beside.add("x", {"__init__.py": GOOD, "extension.yaml": "config: {type: objct}\n"})
     record = beside.record("x")
     assert record.status is Status.LOAD_ERROR
-    assert "extension.yaml:1: config.type: is no valid JSON Schema" in record.reason
+    assert "extension.yaml:1: config.type: is not a valid JSON Schema" in record.reason
 
 
 # --- what goes wrong -----------------------------------------------------------------------------

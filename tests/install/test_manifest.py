@@ -63,7 +63,7 @@ def test_it_is_optional(tmp_path):
         ("- a\n", ":1: found a list, expected a mapping"),
         ("name: [a]\n", ":1: name: found a list, expected text"),
         ("a: 1\nname: 5\n", ":2: name: found the number '5', expected text. Write \"5\""),
-        ("requires_hermes: latest\n", ":1: requires_hermes: 'latest' is no version specifier"),
+        ("requires_hermes: latest\n", ":1: requires_hermes: 'latest' is not a version specifier"),
         ("requires: attrs\n", "found the string 'attrs', expected a list of pip requirements"),
         (
             "requires:\n  - attrs\n  - '!!'\n",
@@ -71,7 +71,7 @@ def test_it_is_optional(tmp_path):
         ),
         ("config: [a]\n", "config: found a list, expected a JSON Schema"),
         ("config:\n  x: 2024-99-99\n", "config: cannot be read"),
-        ("name: a\n\tversion: 1\n", "is no valid YAML"),
+        ("name: a\n\tversion: 1\n", "is not valid YAML"),
         ("name: \x00\n", "is UTF-16 or binary"),
     ],
 )

@@ -342,7 +342,7 @@ def test_a_projects_own_extension_is_refused_for_its_settings(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a: [\n", "is no valid YAML"),
+        ("a: [\n", "is not valid YAML"),
         ("- a\n", "expected a mapping of extensions to their settings"),
         (
             "my-guard: 5\n",

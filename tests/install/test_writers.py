@@ -66,7 +66,7 @@ def test_what_everybody_can_write_is_reported(home: Path, place: str, mode: int)
     (home / place).chmod(mode)
     ((where, message),) = told(home)
     assert where == place
-    assert message == (f"can be written by everybody (mode {mode:04o}), who can change the rules")
+    assert message == f"anyone can write to it (mode {mode:04o}) and so change the rules"
 
 
 def test_a_sticky_folder_above_is_usual(home: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_group_of_others_is_reported(home: Path) -> None:
     path.chmod(0o660)
     ((where, message),) = told(home)
     assert where == "extensions/one.py"
-    assert "can be written by a group (mode 0660)" in message
+    assert "a group can write to it (mode 0660)" in message
 
 
 def test_where_a_link_leads_counts(home: Path, tmp_path: Path) -> None:
@@ -128,15 +128,15 @@ def test_it_is_loaded_and_said(home: Path) -> None:
     (home / "extensions").chmod(0o777)
     runtime = Runtime.from_config(home=home, cwd=home)
     assert {each.name for each in runtime.records if each.status == "enabled"} == {"one", "pack"}
-    assert ["can be written by everybody" in str(each) for each in runtime.problems] == [True]
+    assert ["anyone can write to it" in str(each) for each in runtime.problems] == [True]
     runtime.close()
     for ci in (False, True):
-        (finding,) = [each for each in examine(home, home, ci=ci) if "everybody" in each.message]
+        (finding,) = [each for each in examine(home, home, ci=ci) if "anyone" in each.message]
         assert finding.code == "writable-by-others"
         assert finding.severity is (Severity.ERROR if ci else Severity.WARNING)
         assert "chmod go-w" in str(finding.hint)
     command = [sys.executable, "-P", "-m", "hermes_ext.cli", "list", "--home", str(home)]
     shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    assert "can be written by everybody" in shown
+    assert "anyone can write to it" in shown
     seen = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False).stdout
     assert len(json.loads(seen)["problems"]) == 1

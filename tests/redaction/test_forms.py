@@ -70,6 +70,21 @@ def test_a_services_token_is_hidden_in_each_form(service: str) -> None:
         assert samples.secret_of(sample) not in redacted(json.dumps({"a": text})), form
 
 
+@pytest.mark.parametrize("word", ["in", "is", "and", "or", "if"])
+@pytest.mark.parametrize("form", ["no login with password={}", "DB_PASSWORD={}"])
+def test_a_sentence_may_go_on_behind_a_password(form: str, word: str) -> None:
+    """With a word that is an operator in programs; what an exception says is a sentence."""
+    secret = "hunter2" * 2
+    assert_hidden(f"{form.format(secret)} {word} the settings", secret)
+
+
+def test_letters_and_digits_behind_the_name_of_a_secret() -> None:
+    """They need not look random, as in the settings that an exception quotes."""
+    secret = "abc123" + "def456"
+    assert_hidden(repr({"session_cookie": secret, "port": 1}), secret)
+    assert_hidden(f'{{"authorization": "{secret}"}}', secret)
+
+
 @pytest.mark.parametrize(
     "host", ["localhost", "127.0.0.1", "127.1.2.3:80", "[::1]", "me.local", "app.localhost:5432"]
 )

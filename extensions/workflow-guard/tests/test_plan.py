@@ -134,7 +134,7 @@ def test_what_is_no_file(guarded: Guard) -> None:
     assert fault(guard) == "is a directory"
     plan.rmdir()
     os.mkfifo(plan)
-    assert fault(guard) == "is no regular file"
+    assert fault(guard) == "is not a regular file"
     plan.unlink()
     linked = "is a link, or lies behind one; plan_path has to name the file itself"
     guard.write("elsewhere/plan.md", GOOD)

@@ -134,7 +134,7 @@ _HINTS: Final[Mapping[FailureKind, str | None]] = {
 def _raised(cause: BaseException | None) -> str:
     try:
         # A log file takes no lone surrogates, such as those of an odd file name.
-        return sendable_text(f"raised {type(cause).__name__}: {cause}")
+        return sendable_text(f"raised {type(cause).__name__}: {cause}".removesuffix(": "))
     except BaseException as broken:  # noqa: BLE001 - foreign code
         let_through(broken)
         return f"raised {type(cause).__name__} (its text cannot be read: {type(broken).__name__})"

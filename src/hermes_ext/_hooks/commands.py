@@ -130,7 +130,7 @@ def register_command(name: str, *, args_hint: str = "", help: str = "") -> Calla
 
     Raises:
         RegistrationError: a name that cannot be typed, an argument that commands do not have, a
-            generator, or something that is no function.
+            generator, or something that is not a function.
     """
     if not isinstance(name, str):
         raise RegistrationError(
@@ -158,7 +158,7 @@ def register_command(name: str, *, args_hint: str = "", help: str = "") -> Calla
 def _mark(function: Any, mark: CommandMark) -> None:
     if not isinstance(function, FunctionType):
         raise RegistrationError(
-            f"/{mark.name}: {type(function).__name__} is no function",
+            f"/{mark.name}: {type(function).__name__} is not a function",
             hint="Put @register_command above a def at the top of a module",
         )
     _refuse_generators(mark.name, function)

@@ -74,6 +74,6 @@ def _is_unseen(char: str) -> bool:
 
 
 def _escaped(char: str) -> str:
-    if "\udc80" <= char <= "\udcff":  # a byte that is no UTF-8, as Python holds it in a file name
+    if "\udc80" <= char <= "\udcff":  # a byte that is not UTF-8, as Python holds it in a file name
         return os.fsencode(char).hex().join((r"\x", ""))
     return char.encode("unicode_escape", "backslashreplace").decode("ascii")

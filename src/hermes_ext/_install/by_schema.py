@@ -84,7 +84,7 @@ def schema_fault(manifest: Manifest) -> Problem | None:
     from jsonschema.validators import validator_for
 
     schema = dict(manifest.config or {})
-    told = "is no valid JSON Schema: "
+    told = "is not a valid JSON Schema: "
     if not isinstance(schema.get("$schema", ""), str):
         wrong = f"{told}found {shown(schema['$schema'])}, expected text"
         return _at(manifest, ("$schema",), wrong)
@@ -313,7 +313,7 @@ def _in_words(error: Any) -> str:
         return f"found {shown(error.instance, error.absolute_path)}, expected {expected}"
     if error.validator == "format":
         told = shown(error.instance, error.absolute_path)
-        return f"found {told}, which is no regular expression: {error.cause}"
+        return f"found {told}, which is not a regular expression: {error.cause}"
     if error.validator == "required" and (name := _missing(error)) is not None:
         return f"the setting {name!r} is missing"
     # Of `anyOf` and `oneOf` the first alternative says more than that none of them fits.

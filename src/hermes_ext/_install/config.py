@@ -489,13 +489,13 @@ class SettingsByName:
     def add(self, key: str, key_node: Node, value: Node, tell: Tell) -> None:
         """Take what stands under the name of an extension, or tell why not."""
         canonical = canonical_name(key)
-        fault = name_fault(key) if isinstance(key_node, ScalarNode) else "it is no text"
+        fault = name_fault(key) if isinstance(key_node, ScalarNode) else "it is not text"
         if canonical in _RESERVED:
             told = "is not how this key is written; not used"
             tell(key_node, key, told, f"Write `{_RESERVED[canonical]}`")
             return
         if fault:
-            tell(key_node, key, f"is no key and no name of an extension: {fault}")
+            tell(key_node, key, f"is neither a key nor the name of an extension: {fault}")
             return
         old = self._spelled.get(canonical)
         if old is not None:

@@ -86,7 +86,7 @@ def edit_lists(
     missing file, section or key is made when something is to be added. Nothing is written, not
     even a lock file, when there is nothing to change.
 
-    Raises ConfigError, with the file as it was, where the file does not parse, is no UTF-8, has
+    Raises ConfigError, with the file as it was, where the file does not parse, is not UTF-8, has
     several documents or a key twice, has something else than a list of names at a key, is locked
     for longer than `lock_seconds`, or cannot be read or written.
     """

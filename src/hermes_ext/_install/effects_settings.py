@@ -43,7 +43,9 @@ def read_effects(node: Node, tell: Tell) -> dict[str, Any]:
         elif key == "read_only_tools" and not is_null(value):
             values["read_only_tools"] = _names(value, tell)
         elif key not in _KEYS:
-            tell(key_node, f"effects.{key}", "is no key of this section", did_you_mean(key, _KEYS))
+            tell(
+                key_node, f"effects.{key}", "is not a key of this section", did_you_mean(key, _KEYS)
+            )
     return values
 
 

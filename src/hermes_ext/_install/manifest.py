@@ -218,7 +218,7 @@ class _Reading:
             self._problem(node, key, f"found {described(node)}, expected text", _quotes(node))
             return
         if key.startswith("requires_") and not _is_specifier(text):
-            told = f"{text!r} is no version specifier"
+            told = f"{text!r} is not a version specifier"
             self._problem(node, key, told, 'Write it as in ">=0.17,<0.20"')
             return
         self.values[key] = text

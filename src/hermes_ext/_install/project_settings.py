@@ -128,7 +128,7 @@ def _read(file: Path, root: MappingNode) -> ProjectSettings:
 def _reserved(key: str) -> tuple[str, str] | None:
     """Why a key is none of an extension, and what to do; None where it may be one."""
     if key == "extensions":
-        return "is no key of this file; ignored", "Write its content without it"
+        return "is not a key of this file; ignored", "Write its content without it"
     # YAML 1.1 reads a bare `on` as true, and a program that saves the file writes that.
     if canonical_name(key) in {*map(canonical_name, RESERVED_KEYS), "true"}:
         told = "is a key of the user's own configuration, which a project cannot set; ignored"

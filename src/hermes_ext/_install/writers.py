@@ -135,7 +135,7 @@ def _owned(path: Path, owner: int) -> Problem:
 
 
 def _written(path: Path, mode: int) -> Problem:
-    who = "everybody" if mode & stat.S_IWOTH else "a group"
-    told = f"can be written by {who} (mode {stat.S_IMODE(mode):04o}), who can change the rules"
+    who = "anyone" if mode & stat.S_IWOTH else "a group"
+    told = f"{who} can write to it (mode {stat.S_IMODE(mode):04o}) and so change the rules"
     hint = f"To keep it to yourself: chmod go-w {shlex.quote(printable(path))}"
     return Problem(path, None, "", told, hint, _CODE)

@@ -74,7 +74,7 @@ def parse_document(file: Path, raw: bytes, largest: int = -1) -> Document:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        byte = f"byte 0x{raw[error.start]:02x} is no UTF-8"
+        byte = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         return _faulty(file, line, byte, "Save the file as UTF-8")
     return _composed(file, text)
 
@@ -122,7 +122,7 @@ def _count(node: Node | None, known: dict[int, int], depth: int = 0) -> int:
             parts = [part for pair in node.value for part in pair]
         count = 1 + sum(_count(part, known, depth + 1) for part in parts)
         if count > _MOST:
-            told = f"by its aliases it stands for more than {_MOST:,} values"
+            told = f"expands to more than {_MOST:,} values by its aliases"
             raise Unreadable(told, line_of(node))
         known[id(node)] = count
     return known[id(node)]
@@ -139,13 +139,13 @@ def _composed(file: Path, text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
-        return _faulty(file, line, f"is no valid YAML: {_told(error)}", _tab_hint(text, line))
+        return _faulty(file, line, f"is not valid YAML: {_told(error)}", _tab_hint(text, line))
     except yaml.YAMLError as error:
         position = getattr(error, "position", None)
         # libyaml counts bytes; before a character that it refuses there may be wider ones.
         before = None if position is None else text.encode()[:position].count(b"\n") + 1
         reason = getattr(error, "reason", None) or " ".join(str(error).split())
-        return _faulty(file, before, f"is no valid YAML: {reason}")
+        return _faulty(file, before, f"is not valid YAML: {reason}")
     except RecursionError:
         return _faulty(file, None, "is nested too deeply")
 
@@ -262,7 +262,7 @@ def _merge(node: MappingNode, depth: int, count: list[int]) -> None:
     if not merging:
         return
     if depth > _DEPTH:
-        raise Unreadable("is no valid YAML: too many merge keys in a row", line_of(node))
+        raise Unreadable("is not valid YAML: too many merge keys in a row", line_of(node))
     own = [pair for pair in node.value if kind_of(pair[0]) != "merge"]
     node.value = own  # before what is merged is looked at, which may be this mapping itself
     taken = {_identity(key) for key, _ in own}
@@ -270,12 +270,12 @@ def _merge(node: MappingNode, depth: int, count: list[int]) -> None:
     for key, value in reversed(merging):
         for part in value.value if isinstance(value, SequenceNode) else [value]:
             if not isinstance(part, MappingNode):
-                told = f"is no valid YAML: `<<` takes mappings, found {described(part)}"
+                told = f"is not valid YAML: `<<` takes mappings, found {described(part)}"
                 raise Unreadable(told, line_of(key))
             _merge(part, depth + 1, count)
             count[0] += 1 + len(part.value)
             if count[0] > _MANY:
-                told = f"is no valid YAML: `<<` stands for more than {_MANY:,} values"
+                told = f"is not valid YAML: `<<` expands to more than {_MANY:,} values"
                 raise Unreadable(told, line_of(key))
             for pair in part.value:
                 merged.setdefault(_identity(pair[0]), pair)
@@ -331,7 +331,7 @@ def _scalar(node: ScalarNode) -> Any:
         raise Unreadable(str(error), line_of(node)) from error
     except (AttributeError, LookupError, TypeError) as error:
         # PyYAML takes what has an explicit tag, such as `!!bool perhaps`, for what the tag says.
-        raise Unreadable(f"{node.value!r} is no {kind}", line_of(node)) from error
+        raise Unreadable(f"{node.value!r} is not a valid {kind}", line_of(node)) from error
 
 
 def node_at(node: Node | None, path: Sequence[str | int]) -> Node | None:

@@ -122,5 +122,5 @@ def _kill_group(process: Started) -> None:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, with replacement characters where it is no UTF-8."""
+    """The text of a file, with replacement characters where it is not UTF-8."""
     return path.read_bytes().decode("utf-8", "replace")

@@ -234,7 +234,8 @@ class _Place:
             return not (is_plain(value) and is_weak(self.name))
         if is_plain(value) and not any(map(str.isdigit, value)):
             return self.strong and len(value) >= 6
-        return is_random(value) or self.strong
+        has_digits = len(value) >= _LONG_WORD and value.isalnum() and not is_plain(value)
+        return is_random(value) or self.strong or has_digits
 
     def _is_variable_of_a_shell(self) -> bool:
         return self.tight and self.name.isupper() and self._has_own_line()
@@ -275,11 +276,18 @@ class _Place:
         is_argument = (
             before.endswith(("(", ", "))
             or self.shown[end : end + 1] in (",", ")")
-            or _OPERATOR.match(self.shown, end) is not None
+            or (self._may_be_an_expression(value) and _OPERATOR.match(self.shown, end) is not None)
             or (not own_line and _EXPRESSION.match(value) is not None)
         )
         is_word = "." in self.name or (is_weak(self.name) and not own_line)
         return not is_argument and not (is_word and is_plain(value))
+
+    def _may_be_an_expression(self, value: str) -> bool:
+        """Whether a program may go on behind `name=value`: `password=given or default`.
+
+        Sentences have these words too: "no login with password=… in the file".
+        """
+        return not self.name.isupper() and (is_plain(value) or not self.strong)
 
     def _is_spaced_value(self, value: str, end: int, own_line: bool) -> bool:
         """Whether it is one in `name = value` and `name: value`, which programs have too."""

@@ -199,7 +199,7 @@ def of_file(file: Path, shown: Path | None = None) -> tuple[Recorded, ...]:
     root = document.root
     listed = root.value if isinstance(root, SequenceNode) else [] if root is None else [root]
     if not listed:
-        raise EventError("the file has no event", path=shown, hint=_EXAMPLE)
+        raise EventError("the file has no events", path=shown, hint=_EXAMPLE)
     return tuple(_of_node(node, shown, number) for number, node in enumerate(listed, 1))
 
 
@@ -235,7 +235,7 @@ def _of_node(node: Node, file: Path, number: int) -> Recorded:
     for key, value in given.items():
         if key not in allowed:
             near = did_you_mean(key, allowed) or f"{hook} has {', '.join(_KEYS[hook])}"
-            raise wrong(key, "is no key of an event of this hook", near)
+            raise wrong(key, "is not a key of this hook's events", near)
         if key != "hook":
             _check(key, value, wrong)
     for key in _NEEDED.get(hook, ()):
@@ -246,8 +246,10 @@ def _of_node(node: Node, file: Path, number: int) -> Recorded:
     context = {key: given[key] for key in _OF_THE_TURN if given.get(key) is not None}
     for key in {"cwd", "project_root"} & context.keys():
         context[key] = Path(context[key]).expanduser().absolute()
-    context = {"turn_id": f"events of {file.name}"} | context
-    return Recorded(_event_of(hook, given), f"{printable(file.name)}:{line_of(node)}", context)
+    # `<(…)` is `/dev/fd/63`, of which the last part says nothing.
+    name = str(file) if file.is_relative_to("/dev") else file.name
+    context = {"turn_id": f"events of {name}"} | context
+    return Recorded(_event_of(hook, given), f"{printable(name)}:{line_of(node)}", context)
 
 
 def _hook_of(given: Mapping[str, Any], wrong: Any) -> str:

@@ -135,7 +135,7 @@ class Walk:
             raise TooSlowError(
                 self.project.folder,
                 f"takes longer than {MAX_SECONDS:g} s to read; most of what was read is in {most}",
-                "Move what is no code of an extension to another place",
+                "Move what is not an extension's code to another place",
             )
 
     def too_big(self, pairs: Iterable[tuple[str, int]], limit: str) -> TreeError:
@@ -143,7 +143,7 @@ class Walk:
         return TreeError(
             self.project.folder,
             f"holds more than {limit}, which is the limit; most is in {_largest(pairs)}",
-            "Move what is no code of an extension to another place",
+            "Move what is not an extension's code to another place",
         )
 
     @contextlib.contextmanager

@@ -60,7 +60,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         )
 
     command = commands.add_parser(
-        "info", parents=[common], help="one extension: what it needs, registers and is set to"
+        "info", parents=[common], help="one extension: its requirements, hooks and settings"
     )
     command.add_argument("ext_name", metavar="NAME", help="its name, as list has it")
 
@@ -218,7 +218,7 @@ def _add_trust(commands: Any, common: Parser) -> None:
     ):
         only.add_argument(f"--{look}", action="store_const", const=look, dest="ext_look", help=told)
     command = commands.add_parser(
-        "untrust", parents=[common], help="let the extensions of a project run no longer"
+        "untrust", parents=[common], help="stop trusting the extensions of a project"
     )
     _add_path(command, "the project, or where it was")
 

@@ -239,7 +239,7 @@ def nothing_found(home: Path, query: Query, known: Callable[[], Iterable[str]]) 
     if not seen.lines:
         return NothingFoundError(_why_empty(home))
     return NothingFoundError(
-        f"the decision log has no line{query.in_words()}",
+        f"the decision log has no lines{query.in_words()}",
         path=log_file(home),
         hint=_meant(query, seen, known),
     )

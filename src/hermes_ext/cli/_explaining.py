@@ -210,7 +210,8 @@ def says(line: Mapping[str, Any]) -> str:
         return f"{observed.get('extension')} would have {would[0]} {would[1]}; it is only observed"
     why = ", because its handler failed" if line.get("failure") else ""
     if line.get("missing"):
-        why = f", because {' and '.join(line['missing'])} is required and not loaded"
+        verb = "is" if len(line["missing"]) == 1 else "are"
+        why = f", because {' and '.join(line['missing'])} {verb} required and not loaded"
     if action == "answer" and (line.get("digests") or {}).get("out") == _NOTHING:
         return f"{who} answered {it} with nothing"
     return f"{who} {done(action, it)}{why}"

@@ -131,7 +131,7 @@ def _last_of(request: Request) -> Line:
         raise nothing_found(request.home, query, _known(request))
     raise NothingFoundError(
         "no extension has blocked, changed, answered or asked anything yet",
-        hint=f"The log has {number} lines, in which all passed",
+        hint=f"The log has {number} line{'s' if number != 1 else ''}, in which all passed",
     )
 
 

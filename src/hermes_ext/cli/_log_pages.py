@@ -89,9 +89,13 @@ def _changed(change: Mapping[str, Any]) -> str:
     where = f"{change['argument']}: " if "argument" in change else ""
     if "from" in change or "to" in change:
         return f"{where}{change.get('from', '(nothing)')} → {change.get('to', '(nothing)')}"
-    removed = f"[{change['removed']} characters removed]" if "removed" in change else ""
+    removed = _removed(change["removed"]) if "removed" in change else ""
     added = f"added {json.dumps(change['added'], ensure_ascii=False)}" if "added" in change else ""
     return where + ", ".join(filter(None, [removed, added]))
+
+
+def _removed(number: Any) -> str:
+    return "[1 character removed]" if number == 1 else f"[{number} characters removed]"
 
 
 def _is_observed(line: Mapping[str, Any]) -> bool:
@@ -205,13 +209,18 @@ def _turn(turn: str, decisions: Sequence[Mapping[str, Any]], page: Page) -> None
     if not any(told["decision"].get("steps") for told in decisions):
         page.blank()
         page.lines(
-            "Handlers that let pass are not in the log; with extensions.log: steps they are.",
+            "Handlers that passed are not in the log. To log them, set extensions.log to steps.",
             style="dim",
         )
 
 
 def _known_steps(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The handlers that did something; who ended the chain is the last one."""
+    """The handlers that did something; who ended the chain is the last one.
+
+    None where the decider was the only one: the facts above say all of it.
+    """
+    if not line.get("by"):
+        return
     ends = line.get("action") in ("block", "answer")
     if ends:
         yield from line.get("by") or ()

@@ -100,7 +100,7 @@ def _project(request: Request, config: ExtensionsConfig) -> Project:
     project = None if root is None else Project(root, refusal(root))
     if project is None or _is_the_users(project, request, config):
         raise UsageError(
-            f"{printable(request.cwd)} is no project",
+            f"{printable(request.cwd)} is not a project",
             hint="Change into one, or leave --project out: then it holds in all of them",
         )
     if project.refused is not None:

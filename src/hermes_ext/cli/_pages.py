@@ -33,7 +33,7 @@ _STYLES = {
 _NOT_LOADED = "not loaded yet"
 _REFUSED = "Tool calls are refused because "
 _STALE = "changed since it was last loaded"
-_CHANGED = "changed since: counts from the next turn, or start"
+_CHANGED = "changed since: takes effect on the next turn, or after a restart"
 _LONGEST = 160  # characters of a setting
 _WIDEST = 28  # characters of a column
 _BANNER = ("project", "notices", "off", "not_in_force", "old_rules", "next_start")
@@ -233,7 +233,10 @@ def _broken(payload: Mapping[str, Any], page: Page) -> None:
 
 def _order_texts(row: Mapping[str, Any]) -> tuple[str, str]:
     if row.get("extension") == OWN:
-        return f"{OWN} itself  guard, first of all", "built in: it keeps the agent off the rules"
+        return (
+            f"{OWN} itself  guard, before all others",
+            "built in: the agent may not change the rules",
+        )
     phase = "guard" if row.get("guard") else "transformer"
     head = f"{row.get('extension')}.{row.get('handler')}  {phase}, priority {row.get('priority')}"
     return head, str(row.get("why") or row.get("reason") or "")
@@ -270,7 +273,9 @@ def _switched(payload: Mapping[str, Any], page: Page, verb: str) -> None:
     if payload["not_in_force"]:
         page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
     elif payload["changed"]:
-        page.line("It counts from the next turn on; if one is open now, from the next start.")
+        page.line(
+            "Takes effect on the next turn. If Hermes is in the middle of a turn, restart it."
+        )
 
 
 def _changes(payload: Mapping[str, Any], page: Page) -> None:
@@ -488,7 +493,9 @@ def _new(payload: Mapping[str, Any], page: Page) -> None:
     if payload["not_in_force"]:
         page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
     elif payload["scope"] == "global":
-        page.line("It counts from the next turn on; if one is open now, from the next start.")
+        page.line(
+            "Takes effect on the next turn. If Hermes is in the middle of a turn, restart it."
+        )
     page.line("What next:")
     for step in payload["next"]:
         page.line(f"{step['what']}: {step['command']}", indent=4)

@@ -62,7 +62,7 @@ def seconds(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f'"{printable(text)}" is no number of seconds above 0')
+        raise argparse.ArgumentTypeError(f'"{printable(text)}" is not a number of seconds above 0')
     return number
 
 
@@ -80,7 +80,7 @@ def home(text: str) -> Path:
 def digest(text: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{64}", text.strip().lower()):
         raise argparse.ArgumentTypeError(
-            f'"{printable(text)}" is no digest, which has 64 hex digits'
+            f'"{printable(text)}" is not a digest, which has 64 hex digits'
         )
     return text.strip().lower()
 
@@ -88,7 +88,7 @@ def digest(text: str) -> str:
 def count(text: str) -> int:
     """A number of lines."""
     if not text.strip().isdecimal():
-        raise argparse.ArgumentTypeError(f'"{printable(text)}" is no number of lines')
+        raise argparse.ArgumentTypeError(f'"{printable(text)}" is not a number of lines')
     return int(text)
 
 
@@ -118,5 +118,5 @@ def since(text: str) -> float:
         return datetime.fromisoformat(text.strip()).timestamp()
     except (ValueError, OverflowError, OSError):
         raise argparse.ArgumentTypeError(
-            f'"{printable(text)}" is no time. Write 30m, 2h, 3d, or 2026-01-31T12:00'
+            f'"{printable(text)}" is not a valid time. Write 30m, 2h, 3d, or 2026-01-31T12:00'
         ) from None

@@ -141,7 +141,7 @@ def _lines_of(change: Mapping[str, Any]) -> Sequence[str]:
 def _outcome(payload: Mapping[str, Any], page: Page) -> None:
     root = shlex.quote(payload["root"])
     if payload["recorded"]:
-        page.line(("Trusted.", "bold green"), " It counts from the next turn on.")
+        page.line(("Trusted.", "bold green"), " Takes effect on the next turn.")
         page.line(f"To take it back: {page.prog('untrust')} {root}")
     elif payload["was"] == "trusted":
         page.line((f"Trusted since {_day(payload['since'])}; nothing has changed.", "green"))

@@ -146,7 +146,7 @@ def _found(path: Path, home: Path) -> Found:
         raise UnknownExtensionError(f"{printable(path)}: {error.strerror or error}") from None
     if found is None or found.status is Status.NOT_AN_EXTENSION:
         raise UnknownExtensionError(
-            f"{printable(path)} is no extension",
+            f"{printable(path)} is not an extension",
             hint="An extension is a folder with an __init__.py, or a single file NAME.py",
         )
     return found
@@ -186,7 +186,7 @@ def _settings(seen: Inventory, record: Mapping[str, Any], path: Path | None) -> 
 def _nothing_recorded(request: Request, record: Mapping[str, Any]) -> NothingFoundError:
     how = _HOW_TO_RECORD.format(file=printable(request.home / "config.yaml"))
     return NothingFoundError(
-        f"the decision log has no event with payloads that {record['name']} is called for",
+        f"the decision log has no events with payloads that {record['name']} is called for",
         path=log_file(request.home),
         hint=how,
     )
@@ -227,7 +227,7 @@ def _replay(request: Request, log: Path, shown: Path) -> Result:
     seconds = request.deadline or REPLAY_SECONDS
     told = _came_of(run_in_child("replay", request.home, request.cwd, seconds, asked, doing))
     if not told["lines"]:
-        raise NothingFoundError(f"the decision log has no line{query.in_words()}", path=shown)
+        raise NothingFoundError(f"the decision log has no lines{query.in_words()}", path=shown)
     if not told["compared"] and told["not_replayable"] and not query.extension:
         first = told["not_replayable"][0]
         raise NothingFoundError(

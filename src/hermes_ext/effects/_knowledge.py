@@ -312,7 +312,7 @@ def _in_words(error: Any) -> str:
         extra = next(key for key in error.instance if key not in known)
         return f"{as_name(str(extra), 60)} is not known here; there are {', '.join(sorted(known))}"
     if "propertyNames" in error.absolute_schema_path:
-        return f"{shown} is no name, and not several with one space between them"
+        return f"{shown} is neither a name nor several names with one space between them"
     if kind == "not":
         return "has both `value` and `optional`; it takes one of them"
     expected = _expected(kind, error.validator_value)

@@ -116,7 +116,7 @@ def _edit_all(patch: object, rec: Recorder) -> bool:
     if patch is None or patch == "":
         return False
     if not isinstance(patch, str):
-        rec.unknown("the patch is no text")
+        rec.unknown("the patch is not text")
         return False
     edited = False
     try:
@@ -124,7 +124,7 @@ def _edit_all(patch: object, rec: Recorder) -> bool:
             edited = True
             _edit(edit, rec)
     except NotUnderstood as error:
-        rec.unknown(f"the patch has a line that is no known header: {str(error)[:80]!r}", patch)
+        rec.unknown(f"the patch has a line that is not a known header: {str(error)[:80]!r}", patch)
     return edited
 
 
@@ -182,7 +182,7 @@ def _search_files(args: Args, rec: Recorder) -> None:
         rec.unknown("search_files is given an option of the program that searches", *options)
     for name in ("context", "limit", "offset"):
         if not isinstance(args.get(name, 0), int | float | None):
-            rec.unknown(f"the {name} of search_files is no number", *strings_in(args[name]))
+            rec.unknown(f"the {name} of search_files is not a number", *strings_in(args[name]))
     for path in paths:
         if rec.is_directory(path) is False:
             rec.read(path)

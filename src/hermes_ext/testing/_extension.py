@@ -712,7 +712,7 @@ class _Place:
             path = path.parent
         if path.is_dir() and not (path / "__init__.py").is_file():
             raise ExtensionNotLoadedError(
-                f"{path} is no extension: it has no __init__.py. An extension is a folder with "
+                f"{path} is not an extension: it has no __init__.py. An extension is a folder with "
                 "an __init__.py, or a single file NAME.py"
             )
         return cls(path.stem if path.is_file() else path.name, path)

@@ -94,7 +94,7 @@ def plain(value: Any) -> Any:
     for kind, made in _PLAIN.items():
         if isinstance(value, kind):
             return made(value)
-    raise TypeError(f"an argument is a {type(value).__name__}, which is no value of JSON")
+    raise TypeError(f"an argument is a {type(value).__name__}, which is not a JSON value")
 
 
 _ATOMS: Final = frozenset({str, int, float, bool, bytes})

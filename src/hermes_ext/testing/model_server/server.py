@@ -251,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(body, dict):
             self._complete(path, wire, body)
         else:
-            self._send_error(wire, Reply(status=400, error="body is no object"))
+            self._send_error(wire, Reply(status=400, error="body is not an object"))
 
     def log_message(self, *_: object) -> None:
         """Silent: the requests are recorded."""
