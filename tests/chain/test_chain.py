@@ -446,6 +446,17 @@ class TestFailing:
         assert "raise error" in error.traceback
         assert "fold.py" not in error.traceback
 
+    def test_an_error_without_a_text(self):
+        """Its class is all that there is to say."""
+
+        def fail(session_id):
+            raise ValueError
+
+        one = chain(handler(fail, on_error="pass"))
+        (step,) = [each for each in run(one, CALL, SCOPE).steps if each.error]
+        assert "fail raised ValueError" in str(step.error)
+        assert "ValueError:" not in str(step.error)
+
     def test_the_traceback_shows_the_cause(self):
         """An exception that was raised because of another shows both."""
 

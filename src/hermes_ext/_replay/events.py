@@ -246,10 +246,8 @@ def _of_node(node: Node, file: Path, number: int) -> Recorded:
     context = {key: given[key] for key in _OF_THE_TURN if given.get(key) is not None}
     for key in {"cwd", "project_root"} & context.keys():
         context[key] = Path(context[key]).expanduser().absolute()
-    # `<(…)` is `/dev/fd/63`, of which the last part says nothing.
-    name = str(file) if file.is_relative_to("/dev") else file.name
-    context = {"turn_id": f"events of {name}"} | context
-    return Recorded(_event_of(hook, given), f"{printable(name)}:{line_of(node)}", context)
+    context = {"turn_id": f"events of {file.name}"} | context
+    return Recorded(_event_of(hook, given), f"{printable(file.name)}:{line_of(node)}", context)
 
 
 def _hook_of(given: Mapping[str, Any], wrong: Any) -> str:
