@@ -120,7 +120,6 @@ BY_FORM = {
     "Makefile": f"DB_PASSWORD ?= {RANDOM}",
     "Makefile, more": f"DB_PASSWORD+={RANDOM}",
     "a quotation that is cut off": f"DB_PASSWORD='{RANDOM}",
-    "quotations side by side": f"""DB_PASSWORD='ab'"'"'{RANDOM}'""",
     "colors": f"\x1b[01;31mDB_PASSWORD\x1b[m=\x1b[32m{RANDOM}\x1b[0m",
     "blanks that do not break": f"DB_PASSWORD\xa0=\xa0{RANDOM}",
     "SQL": f"CREATE USER bob IDENTIFIED BY '{RANDOM}';",

@@ -56,6 +56,10 @@ def test_a_password_in_base64_may_look_like_a_name(value: str) -> None:
     assert_hidden(f"data:\n  password: {value}\n", value.rstrip("="))
 
 
+def test_what_a_shell_puts_together_is_one_value() -> None:
+    assert_hidden(f"""export DB_PASSWORD='ab'"'"'{samples.RANDOM}'""", samples.RANDOM)
+
+
 def test_a_variable_may_hold_a_sentence() -> None:
     assert "battery" not in redacted('export PASSPHRASE="correct horse battery staple"')
 

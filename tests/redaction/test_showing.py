@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.redaction.samples import RANDOM
 
 from hermes_ext._redaction import redacted
 from hermes_ext._redaction.showing import LONGEST
@@ -252,3 +253,32 @@ def test_detect_secrets_is_imported_when_it_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["server", "--token", RANDOM],
+        ["server", "--port", "80", "--db-password", RANDOM, "run"],
+        ["curl", "-u", f"user:{RANDOM}", "https://example.org"],
+        ["mysql", "-h", "db", "-p", RANDOM],
+        ["-e", f"DB_PASSWORD={RANDOM}"],
+    ],
+)
+def test_a_command_line_in_words(words: list[str]) -> None:
+    shown = redacted({"args": words})["args"]
+    assert RANDOM[:6] not in str(shown)
+    assert len(shown) == len(words)
+    kept = [one for one in words if RANDOM not in one]
+    assert [one for one in shown if "[redacted" not in one] == kept
+
+
+def test_words_behind_options_that_are_no_secrets_are_shown() -> None:
+    words = ["grep", "-rn", "--include", "*.py", "-e", "password", "--key", "name", "src"]
+    assert redacted(words) == words
+
+
+@pytest.mark.parametrize("name", ["pw", "pass"])
+def test_short_names_of_passwords_in_settings(name: str) -> None:
+    assert redacted({"smtp": {name: "hunter" + "2"}}) == {"smtp": {name: "[redacted]"}}
+    assert redacted({name: 3}) == {name: 3}

@@ -42,9 +42,9 @@ def _lower(char: str) -> str:
 
 
 _ESCAPE: Final = re.compile(r"\\++(?P<meant>[nrt\"'`/]?)")
-# Colors of a terminal, and blanks that do not break; in JSON, too.
+# Colors of a terminal, and blanks that do not break; as JSON and Python write them, too.
 _NOT_SHOWN: Final = re.compile(
-    r"(?:\x1b|\\{1,8}u001[bB])\[[\d;]{0,20}[A-Za-z]|\xa0|\\{1,8}u00[aA]0"
+    r"(?:\x1b|\\{1,8}(?:u00|x)1[bB])\[[\d;]{0,20}[A-Za-z]|\xa0|\\{1,8}(?:u00|x)[aA]0"
 )
 _MEANT: Final = {"n": "\n", "r": "\r", "t": "\t", "/": "/"}
 
@@ -53,7 +53,7 @@ def unescaped(text: str) -> str:
     r"""The text as JSON and programs mean it, in which each place is the same: no `n` of an `\n`
     is taken for the first letter of what follows. An escaped quotation mark becomes a row of them.
     """
-    if "\x1b" in text or "\xa0" in text or "\\u00" in text:
+    if any(sign in text for sign in ("\x1b", "\xa0", "\\u00", "\\x")):
         text = _NOT_SHOWN.sub(_as_blanks, text)
     return _ESCAPE.sub(_as_meant, text) if "\\" in text else text
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hermes_ext._redaction.finding import Finder
@@ -14,6 +15,9 @@ _DEEPEST: Final = 40
 _HIDDEN: Final = "[redacted]"
 _LARGEST_COUNT: Final = 100_000  # behind the name of a secret: a port, a time, a number of them
 _FINDER: Final = Finder()
+_SHORT: Final = frozenset({"pass", "pw"})  # of a text; a number of these is a count
+_OPTION: Final = re.compile(r"--?[A-Za-z][\w-]{0,60}")
+_LONGEST_WORD: Final = 200
 
 
 def redacted(value: Any, *, thorough: bool = True) -> Any:
@@ -37,8 +41,22 @@ def _in_value(value: Any, depth: int) -> Any:
             _in_text(str(key)): _named(str(key), each, depth + 1) for key, each in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_in_value(each, depth + 1) for each in value]
+        return [_in_value(each, depth + 1) for each in _with_options(value)]
     return value
+
+
+def _with_options(value: Sequence[Any]) -> Sequence[Any]:
+    """A command line in words, `["mysql", "-p", …]`: what stands behind an option is its value."""
+    words = list(value)
+    for place in range(1, len(words)):
+        option, word = words[place - 1 : place + 1]
+        if isinstance(option, str) and isinstance(word, str) and _OPTION.fullmatch(option):
+            program = f"{words[0]} " if place > 1 and isinstance(words[0], str) else ""
+            before = f"{program[-_LONGEST_WORD:]}{option} "
+            shown = _in_text(before + word)
+            if shown.startswith(before):
+                words[place] = shown[len(before) :]
+    return words
 
 
 def _with_named_value(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -50,7 +68,8 @@ def _with_named_value(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 
 def _named(name: str, value: Any, depth: int) -> Any:
-    if not is_secret(name) or isinstance(value, bool) or value is None:
+    is_named = is_secret(name) or (name.lower() in _SHORT and isinstance(value, str))
+    if not is_named or isinstance(value, bool) or value is None:
         return _in_value(value, depth)
     if isinstance(value, str):
         return value if is_open(value) else _HIDDEN
