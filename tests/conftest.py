@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.harness.home import HermesHome
 from tests.harness.warm import warm_start
 from tests.hermes.versions import expect, lacks_here
@@ -19,6 +20,10 @@ from hermes_ext.testing.model_server import Script, ScriptedModel
 
 ModelFactory = Callable[..., ScriptedModel]
 HomeFactory = Callable[..., HermesHome]
+
+# How long a machine takes that does other things beside is no finding.
+settings.register_profile("noisy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("noisy")
 
 # A shell has what runs in its background ignore ctrl-c, and all children of that too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

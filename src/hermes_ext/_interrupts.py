@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from opcode import opmap
 from types import CodeType, TracebackType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 __all__ = ["let_through", "typed"]
 
@@ -43,14 +43,9 @@ def typed(error: BaseException) -> KeyboardInterrupt | None:
     """
     if threading.get_ident() != threading.main_thread().ident:
         return None
-    return next(
-        (
-            one
-            for one in _chain_of(error)
-            if issubclass(type(one), KeyboardInterrupt) and _was_delivered(_TRACEBACK(one))
-        ),
-        None,
-    )
+    interrupts = (one for one in _chain_of(error) if issubclass(type(one), KeyboardInterrupt))
+    found = next((one for one in interrupts if _was_delivered(_TRACEBACK(one))), None)
+    return cast("KeyboardInterrupt | None", found)
 
 
 def _chain_of(error: BaseException) -> Iterator[BaseException]:
