@@ -141,6 +141,7 @@ LACKS = (
         (
             "hermes/test_notices_surfaces.py::test_the_tui_has_status_events",
             "hermes/test_slash_commands.py::test_in_the_tui",
+            "hermes/test_standard_output.py::test_the_backend_of_the_tui",
             *(
                 f"enforcement/test_ways.py::test_a_way[{way}-{guarded}]"
                 for way in (_TUI, f"{_TUI}, a message that was queued")
