@@ -299,7 +299,7 @@ import acp_adapter.entry
 standard_output.the_output.extensions_run()
 noise()
 import acp.stdio, mcp.server.stdio
-from mcp.types import JSONRPCMessage, JSONRPCNotification
+from mcp.types import JSONRPCNotification
 from mcp.shared.message import SessionMessage
 
 async def editor():
@@ -310,7 +310,7 @@ async def editor():
 async def tools():
     async with mcp.server.stdio.stdio_server() as (_, write):
         said = JSONRPCNotification(jsonrpc='2.0', method='mcp')
-        await write.send(SessionMessage(JSONRPCMessage(said)))
+        await write.send(SessionMessage(said))
         await write.aclose()
 
 noise()
