@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +65,16 @@ def _file_text(path: Path) -> str:
 
 def _dump(path: Path) -> str:
     """Every value of every table, full-text shadow tables included."""
-    with closing(_read_only(path)) as database:
+    # A copy: a process that was killed has left a write-ahead log, which has to be written first.
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix in ("", "-wal", "-journal"):
+            with suppress(FileNotFoundError):
+                shutil.copy(f"{path}{suffix}", folder)
+        return _dump_copy(Path(folder, path.name))
+
+
+def _dump_copy(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as database:
         names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         return "\n".join(text for (name,) in names for text in _table_texts(database, name))
 

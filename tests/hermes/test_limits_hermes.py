@@ -139,8 +139,8 @@ def test_a_handler_that_takes_long_is_in_the_log(
     model_factory: ModelFactory, hermes: HomeFactory
 ) -> None:
     """And not in what a program reads that has started Hermes: nobody looks at a screen."""
-    model = model_factory([Reply(tool_calls=(ToolUse("todo", {}),)), Reply("Done.")])
-    home = hermes(model)
+    read = ToolUse("read_file", {"path": "a.txt"})
+    home = hermes(model_factory([Reply(tool_calls=(read,)), Reply("Done.")]))
     home.extension("takes-long", SLOW)
     run = home.chat("go").check()
     assert "Done." in run.stdout

@@ -16,7 +16,7 @@ from tests.harness.home import HermesHome, hermes_command
 
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
-pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
+pytestmark = pytest.mark.hermes
 
 ModelFactory = Callable[..., ScriptedModel]
 HomeFactory = Callable[..., HermesHome]

@@ -9,6 +9,7 @@ import pytest
 from tests.harness.home import HermesHome, hermes_command
 from tests.harness.terminal import ENTER, terminal
 from tests.hermes.stage import HEAD, play
+from tests.hermes.words import give_words
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel
 
@@ -50,6 +51,7 @@ def test_undo_retry_compress_and_resume(model_factory: ModelFactory, hermes: Hom
         config={"approvals": {"destructive_slash_confirm": False}},
     )
     home.extension("numbers", NUMBERS)
+    give_words(home)
     with terminal((*hermes_command(), "chat"), home.project, home.env(), rows=90) as person:
 
         def is_idle() -> bool:

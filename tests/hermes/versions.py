@@ -136,6 +136,18 @@ LACKS = (
     ),
     Lack(
         ("iot-0.22.2.post1",),
+        "a conversation of its own for `/btw`",
+        "a copy of the chat's agent answers",
+        ("hermes/test_origins.py::test_background_and_branch",),
+    ),
+    Lack(
+        ("iot-0.22.2.post1",),
+        "what is pasted at the prompt",
+        "Hermes writes the whole of it into its history of lines",
+        ("hermes/test_pastes.py::test_a_paste_at_the_terminal",),
+    ),
+    Lack(
+        ("iot-0.22.2.post1",),
         "the terminal interface",
         "its backend ends with a `NameError` when it is imported",
         (

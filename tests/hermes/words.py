@@ -12,9 +12,12 @@ from tests.harness.home import HermesHome
 
 _WORDS = {
     "cli": {
+        "commands": {"branch": {"original_session": "Original session"}},
         "approval": {"outcome_deny": "denied"},
         "session": {
             "new_session": "New session started!",
+            "compress_plain": "Compressing.",
+            "undo_ok_one": "Undid one.",
             "persist_prompt_summary": "{icon} {label}: {detail} → {outcome}",
         },
         "tui": {

@@ -333,9 +333,10 @@ def current_agent_turn(agent: Any) -> Turn | None:
 
 def origin_of(agent: Any) -> str:
     """Where an agent's input comes from, in the words of the contract."""
-    if getattr(agent, "_memory_write_origin", "") == "background_review" or getattr(
-        agent, "_persist_disabled", False
-    ):
+    writes_as = getattr(agent, "_memory_write_origin", "")
+    # A copy of the agent answers what a person asks with `/btw` in newer Hermes.
+    is_kept = writes_as == "side_question" or not getattr(agent, "_persist_disabled", False)
+    if writes_as == "background_review" or not is_kept:
         return "background"
     if _is_subagent(agent):
         return "subagent"

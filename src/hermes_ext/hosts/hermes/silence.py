@@ -23,17 +23,18 @@ def _silence_on(agent: Any) -> str:
     """What a surface takes for silence; nothing at all where that will do."""
     origin = origin_of(agent)
     if origin == "user" and _is_one_shot():
-        return _Nothing()
+        return _NotEvenALine()
     if origin == "cron":
         with contextlib.suppress(ImportError):
             from cron.scheduler import SILENT_MARKER
 
             return str(SILENT_MARKER)
     elif is_chat(agent) and origin == "user":
-        with contextlib.suppress(ImportError):
+        try:
             from gateway.response_filters import SILENT_REPLY_TOKEN
-
-            return str(SILENT_REPLY_TOKEN)
+        except ImportError:  # newer Hermes answers its own markers for silence with a complaint
+            return _Nothing()
+        return str(SILENT_REPLY_TOKEN)
     return ""
 
 
@@ -56,12 +57,18 @@ def _is_one_shot() -> bool:
 
 
 class _Nothing(str):
-    """No text, but a response: what is written of it is nothing, not even the end of a line."""
+    """No text, but a response: Hermes does not replace it, and has nothing of it to send."""
 
     __slots__ = ()
 
     def __bool__(self) -> bool:
         return True
+
+
+class _NotEvenALine(_Nothing):
+    """What is written of it is nothing, not even the end of a line."""
+
+    __slots__ = ()
 
     def endswith(self, *_: Any) -> bool:
         return True
