@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
@@ -35,7 +36,7 @@ from hermes_ext._turns.approval import Approval, ApprovalRequest, as_approval, n
 from hermes_ext._turns.notices import Notice, TurnNotices, notice_of, refusal
 from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system
 from hermes_ext._turns.slow import too_deep, watchdog
-from hermes_ext.exceptions import TurnEndedError
+from hermes_ext.exceptions import HandlerError, TurnEndedError
 
 if TYPE_CHECKING:
     from hermes_ext._chain.outcome import Cause
@@ -46,6 +47,7 @@ logger = logging.getLogger("hermes_ext")
 
 _KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
 ENDED: Final = "the turn that this call belongs to has ended, so the call is refused"
+_FRAME: Final = re.compile(r'  File "[^"]*", line \d+, in \S+')
 _TOO_LATE: Final = Approval(approved=False, message=ENDED, by="nobody")
 
 
@@ -808,7 +810,8 @@ def _log_failures(
             kind = type(step.error.cause).__name__ if step.error.cause else step.error.kind
             who = f"{step.extension}, {chain.hook.value}: {step.handler}"
             line = f"{who} failed ({kind}) at {step.error.path}:{step.error.line}"
-            logger.warning("%s", line)
+            frames = [] if chain.hook is HookName.TRANSFORM_USER_INPUT else _frames(step.error)
+            logger.warning("%s", printable_lines("\n".join([line, *frames])))
         else:
             line = " ".join(str(step.error).split())
             told = "\n".join(filter(None, (str(step.error), step.error.traceback)))
@@ -819,6 +822,13 @@ def _log_failures(
             logger.warning("%s", printable_lines(told))
         if also is not None:
             also(printable(line))
+
+
+def _frames(error: HandlerError) -> list[str]:
+    """The places that an error's traceback names, without any text of exceptions."""
+    lines = (error.traceback or "").splitlines()
+    places = [line for line in lines if _FRAME.fullmatch(line)]
+    return ["Traceback (most recent call last):", *places] if places else []
 
 
 def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:
