@@ -395,19 +395,17 @@ def outgoing(event: Event) -> Any:
 
 
 def is_taken_away(hook: str, blocked: bool, changed: bool, failed: bool) -> bool:
-    """Whether a text was taken away, or a part of it, so that no log may have it: an input, a
-    request's or a tool's result. Failures of handlers may quote it.
+    """Whether a text was withheld so that no log may have it, in which failures may quote it.
 
     Args:
-        hook: what the text came to.
-        blocked: whether it goes no further.
+        hook: the hook. Of an input nothing is kept that was rewritten, either.
+        blocked: whether the text goes no further.
         changed: whether another goes further in its place.
-        failed: whether a failure blocked it: then nobody has found anything in it, except that of
-            a blocked input nothing is kept.
+        failed: whether a failure blocked it, so that nobody has found anything in it.
     """
-    if hook == HookName.INTERCEPT_TOOL_CALL:
-        return False
-    return changed or (blocked and (not failed or hook == HookName.TRANSFORM_USER_INPUT))
+    if hook == HookName.TRANSFORM_USER_INPUT:
+        return blocked or changed
+    return blocked and not failed and hook != HookName.INTERCEPT_TOOL_CALL
 
 
 class Record:
