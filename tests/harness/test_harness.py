@@ -223,6 +223,7 @@ def test_places_of_pythonpath_count(hermes: HomeFactory, module: str) -> None:
     assert f"{module} {place}" in told[0]
 
 
+@pytest.mark.hermes
 def test_what_is_parsed_ahead_is_as_parsed(hermes: HomeFactory) -> None:
     """The syntax tree of a file of Hermes is the same, and nobody else's to change."""
     home = hermes(plugins=())
