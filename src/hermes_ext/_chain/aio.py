@@ -21,7 +21,16 @@ from contextvars import Context, copy_context
 from typing import Any, Final, TypeAlias
 
 from hermes_ext._chain.calls import inside
-from hermes_ext._chain.timeouts import Ended, Job, LeftBehind, Limited, Session, TimedOut, workers
+from hermes_ext._chain.timeouts import (
+    Ended,
+    Job,
+    LeftBehind,
+    Limited,
+    Session,
+    TimedOut,
+    name_of,
+    workers,
+)
 
 __all__ = ["awaited", "call_async", "loops", "wait_for"]
 
@@ -121,8 +130,7 @@ class _Loop:
         when_done: Callable[[], None] | None,
     ) -> _AsyncJob:
         """Begin to await a handler here."""
-        session_id = None if session is None else session.session_id
-        job = _AsyncJob(handler, session_id, workers.left, when_done)
+        job = _AsyncJob(handler, name_of(session), workers.left, when_done)
         job.loop = self.loop
 
         def begin() -> None:
@@ -196,13 +204,14 @@ class _Loops:
             self._give_back(loop, session)
 
     def _give_back(self, loop: _Loop, session: Session | None) -> None:
-        loop.at_work.remove(_names(session)[1])
+        loop.at_work.remove(name_of(session))
         self._close_unused()
 
     def choose(self, session: Session | None) -> tuple[_Loop, Future[None] | None]:
         """The session's loop, and what is answered if nothing blocks it, where that is not sure."""
         with self._lock:
-            conversation, name = _names(session)
+            conversation = None if session is None else session.conversation_id
+            name = name_of(session)
             call = inside.get()
             depth = 0 if call is None else call.depth
             # Branches and subagents share a conversation. Who comes while another of them has its
@@ -236,7 +245,7 @@ class _Loops:
         if loop.probe is not None and loop.probe.done():
             loop.probe = None
         probe = loop.ask() if loop.at_work else loop.probe
-        loop.at_work.append(_names(session)[1])
+        loop.at_work.append(name_of(session))
         loop.turn = None if session is None else session.state
         self._close_unused()
         return loop, probe
@@ -254,10 +263,6 @@ class _Loops:
         for loop in unused:
             del self._by_key[loop.key]
             loop.close()
-
-
-def _names(session: Session | None) -> tuple[str | None, str | None]:
-    return (None, None) if session is None else (session.conversation_id, session.session_id)
 
 
 loops: Final = _Loops()
@@ -280,8 +285,7 @@ def call_async(
     Returns:
         What it returned and None, or None and what it raised.
     """
-    session_id = _names(session)[1]
-    refusal = workers.left.refusal(session_id, handler)
+    refusal = workers.left.refusal(session, handler)
     if refusal is not None:
         return None, refusal
     loop, probe = loops.choose(session)
@@ -359,8 +363,7 @@ async def awaited(
     if not handler.is_async:
         job = workers.start(handler, function, values, session, context, tell)
         return (None, job) if isinstance(job, TimedOut) else await _end_of(job, over, handler)
-    session_id = _names(session)[1]
-    refusal = workers.left.refusal(session_id, handler)
+    refusal = workers.left.refusal(session, handler)
     if refusal is not None:
         return None, refusal
     loop, probe = loops.choose(session)

@@ -15,7 +15,16 @@ from contextvars import Context, copy_context
 from time import monotonic
 from typing import Any, Final, Protocol
 
-__all__ = ["Job", "LeftBehind", "Limited", "Session", "TimedOut", "Workers", "workers"]
+__all__ = [
+    "Job",
+    "LeftBehind",
+    "Limited",
+    "Session",
+    "TimedOut",
+    "Workers",
+    "name_of",
+    "workers",
+]
 
 LEFT_PER_HANDLER: Final = 4
 LEFT_PER_SESSION: Final = 8
@@ -81,6 +90,11 @@ class Session(Protocol):
     def state(self) -> Any: ...
 
 
+def name_of(session: Session | None) -> str | None:
+    """The id of a session; None where there is none."""
+    return None if session is None else session.session_id
+
+
 class LeftBehind:
     """The calls that ran out of time and still run.
 
@@ -106,12 +120,13 @@ class LeftBehind:
         self._calls: Counter[tuple[str | None, Limited | None]] = Counter()
         self.total = 0
 
-    def refusal(self, session: str | None, handler: Limited) -> TimedOut | None:
+    def refusal(self, session: Session | None, handler: Limited) -> TimedOut | None:
         """Why the handler must not be called now; None where it may be."""
         if not self.total:
             return None
+        name = name_of(session)
         with self.lock:
-            mine, ours = self._calls[session, handler], self._calls[session, None]
+            mine, ours = self._calls[name, handler], self._calls[name, None]
             if self.total >= self._in_all:
                 return TimedOut(self.total, " in this process")
             if mine >= self._per_handler or ours >= self._per_session:
@@ -275,14 +290,13 @@ class Workers:
         when_done: Callable[[], None] | None = None,
     ) -> Job | TimedOut:
         """Begin a call in a thread; `when_done` is called there at its end unless it was left."""
-        session_id = None if session is None else session.session_id
-        refusal = self.left.refusal(session_id, handler)
+        refusal = self.left.refusal(session, handler)
         if refusal is not None:
             return refusal
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         run = (copy_context() if context is None else context).run
-        job = Job(handler, session_id, self.left, when_done)
+        job = Job(handler, name_of(session), self.left, when_done)
         (worker or _Worker(self)).give(job, lambda: run(function, *values))
         return job
 

@@ -79,11 +79,13 @@ def _all_of(path: Path) -> Iterator[Path]:
 def _told(path: Path) -> Problem | None:
     """How others can change a file or a folder; None if they cannot."""
     with contextlib.suppress(OSError):  # gone, or it cannot be looked at: then it is not loaded
-        for found in (os.lstat(path), os.stat(path)):
-            if found.st_uid not in (_ROOT, os.geteuid()):
-                return _owned(path, found.st_uid)
-            if not stat.S_ISLNK(found.st_mode) and _others_write(found):
-                return _written(path, found.st_mode)
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode) and _is_own(found):
+            found = os.stat(path)
+        if not _is_own(found):
+            return _owned(path, found.st_uid)
+        if _others_write(found):
+            return _written(path, found.st_mode)
     return None
 
 
@@ -98,6 +100,10 @@ def _told_above(path: Path) -> Problem | None:
         if _others_write(found) and not found.st_mode & stat.S_ISVTX:
             return _written(path, found.st_mode)
     return None
+
+
+def _is_own(found: os.stat_result) -> bool:
+    return found.st_uid in (_ROOT, os.geteuid())
 
 
 def _others_write(found: os.stat_result) -> bool:

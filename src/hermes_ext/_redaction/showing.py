@@ -20,12 +20,11 @@ _OPTION: Final = re.compile(r"--?[A-Za-z][\w-]{0,60}")
 _LONGEST_WORD: Final = 200
 
 
-def redacted(value: Any, *, thorough: bool = True) -> Any:
+def redacted(value: Any) -> Any:
     """The same value with what is, or may be, a secret replaced by `[redacted]` and what it is.
 
     Args:
         value: any JSON value; it is not changed.
-        thorough: without effect; each text is searched for all kinds of secrets.
     """
     return _in_value(value, 0)
 

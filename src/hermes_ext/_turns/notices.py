@@ -149,7 +149,7 @@ def _shown(reason: str) -> str:
     from hermes_ext._redaction import redacted
 
     # Searched before it is cut: nothing recognizes half a secret.
-    clean = redacted(reason[:_SEARCHED], thorough=False)
+    clean = redacted(reason[:_SEARCHED])
     line = printable(" ".join(clean.split()))
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + _CUT
 

@@ -168,7 +168,7 @@ def _text(text: Any, everything: bool) -> Any:
         from hermes_ext._redaction import redacted
 
         # Looked at before it is cut: half a secret is known by nobody.
-        shown = redacted(text[: 4 * _TEXT_LIMIT], thorough=False)
+        shown = redacted(text[: 4 * _TEXT_LIMIT])
     return shown if len(text) <= _TEXT_LIMIT else f"{shown[:_TEXT_LIMIT]}… ({len(text)} characters)"
 
 
