@@ -19,6 +19,12 @@ from tests.harness.home import HermesHome
 
 from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel, ToolUse
 
+MODES = ("chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse")
+"""The forms of requests: what `Stage.agent_in` takes."""
+
+AWS_KEYS = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_MAX_ATTEMPTS": "1"}
+"""What the environment of a home has to hold for `bedrock_converse`."""
+
 HEAD = "import __main__\nfrom hermes_ext import HookResult, register_hook\n\n"
 
 _PROLOGUE = """\
@@ -27,7 +33,7 @@ from pathlib import Path
 sys.path.insert(0, {root!r})
 sys.path.extend({later!r})
 from hermes_ext.testing.model_server import Reply, ToolUse, Usage
-from tests.hermes.stage import Stage, approval_sessions, jot, named, results_of, write
+from tests.hermes.stage import MODES, Stage, approval_sessions, jot, named, results_of, write
 seen = []
 import run_agent
 stage = Stage()
@@ -126,6 +132,29 @@ class Stage:
         agent = AIAgent(**(settings | options))
         agent.suppress_status_output = True
         return agent
+
+    def agent_in(self, mode: str, **options: Any) -> Any:
+        """An agent whose requests have one of the forms in `MODES`."""
+        os.environ["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"] = self.model.root_url
+        where = {
+            "anthropic_messages": {"base_url": self.model.root_url},
+            "bedrock_converse": {
+                "provider": "bedrock",
+                "model": "amazon.nova-pro-v1:0",
+                "base_url": "https://bedrock-runtime.us-east-1.amazonaws.com",
+                "api_key": "aws-sdk",
+            },
+        }
+        return self.agent(**{"api_mode": mode, **where.get(mode, {}), **options})
+
+    @staticmethod
+    def retry_at_once() -> None:
+        """Have Hermes send a request again without a pause."""
+        import agent.conversation_loop
+        import agent.retry_utils
+
+        for module in (agent.conversation_loop, agent.retry_utils):
+            module.jittered_backoff = lambda *_, **__: 0.01
 
     def say(self, agent: Any, text: Any, *replies: Reply, **options: Any) -> dict[str, Any]:
         """One turn: the model gives these replies, then "Done."."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.harness.home import HermesHome
-from tests.hermes.stage import play
+from tests.hermes.stage import AWS_KEYS, MODES, play
 
 pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 
@@ -31,8 +31,6 @@ def look(result, tool_args):
 
 # Where a model sees no images it gets the summary, which the tool says in other words.
 DRIVER = """
-import agent.retry_utils
-os.environ['AWS_ENDPOINT_URL_BEDROCK_RUNTIME'] = stage.model.root_url
 from tools.registry import registry
 
 image = {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,' + %r}}
@@ -50,19 +48,10 @@ schema = {
 }
 registry.register(name='shoot', toolset='stage', schema=schema, handler=shoot)
 
-WHERE = {
-    'anthropic_messages': {'base_url': stage.model.root_url},
-    'bedrock_converse': {
-        'provider': 'bedrock',
-        'model': 'amazon.nova-pro-v1:0',
-        'base_url': 'https://bedrock-runtime.us-east-1.amazonaws.com',
-        'api_key': 'aws-sdk',
-    },
-}
 told = {}
-for mode in ('chat_completions', 'anthropic_messages', 'codex_responses', 'bedrock_converse'):
+for mode in MODES:
     for sees in (True, False):
-        agent = stage.agent(api_mode=mode, **WHERE.get(mode, {}))
+        agent = stage.agent_in(mode)
         agent._model_supports_vision = lambda sees=sees: sees
         calls = tuple(
             ToolUse('shoot', {'text': kind}) for kind in ('text', 'summary', 'plain', 'block')
@@ -76,13 +65,11 @@ for mode in ('chat_completions', 'anthropic_messages', 'codex_responses', 'bedro
         }
 report(told=told)
 """
-MODES = ("chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse")
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_MAX_ATTEMPTS": "1"}
-    home = HermesHome(tmp_path_factory.mktemp("images"), None, extra_env=keys)
+    home = HermesHome(tmp_path_factory.mktemp("images"), None, extra_env=AWS_KEYS)
     home.extension("looks", LOOKS)
     result: dict[str, Any] = play(home, DRIVER % PIXEL, timeout=200)["told"]
     return result

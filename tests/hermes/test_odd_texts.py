@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from tests.harness.home import HermesHome
-from tests.hermes.stage import play
+from tests.hermes.stage import AWS_KEYS, MODES, play
 
 pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 
-MODES = ("chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse")
 
 # The name of a file that is not UTF-8, as `os.listdir` gives it; and halves of characters.
 ODD = """\
@@ -114,24 +113,12 @@ ACTIONS = (
 )
 
 DRIVER = """
-import agent.conversation_loop, agent.retry_utils
-for module in (agent.conversation_loop, agent.retry_utils):
-    module.jittered_backoff = lambda *_, **__: 0.01
-os.environ['AWS_ENDPOINT_URL_BEDROCK_RUNTIME'] = stage.model.root_url
-WHERE = {
-    'anthropic_messages': {'base_url': stage.model.root_url},
-    'bedrock_converse': {
-        'provider': 'bedrock',
-        'model': 'amazon.nova-pro-v1:0',
-        'base_url': 'https://bedrock-runtime.us-east-1.amazonaws.com',
-        'api_key': 'aws-sdk',
-    },
-}
+stage.retry_at_once()
 now, told = '', {}
 for mode in MODES:
     for action in ACTIONS:
         now = ''
-        agent = stage.agent(api_mode=mode, **WHERE.get(mode, {}))
+        agent = stage.agent_in(mode)
         before, now = len(stage.model.requests), action
         replies = (Reply('', (jot('one'),)),)
         first = stage.say(agent, 'go', *replies)
@@ -154,9 +141,8 @@ report(told=told, command=runtime.command('names', '', session_id='s'))
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> HermesHome:
-    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_MAX_ATTEMPTS": "1"}
     config = {"extensions": {"log": "payloads"}, "approvals": {"mode": "off"}}
-    made = HermesHome(tmp_path_factory.mktemp("odd"), None, extra_env=keys, config=config)
+    made = HermesHome(tmp_path_factory.mktemp("odd"), None, extra_env=AWS_KEYS, config=config)
     folder = made.home / "names"
     folder.mkdir()
     os.close(os.open(os.fsencode(folder) + b"/caf\xe9.md", os.O_CREAT | os.O_WRONLY))
@@ -166,7 +152,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> HermesHome:
 
 @pytest.fixture(scope="module")
 def played(home: HermesHome) -> dict[str, Any]:
-    head = f"MODES, ACTIONS = {MODES!r}, {ACTIONS!r}\n"
+    head = f"ACTIONS = {ACTIONS!r}\n"
     return play(home, head + DRIVER, timeout=300)
 
 

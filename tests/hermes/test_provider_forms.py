@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.harness.home import HermesHome
 from tests.harness.warm import warm_start
-from tests.hermes.stage import HEAD, play, plugin
+from tests.hermes.stage import AWS_KEYS, HEAD, play, plugin
 
 pytestmark = pytest.mark.hermes
 
@@ -139,23 +139,11 @@ def register(ctx):
 """
 
 DRIVER = """
-import agent.conversation_loop, agent.retry_utils
-for module in (agent.conversation_loop, agent.retry_utils):
-    module.jittered_backoff = lambda *_, **__: 0.01
+stage.retry_at_once()
 how, switch, asked, calls, take, spare = {}, {}, [], [], [], []
-os.environ['AWS_ENDPOINT_URL_BEDROCK_RUNTIME'] = stage.model.root_url
 
 def agent_of(mode, stream, **options):
-    where = {
-        'anthropic_messages': {'base_url': stage.model.root_url},
-        'bedrock_converse': {
-            'provider': 'bedrock',
-            'model': 'amazon.nova-pro-v1:0',
-            'base_url': 'https://bedrock-runtime.us-east-1.amazonaws.com',
-            'api_key': 'aws-sdk',
-        },
-    }
-    made = stage.agent(api_mode=mode, **{**where.get(mode, {}), **options})
+    made = stage.agent_in(mode, **options)
     made._disable_streaming = not stream
     return made
 
@@ -307,14 +295,13 @@ report(
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_MAX_ATTEMPTS": "1"}
     base = tmp_path_factory.mktemp("forms")
     # With a key Hermes has a tool for the web; it is not called.
     home = HermesHome(
         base,
         None,
         start=warm_start,
-        extra_env={**keys, "TAVILY_API_KEY": "k"},
+        extra_env={**AWS_KEYS, "TAVILY_API_KEY": "k"},
         config={"model": {"supports_vision": True}},
     )
     home.extension("all-hooks", ALL_HOOKS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.harness.home import HermesHome
 from tests.harness.irc import chat_server
-from tests.hermes.stage import play
+from tests.hermes.stage import AWS_KEYS, MODES, play
 from tests.hermes.surfaces import SURFACES, surface
 
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel
@@ -138,22 +138,10 @@ def test_responses_api(model_factory: ModelFactory, hermes: HomeFactory, stream:
 
 
 DRIVER = """
-import agent.conversation_loop, agent.retry_utils
-for module in (agent.conversation_loop, agent.retry_utils):
-    module.jittered_backoff = lambda *_, **__: 0.01
-os.environ['AWS_ENDPOINT_URL_BEDROCK_RUNTIME'] = stage.model.root_url
-WHERE = {
-    'anthropic_messages': {'base_url': stage.model.root_url},
-    'bedrock_converse': {
-        'provider': 'bedrock',
-        'model': 'amazon.nova-pro-v1:0',
-        'base_url': 'https://bedrock-runtime.us-east-1.amazonaws.com',
-        'api_key': 'aws-sdk',
-    },
-}
+stage.retry_at_once()
 lanes = {}
-for mode in ('chat_completions', 'anthropic_messages', 'codex_responses', 'bedrock_converse'):
-    agent = stage.agent(api_mode=mode, **WHERE.get(mode, {}))
+for mode in MODES:
+    agent = stage.agent_in(mode)
     told, history, shown = [], None, []
     for text, *replies in (
         ('hush', ), ('quiet', ), ('work', Reply('', (jot('silent'), jot('loud')))),
@@ -171,7 +159,7 @@ for mode in ('chat_completions', 'anthropic_messages', 'codex_responses', 'bedro
             'results': results_of(result),
             'roles': [message['role'] for message in history],
         })
-    last = stage.agent(api_mode=mode, max_iterations=1, **WHERE.get(mode, {}))
+    last = stage.agent_in(mode, max_iterations=1)
     summary = stage.say(last, 'work', Reply('', (jot('quiet'),)))
     lanes[mode] = {
         'turns': told, 'shown': ''.join(text for text in shown if text), 'jots': stage.jots,
@@ -180,9 +168,7 @@ report(lanes=lanes)
 """
 
 
-@pytest.mark.parametrize(
-    "mode", ["chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse"]
-)
+@pytest.mark.parametrize("mode", MODES)
 def test_provider_forms(played: dict[str, Any], mode: str) -> None:
     """Whatever the provider, no request is made, and the model takes the history afterwards."""
     lane = played[mode]
@@ -200,8 +186,7 @@ def test_provider_forms(played: dict[str, Any], mode: str) -> None:
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_MAX_ATTEMPTS": "1"}
-    home = HermesHome(tmp_path_factory.mktemp("silent"), None, extra_env=keys)
+    home = HermesHome(tmp_path_factory.mktemp("silent"), None, extra_env=AWS_KEYS)
     home.extension("listens", LISTENS)
     lanes: dict[str, Any] = play(home, DRIVER, timeout=200)["lanes"]
     return lanes
