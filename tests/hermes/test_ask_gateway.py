@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from tests.harness.home import API_KEY, Gateway, HermesHome
 from tests.harness.irc import ChatServer, chat_server
+from tests.hermes.errands import Errands
 from tests.hermes.words import give_words
 
-from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
+from hermes_ext.testing import ScriptedModel, ToolUse
 
 pytestmark = pytest.mark.hermes
 
@@ -31,25 +32,12 @@ def careful(tool_args):
     return HookResult.ask('Really?')
 """
 
-GO = re.compile(r"^go (.+)$", re.MULTILINE)
 
-
-class Writer:
+class Writer(Errands):
     """A model that writes the files it is told to, one after the other: `go one two one`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __call__(self, request: ModelRequest) -> Reply:
-        messages = list(request.messages)
-        last = max(n for n, each in enumerate(messages) if each["role"] == "user")
-        told = GO.findall(request.last_user)
-        names = told[-1].split() if told else []
-        done = sum(each["role"] == "tool" for each in messages[last:])
-        if done == len(names):
-            return Reply("All done.")
-        args = {"path": str(self.folder / names[done]), "content": "x"}
-        return Reply(tool_calls=(ToolUse("write_file", args),))
+    def call(self, name: str) -> ToolUse:
+        return ToolUse("write_file", {"path": str(self.folder / name), "content": "x"})
 
     def written(self) -> list[str]:
         """The names of the files that are there; they are removed."""

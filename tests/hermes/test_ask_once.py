@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.harness.home import HermesHome
 from tests.harness.irc import chat_server
+from tests.hermes.errands import Errands
 from tests.hermes.stage import HEAD, play
-from tests.hermes.test_ask_gateway import GO, Run
+from tests.hermes.test_ask_gateway import Run
 from tests.hermes.test_ask_terminal import DENY, ONCE, PANEL, chat
 from tests.hermes.words import give_words
 
@@ -271,25 +271,14 @@ def test_at_a_terminal(hermes: HomeFactory, model_factory: ModelFactory) -> None
         assert (home.project / "one").exists()
 
 
-class Remover:
+class Remover(Errands):
     """A model that runs `rm -rf` on each path that it is told: `go one two`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __call__(self, request: ModelRequest) -> Reply:
-        messages = list(request.messages)
-        last = max(n for n, each in enumerate(messages) if each["role"] == "user")
-        told = GO.findall(request.last_user)
-        names = told[-1].split() if told else []
-        done = sum(each["role"] == "tool" for each in messages[last:])
-        if done == len(names):
-            return Reply("All done.")
-        call: dict[str, Any] = {"command": f"rm -rf {self.folder / names[done]}"}
-        if names[done].startswith("script"):
-            code = f"import shutil; shutil.rmtree({str(self.folder / names[done])!r})"
-            return Reply(tool_calls=(ToolUse("execute_code", {"code": code}),))
-        return Reply(tool_calls=(ToolUse("terminal", call),))
+    def call(self, name: str) -> ToolUse:
+        if name.startswith("script"):
+            code = f"import shutil; shutil.rmtree({str(self.folder / name)!r})"
+            return ToolUse("execute_code", {"code": code})
+        return ToolUse("terminal", {"command": f"rm -rf {self.folder / name}"})
 
 
 def test_behind_a_gateway(hermes: HomeFactory, model_factory: ModelFactory, tmp_path: Path) -> None:
