@@ -51,9 +51,11 @@ class Terminal:
         Ctrl-C is a signal then, not a key. A person takes a moment between two presses, and between
         what they have waited for and the next press.
         """
-        self.wait(self._reads_keys)
-        while (left := self._acted + _HESITATION - time.monotonic()) > 0:
-            self._read(left)
+        while (left := self._acted + _HESITATION - time.monotonic()) > 0 or not self._reads_keys():
+            if left > 0:
+                self._read(left)
+            else:
+                self.wait(self._reads_keys)
         self._write(keys)
         self._acted = time.monotonic()
 
