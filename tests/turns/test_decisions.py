@@ -349,15 +349,18 @@ class TestWriting:
         assert lines[0]["payloads"]["in"]["bytes"] == {"$bytes": "00"}
         assert lines[1]["turn"] == "turn-1"
 
-    def test_a_failing_outcome_costs_its_own_line(self, path: Path) -> None:
+    @pytest.mark.parametrize("kind", [RuntimeError, SystemExit, KeyboardInterrupt, GeneratorExit])
+    def test_a_failing_outcome_costs_its_own_line(
+        self, path: Path, kind: type[BaseException]
+    ) -> None:
         """Where a line cannot be built a short one says so, and the log goes on."""
 
         def fails() -> dict[str, Any]:
-            raise RuntimeError("hunter2")
+            raise kind("hunter2")
 
         lines = logged(DecisionLog(path), event_of(outcome=fails), event_of(1))
         assert lines[0]["turn"] == "turn-0"
-        assert "RuntimeError" in lines[0]["error"]
+        assert kind.__name__ in lines[0]["error"]
         assert "hunter2" not in path.read_text()
         assert lines[1]["action"] == "pass"
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 from weakref import WeakValueDictionary
 
+from hermes_ext._interrupts import let_through
 from hermes_ext._turns.decisions.line import DecisionEvent, LogLevel, build_line, encoded, iso
 
 _QUEUE_LIMIT: Final = 2_000
@@ -172,7 +173,8 @@ class DecisionLog:
     def _line(self, event: DecisionEvent) -> bytes:
         try:
             return encoded(build_line(event, self.level))
-        except Exception as error:  # noqa: BLE001  # values and outcome are the host's; one bad one costs one line
+        except BaseException as error:  # noqa: BLE001 - values are anybody's, who may raise anything: one bad one costs one line
+            let_through(error)
             kind = type(error).__name__
             failed = {"time": iso(event.time), "turn": event.turn, "hook": str(event.hook)}
             return encoded({**failed, "error": f"the line could not be built: {kind}"})
