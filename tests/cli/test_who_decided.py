@@ -279,6 +279,12 @@ def test_nobody_is_there(home: Home) -> None:
         "file": None,
         "today": {"value": "approve", "from": "config.yaml:4", "file": f"{home.config}:4"},
     }
+    shown = facts(home.run("why").out)
+    assert shown[shown.index(("Setting", "extensions.ask_without_human")) + 1 :][:3] == [
+        ("Value", '"block"'),
+        ("Value today", '"approve"'),
+        ("Set today in", f"{home.config}:4"),
+    ]
 
 
 @pytest.mark.parametrize("level", LEVELS)
