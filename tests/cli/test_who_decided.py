@@ -337,6 +337,18 @@ def test_a_setting_that_was_changed_afterwards(home: Home) -> None:
     assert setting["today"]["from"] == "default"
 
 
+@pytest.mark.parametrize(("then", "now"), [("1", "true"), ("0", "false"), ("1", "1.0")])
+def test_a_setting_that_is_equal_to_python_alone(home: Home, then: str, now: str) -> None:
+    """A number that became a switch was changed; one that was written anew was not."""
+    rules = Rules(home)
+    for value, changed in ((then, False), (now, True)):
+        rules.set(value)
+        if not changed:
+            rules.run("block")
+        (setting,) = rules.why()["settings"]
+        assert (setting["today"] is not None) is changed
+
+
 def test_secret_settings_are_nowhere(home: Home) -> None:
     """Neither in the file nor on a page; a long value is cut."""
     home.add(

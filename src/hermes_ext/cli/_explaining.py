@@ -110,7 +110,8 @@ class Explaining:
         if len(found) != 1 or found[0]["from"] is None:  # not known
             return then | {"today": None}
         now = {key: found[0][key] for key in _VALUE}
-        if now["value"] != then["value"]:
+        # As they are written: to Python `true` and 1 are equal.
+        if canonical_digest(now["value"]) != canonical_digest(then["value"]):
             return then | {"today": now}
         return then | ({} if then["from"] else now) | {"today": None}
 
