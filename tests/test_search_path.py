@@ -54,7 +54,7 @@ def test_run_by_name(trap: Path, module: str, words: tuple[str, ...]) -> None:
     assert run(trap, sys.executable, "-m", module, *words) == (0, "")
 
 
-@pytest.mark.parametrize("path", [":", "", ".", f"{os.sep}nowhere:", "::"])
+@pytest.mark.parametrize("path", [":", "", ".", "./", "./.:", f"{os.sep}nowhere:", "::"])
 @pytest.mark.parametrize("start", ["script", "module"])
 def test_an_empty_entry(trap: Path, path: str, start: str) -> None:
     """An empty entry of `PYTHONPATH` is the working directory."""

@@ -68,13 +68,18 @@ def environment() -> dict[str, str]:
     """The environment for a child process, whose `PYTHONPATH` does not have its directory."""
     env = dict(os.environ)
     written = env.pop("PYTHONPATH", "").split(os.pathsep)
-    named = [each for each in written if each not in _HERE]
+    named = [each for each in written if not _is_here(each)]
     return {**env, "PYTHONPATH": os.pathsep.join(named)} if named else env
 
 
 def _names_here(written: list[str]) -> bool:
     # One empty entry is what an unset variable splits into.
-    return written != [""] and any(each in _HERE for each in written)
+    return written != [""] and any(map(_is_here, written))
+
+
+def _is_here(entry: str) -> bool:
+    """Whether an entry is the working directory, whichever that is: "", `.`, `./`."""
+    return os.path.normpath(entry or os.curdir) == os.curdir
 
 
 def _run_by_name() -> str:

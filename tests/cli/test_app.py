@@ -35,6 +35,21 @@ def test_wrong_usage_is_exit_code_2(home, argv):
     assert "usage" in output.out + output.err
 
 
+@pytest.mark.parametrize("number", ["9" * 20, "9" * 5_000], ids=["20 digits", "5,000 digits"])
+def test_a_number_without_end_is_as_many_as_there_are(home, number):
+    """Of lines, in a chat too, and of seconds."""
+    home.add("alpha", GOOD)
+    runtime = Runtime.from_config(home=home.path)
+    with runtime.turn(session_id="s1") as turn:
+        turn.intercept_tool_call("terminal", {"command": "ls"})
+    runtime.close()
+
+    assert len(home.run("log", "-n", number, "--json").json["lines"]) == 1
+    assert len(slash(f"log {number}", home=home.path, session="s1").splitlines()) == 2
+    assert "without payloads" in str(home.run("replay", "--limit", number, "--json").json)
+    assert home.run("list", "--load", "--deadline", number[:300]).code == 0
+
+
 def test_a_command_that_is_misspelt(home):
     """The nearest one is named, in words and as JSON."""
     assert 'Did you mean "list"?' in home.run("lst").err

@@ -101,6 +101,23 @@ def test_the_newest_lines(home: Home, log: Path) -> None:
     assert lines(home, "-n", "1")[0]["failure"] == "exception"
 
 
+def test_a_failure_that_stopped_nothing(home: Home) -> None:
+    """Its row says that it failed, not only who."""
+    home.add(
+        "rules",
+        "from hermes_ext import register_hook\n"
+        "@register_hook('transform_user_input')\ndef fails():\n    raise ValueError\n",
+    )
+    runtime = Runtime.from_config(home=home.path)
+    with runtime.turn(session_id="s1") as turn:
+        turn.transform_user_input("hello")
+    runtime.close()
+
+    (row,) = home.run("log").out.splitlines()
+    assert row.split()[3] == "pass"
+    assert row.endswith("rules: failed (exception)")
+
+
 @pytest.mark.parametrize(
     ("argv", "found"),
     [

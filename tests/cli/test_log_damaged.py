@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Home
+from tests.cli.conftest import GOOD, Home
 
 from hermes_ext.cli import slash
 
@@ -89,6 +89,11 @@ def test_what_cannot_be_read_is_told(home: Home, file: Path) -> None:
     assert told.code == 1
     assert "the decision log cannot be read" in told.json["error"]
     assert "cannot be read" in slash("log", home=home.path, session="s")
+    home.add("rules", GOOD)
+    for command in (["replay"], ["test", "rules", "--last"]):  # not blamed on an extension
+        told = home.run(*command, "--json")
+        assert told.code == 1
+        assert told.json["error"].startswith("the decision log cannot be read")
 
 
 def test_a_file_in_the_place_of_its_folder(home: Home, file: Path) -> None:

@@ -279,6 +279,12 @@ def test_nobody_is_there(home: Home) -> None:
         "file": None,
         "today": {"value": "approve", "from": "config.yaml:4", "file": f"{home.config}:4"},
     }
+    shown = facts(home.run("why").out)
+    assert shown[shown.index(("Setting", "extensions.ask_without_human")) + 1 :][:3] == [
+        ("Value", '"block"'),
+        ("Value today", '"approve"'),
+        ("Set today in", f"{home.config}:4"),
+    ]
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -329,6 +335,18 @@ def test_a_setting_that_was_changed_afterwards(home: Home) -> None:
     (setting,) = rules.why()["settings"]
     assert (setting["value"], setting["today"]["value"]) == (["then"], ["none"])
     assert setting["today"]["from"] == "default"
+
+
+@pytest.mark.parametrize(("then", "now"), [("1", "true"), ("0", "false"), ("1", "1.0")])
+def test_a_setting_that_is_equal_to_python_alone(home: Home, then: str, now: str) -> None:
+    """A number that became a switch was changed; one that was written anew was not."""
+    rules = Rules(home)
+    for value, changed in ((then, False), (now, True)):
+        rules.set(value)
+        if not changed:
+            rules.run("block")
+        (setting,) = rules.why()["settings"]
+        assert (setting["today"] is not None) is changed
 
 
 def test_secret_settings_are_nowhere(home: Home) -> None:

@@ -306,6 +306,30 @@ def test_a_setting_of_the_project(home: Home, repo: Place) -> None:
     assert words["file"] == f"{repo.root}/.hermes/extensions.yaml:2"
 
 
+def test_an_extension_of_a_project_somewhere_else(
+    home: Home, repo: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that looks at it goes to the project first, also past one of the same name."""
+    repo.add("rules", RULES)
+    repo.trust()
+    runtime = Runtime.from_config(home=home.path, cwd=repo.root)
+    with runtime.turn(session_id="s1", cwd=repo.root) as turn:
+        turn.intercept_tool_call("terminal", {"command": "rm"})
+    runtime.close()
+
+    def info() -> str:
+        (told,) = home.run("why", "--json").json["decisions"]
+        return str(told["to_change"][0])
+
+    monkeypatch.chdir(repo.root)
+    assert info() == "hermes-ext info rules"
+    other = Place(tmp_path, "other", home.path)
+    for add in (lambda: None, lambda: other.add("rules", RULES)):
+        add()
+        monkeypatch.chdir(other.root)
+        assert info() == f"cd {shlex.quote(str(repo.root))} && hermes-ext info rules"
+
+
 def test_an_extension_that_is_gone(played: Played, home: Home) -> None:
     """What was logged of it can still be read."""
     played.turn("rm")

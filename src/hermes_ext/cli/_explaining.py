@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext._hooks.settings import PREFIX, Setting, settings_named
-from hermes_ext._hooks.source import OWN
+from hermes_ext._hooks.source import OWN, Source
 from hermes_ext._hooks.text import printable
 from hermes_ext._install.inventory import Inventory, inventory, merged_of
-from hermes_ext._install.records import Prog, Status, canonical_name
+from hermes_ext._install.records import ExtensionRecord, Prog, Status, canonical_name
 from hermes_ext._install.switches import by_use
 from hermes_ext._turns.decisions import canonical_digest
 
@@ -49,9 +49,10 @@ _OWN_ADVICE: Final = "no setting does; do it yourself, in a terminal or an edito
 class Explaining:
     """Explains lines of one log; what is installed is looked at once for each directory."""
 
-    def __init__(self, home: Path, prog: Prog) -> None:
+    def __init__(self, home: Path, prog: Prog, here: Path | None) -> None:
         self._home = home
         self._prog = prog
+        self._here = here
         self._seen: dict[Path | None, Inventory] = {}
 
     def of(self, line: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,11 +73,17 @@ class Explaining:
             "decision": dict(line),
         }
 
-    def _inventory(self, line: Mapping[str, Any]) -> Inventory:
-        cwd = Path(str(line["cwd"])) if line.get("cwd") else None
-        if cwd not in self._seen:
-            self._seen[cwd] = inventory(self._home, cwd)
-        return self._seen[cwd]
+    def _inventory(self, cwd: Any) -> Inventory:
+        place = Path(str(cwd)) if cwd else None
+        if place not in self._seen:
+            self._seen[place] = inventory(self._home, place)
+        return self._seen[place]
+
+    def _named(self, name: str, cwd: Any) -> list[ExtensionRecord]:
+        """What has this name for work in a directory."""
+        wanted = canonical_name(name)
+        records = self._inventory(cwd).records
+        return [each for each in records if canonical_name(each.name) == wanted]
 
     # -- settings -------------------------------------------------------------------------------
 
@@ -103,13 +110,14 @@ class Explaining:
         if len(found) != 1 or found[0]["from"] is None:  # not known
             return then | {"today": None}
         now = {key: found[0][key] for key in _VALUE}
-        if now["value"] != then["value"]:
+        # As they are written: to Python `true` and 1 are equal.
+        if canonical_digest(now["value"]) != canonical_digest(then["value"]):
             return then | {"today": now}
         return then | ({} if then["from"] else now) | {"today": None}
 
     def _today(self, keys: list[str], name: str, line: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The values of settings now; without a place those that are not known."""
-        seen = self._inventory(line)
+        seen = self._inventory(line.get("cwd"))
         found: list[Setting] = []
         for key in keys:
             of_ours = key.removeprefix(PREFIX)
@@ -131,12 +139,15 @@ class Explaining:
                 yield self._prog("doctor")
             return
         named = shlex.quote(printable(str(name)))
-        yield self._prog(f"info {named}")
-        there = [
-            each
-            for each in self._inventory(line).records
-            if canonical_name(each.name) == canonical_name(str(name))
-        ]
+        there = self._named(str(name), line.get("cwd"))
+        info = self._prog(f"info {named}")
+        used = min(there, key=by_use, default=None)
+        if used is not None and used.source is Source.PROJECT:
+            here = self._named(str(name), self._here)
+            if used.path not in [each.path for each in here]:
+                # Nobody finds a project's extension in a directory outside of the project.
+                info = f"cd {shlex.quote(printable(str(line['cwd'])))} && {info}"
+        yield info
         # What is only observed has decided nothing.
         if not who.get("observed") and any(r.status is not Status.DISABLED for r in there):
             yield self._prog(f"disable {named}")

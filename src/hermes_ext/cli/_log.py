@@ -93,7 +93,7 @@ def why(request: Request) -> Result:
     """The last decision, or all of a turn."""
     query = request.query
     asked = query.turn
-    explaining = Explaining(request.home, request.prog)
+    explaining = Explaining(request.home, request.prog, request.cwd)
     with patience("Reading the decision log"):
         if asked is None or asked == _LAST:
             chosen = [explaining.of(query.shown(_last_of(request)))]

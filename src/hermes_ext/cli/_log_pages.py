@@ -73,6 +73,8 @@ def _who_and_why(line: Mapping[str, Any]) -> str:
     )
     if answered and line.get("approved"):
         told = f"{told} (approved)"
+    if not told and line.get("failure"):
+        told = f"failed ({line['failure']})"
     return printable(f"{who}: {told}" if told else str(who))
 
 
@@ -166,9 +168,11 @@ def _of_the_line(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _setting(setting: Mapping[str, Any], page: Page, indent: int) -> None:
     _fact("Setting", setting["key"], page, indent)
-    if setting["from"] is not None:
+    place = setting["file"] or setting["from"]
+    if place or setting["value"] is not None:  # of ask_without_human the value alone is known
         _fact("Value", _value(setting), page, indent)
-        _fact("Set in", setting["file"] or setting["from"], page, indent)
+        if place:
+            _fact("Set in", place, page, indent)
     elif setting["today"] is not None:
         _fact("Value", "not in this line, which an earlier version wrote", page, indent)
     today = setting["today"]

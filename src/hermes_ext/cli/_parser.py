@@ -19,6 +19,8 @@ from hermes_ext.exceptions import HermesExtError
 
 _ACTIONS = (*(each.value for each in Action), "error")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_MOST = 1_000_000_000  # lines
+_LONGEST = 1_000_000.0  # seconds; waiting for a process takes no more than 2**31 milliseconds
 _WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
 
 
@@ -63,7 +65,7 @@ def seconds(text: str) -> float:
         number = 0.0
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f'"{printable(text)}" is not a number of seconds above 0')
-    return number
+    return min(number, _LONGEST)
 
 
 def home(text: str) -> Path:
@@ -89,7 +91,10 @@ def count(text: str) -> int:
     """A number of lines."""
     if not text.strip().isdecimal():
         raise argparse.ArgumentTypeError(f'"{printable(text)}" is not a number of lines')
-    return int(text)
+    try:
+        return min(int(text), _MOST)
+    except ValueError:  # more digits than Python reads
+        return _MOST
 
 
 def at_least_one(text: str) -> int:

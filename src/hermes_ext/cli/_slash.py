@@ -16,6 +16,7 @@ from hermes_ext.cli._decisions import Query
 from hermes_ext.cli._errors import one_line
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import show
+from hermes_ext.cli._parser import count
 from hermes_ext.cli._request import Request
 from hermes_ext.exceptions import HermesExtError
 
@@ -66,7 +67,7 @@ def slash(
         name=printable(word),
         live=live,
         query=Query(
-            last=int(word) if command == "log" and word else _SHOWN,
+            last=count(word) if command == "log" and word else _SHOWN,
             turn=word or None if command == "why" else None,
             chat=session or "",
             brief=True,

@@ -21,6 +21,7 @@ from hermes_ext._install.switches import UnknownExtensionError, by_use, unknown_
 from hermes_ext._redaction import redacted
 from hermes_ext._trust.place import EXTENSIONS, HERMES, find_project
 from hermes_ext._trust.store import Standing, Verdict
+from hermes_ext._turns.decisions import LogFiles
 from hermes_ext.cli._decisions import (
     NothingFoundError,
     installed_names,
@@ -62,6 +63,8 @@ def test(request: Request) -> Result:
 def _test(request: Request) -> Result:
     seen = inventory(request.home, request.cwd)
     name, path, cwd = _which(request, seen)
+    if request.last:
+        _check_readable(log_file(request.home), log_file(request.home))
     told = _tried(request, name, path, cwd)
     record = told["extension"]
     if record is None:
@@ -208,6 +211,7 @@ def replay(request: Request) -> Result:
 
 
 def _replay(request: Request, log: Path, shown: Path) -> Result:
+    _check_readable(log, shown)
     if not log.is_file() and not log.with_name(f"{log.name}.1").is_file():
         raise NothingFoundError("there is no decision log", path=shown, hint=_how(request))
     _check_encoding(log, shown)
@@ -250,16 +254,21 @@ def _how(request: Request) -> str:
     return _HOW_TO_RECORD.format(file=printable(request.home / "config.yaml"))
 
 
+def _check_readable(log: Path, shown: Path) -> None:
+    """Before a child reads it, whose end would be blamed on an extension."""
+    try:
+        LogFiles(log).close()
+    except OSError as error:
+        told = error.strerror or type(error).__name__
+        raise HermesExtError(f"the decision log cannot be read: {told}", path=shown) from error
+
+
 def _check_encoding(log: Path, shown: Path) -> None:
     """A copy that a shell made may be in another encoding, in which no line of it can be read."""
     if not log.is_file():  # only its rotated files are there
         return
-    try:
-        with log.open("rb") as file:
-            begin = file.read(2)
-    except OSError as error:
-        told = error.strerror or type(error).__name__
-        raise HermesExtError(f"the decision log cannot be read: {told}", path=shown) from error
+    with log.open("rb") as file:
+        begin = file.read(2)
     if begin in (BOM_UTF16_LE, BOM_UTF16_BE):
         raise HermesExtError(
             "the decision log is UTF-16, expected UTF-8", path=shown, hint="Save it as UTF-8"
