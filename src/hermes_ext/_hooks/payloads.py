@@ -131,7 +131,8 @@ class UserInput:
     def rewritten(self, value: Any) -> Self:
         """This event with the text, or all parts, replaced."""
         if not isinstance(value, str):
-            return type(self)(text_of(value), value, self.command)
+            parts = own_copy(value)  # plain ones, so that their text is what guards see as text
+            return type(self)(text_of(parts), parts, self.command)
         content = None if self.content is None else _with_text(self.content, value)
         return type(self)(value, content, self.command)
 

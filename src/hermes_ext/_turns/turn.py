@@ -807,7 +807,8 @@ def _log_failures(
         if step.error is None:
             continue
         if quiet:
-            kind = type(step.error.cause).__name__ if step.error.cause else step.error.kind
+            cause = step.error.cause
+            kind = step.error.kind if cause is None else type(cause).__name__
             who = f"{step.extension}, {chain.hook.value}: {step.handler}"
             line = f"{who} failed ({kind}) at {step.error.path}:{step.error.line}"
             frames = [] if chain.hook is HookName.TRANSFORM_USER_INPUT else _frames(step.error)
