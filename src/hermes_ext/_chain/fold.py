@@ -384,7 +384,7 @@ class _Fold:
                 taken = self._taken(handler, handler.call(*values))
             else:
                 values, lent = self._lent(handler)
-                call = self._within_limit(handler)
+                call = self._within_limit(handler, lent)
                 taken, error = _waited_for(handler, call, values, self.scope, lent)
         except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
             error = raised
@@ -405,7 +405,7 @@ class _Fold:
         error: BaseException | None = None
         try:
             values, lent = self._lent(handler)
-            call = self._within_limit(handler)
+            call = self._within_limit(handler, lent)
             taken, error = await _awaited(handler, call, values, self.scope, lent)
         except (CancelledError, GeneratorExit) as raised:
             if values is not None:
@@ -428,7 +428,7 @@ class _Fold:
             )
         return handler.pack(self.view, scope, handler, self.metadata), loan
 
-    def _within_limit(self, handler: Handler) -> Callable[..., Any]:
+    def _within_limit(self, handler: Handler, loan: Loan) -> Callable[..., Any]:
         """The handler, and what is read of its result or its error: that may be code as well, and
         has no time of its own.
         """
@@ -442,6 +442,8 @@ class _Fold:
             except BaseException as error:
                 read(error)
                 raise
+            finally:
+                loan.let_go()
 
         def called(*values: Any) -> _Taken | None:
             try:
@@ -449,6 +451,8 @@ class _Fold:
             except BaseException as error:
                 read(error)
                 raise
+            finally:
+                loan.let_go()
 
         return awaited if handler.is_async else called
 
