@@ -25,7 +25,7 @@ from hermes_ext._chain.outcome import (
     outgoing,
     step_of,
 )
-from hermes_ext._chain.raised import read, readable
+from hermes_ext._chain.raised import readable
 from hermes_ext._chain.timeouts import Ended, TimedOut, workers
 from hermes_ext._hooks.handler import Caller, Handler
 from hermes_ext._hooks.isolation import identical, own_copy, raw
@@ -439,18 +439,12 @@ class _Fold:
                 returned = call(*values)
                 returned = await returned if inspect.isawaitable(returned) else returned
                 return self._taken(handler, returned)
-            except BaseException as error:
-                read(error)
-                raise
             finally:
                 loan.let_go()
 
         def called(*values: Any) -> _Taken | None:
             try:
                 return self._taken(handler, call(*values))
-            except BaseException as error:
-                read(error)
-                raise
             finally:
                 loan.let_go()
 
