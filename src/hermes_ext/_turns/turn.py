@@ -826,7 +826,10 @@ def _log_failures(
                 continue
             logger.warning("%s", printable_lines(told))
         if also is not None:
-            also(printable(line))
+            try:
+                also(printable(line))
+            except Exception:  # the host's own; the failure is in the log, and settled
+                logger.warning("a failure could not be shown: %s", printable(line), exc_info=True)
 
 
 def _frames(error: HandlerError) -> list[str]:
