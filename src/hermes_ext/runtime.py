@@ -462,7 +462,8 @@ class Runtime:
             turn_id: the host's id of the turn; made up by default.
             turn_number: 1 for the first turn of the conversation. By default turns are counted in
                 the session store, for as long as a handler asks for the number: then it never goes
-                back in a conversation and never repeats, whatever becomes of its messages.
+                back in a conversation and never repeats, whatever becomes of its messages. While
+                the store is unavailable a handler that asks for it fails (`on_store_error`).
             turns_before: how many turns came before as far as the host knows; counting starts
                 from it in a conversation of which the store knows nothing.
             task_id: the host's task.
@@ -485,14 +486,19 @@ class Runtime:
                 self._projects.turn_begins()
             chosen = self.for_directory(directory)
             conversation = conversation_id or session_id
+            not_counted: str | None = None
             if turn_number is None:
-                turn_number = chosen._number(conversation, turns_before)
+                try:
+                    turn_number = chosen._number(conversation, turns_before)
+                except StateError as error:
+                    not_counted = str(error)
             return self._turn_class(
                 chosen,
                 session_id=session_id,
                 conversation_id=conversation,
                 turn_id=turn_id,
                 turn_number=or_unknown(turn_number),
+                not_counted=not_counted,
                 task_id=task_id,
                 platform=or_unknown(platform),
                 origin=origin,

@@ -341,3 +341,79 @@ def test_passing_guards_leave_nothing():
     for _ in range(50):
         assert run(one, EVENTS["intercept_tool_call"], SCOPE) is one.passed
     assert workers.left_behind == 0
+
+
+class Slow:
+    """A value, and an exception's argument, each of whose methods waits."""
+
+    gate: threading.Event
+
+    def __repr__(self):
+        self.gate.wait(30)
+        return "slow"
+
+    __str__ = __repr__
+
+    def __deepcopy__(self, memo):
+        self.gate.wait(30)
+        return self
+
+
+class SlowText(Exception):
+    def __str__(self):
+        Slow.gate.wait(30)
+        return "slow"
+
+
+def raises(error):
+    def made():
+        raise error
+
+    return made
+
+
+def raises_inside_another():
+    try:
+        raise SlowText
+    except SlowText:
+        raise ValueError("outer")  # noqa: B904
+
+
+def slow_to_close():
+    def steps():
+        try:
+            yield
+        finally:
+            Slow.gate.wait(30)
+
+    made = steps()
+    next(made)
+    return made
+
+
+SLOW_TO_READ = {
+    "an error": raises(SlowText()),
+    "an error's argument": raises(ValueError(Slow())),
+    "an error behind the error": raises_inside_another,
+    "what is no result": Slow,
+    "metadata": lambda: HookResult.pass_(metadata={"a": Slow()}),
+    "a new value": lambda: HookResult.rewrite({"command": Slow()}),
+    "a generator's end": slow_to_close,
+}
+
+
+@pytest.mark.parametrize("what", SLOW_TO_READ)
+@pytest.mark.parametrize("awaited", [False, True])
+def test_reading_what_a_handler_came_to_is_part_of_its_time(what, awaited, gate):
+    """Code of its own that its result or its error brings along has the handler's limit."""
+    Slow.gate = gate
+
+    def plain(session_id):
+        return SLOW_TO_READ[what]()
+
+    async def in_a_loop(session_id):
+        return plain(session_id)
+
+    outcome = outcome_of(handler(in_a_loop if awaited else plain, timeout=SHORT))
+    assert outcome.blocked
+    assert [error.kind for error in outcome.errors] == ["timeout"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -24,6 +25,18 @@ def with_attribute(name: str, kind: type[BaseException]) -> type[BaseException]:
     return type("Odd", (Exception,), {name: raising(kind)})
 
 
+@dataclass(frozen=True)
+class Frozen(Exception):
+    """An exception that lets nothing be set on it."""
+
+    code: int = 3
+
+
+class Truthless(Exception):
+    def __bool__(self) -> bool:
+        raise SystemExit
+
+
 class OddName(type):
     __name__ = raising(SystemExit)
 
@@ -42,6 +55,8 @@ ODD: list[type[BaseException]] = [
     *(with_attribute(name, kind) for name in ATTRIBUTES for kind in (ValueError, SystemExit)),
     OddClass,
     AllOdd,
+    Frozen,
+    Truthless,
 ]
 
 

@@ -207,6 +207,15 @@ def test_what_its_objects_do_when_asked_ends_nobody() -> None:
         def __str__(self) -> str:
             raise SystemExit(4)
 
+    class Unreadable(Exception):
+        @property
+        def __context__(self) -> Any:
+            raise SystemExit(5)
+
+    @register_command("unreadable")
+    def unreadable() -> str:
+        raise Unreadable
+
     @register_command("loud")
     def loud() -> str:
         return Loud("\x1b[2Jx")
@@ -215,10 +224,12 @@ def test_what_its_objects_do_when_asked_ends_nobody() -> None:
     def broken() -> str:
         raise Broken
 
-    runtime = Runtime([loud, broken])
+    runtime = Runtime([loud, broken, unreadable])
     assert runtime.command("loud", session_id="s") == "\\x1b[2Jx"
     with pytest.raises(CommandError, match=r"its __str__ raised SystemExit"):
         runtime.command("broken", session_id="s")
+    with pytest.raises(CommandError, match=r"Unreadable"):
+        runtime.command("unreadable", session_id="s")
 
 
 def test_unknown_commands() -> None:

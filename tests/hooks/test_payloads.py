@@ -298,6 +298,21 @@ class TestUserInput:
         assert after.text == "x"
         assert after.value == [PARTS[0], {"type": "text", "text": "x"}]
 
+    def test_the_text_is_that_of_the_parts(self):
+        """Also where parts are of classes that say one thing and hold another."""
+
+        class Part(dict):
+            def get(self, key, default=None):
+                return "harmless"
+
+        class Parts(list):
+            def __iter__(self):
+                return iter([{"type": "text", "text": "harmless"}])
+
+        for value in ([Part(type="text", text="held")], Parts([{"type": "text", "text": "held"}])):
+            event = UserInput("a").rewritten(value)
+            assert event.content == [{"type": "text", "text": event.text}]
+
     def test_plain_text_stays_plain(self):
         """Without parts, the value is the text, and the command is kept."""
         after = UserInput("a", None, "skill").rewritten("b")

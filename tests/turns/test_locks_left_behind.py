@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chains import handler
 
 from hermes_ext import HookResult, Runtime, get_session_state, get_turn_state, register_hook
 from hermes_ext._chain.loans import SharedLock
@@ -347,3 +348,44 @@ def test_a_shared_lock_is_a_lock() -> None:
     lock.release()
     go.set()
     thread.join()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("raises", [False, True], ids=["returns", "raises"])
+@pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+def test_a_lock_that_is_not_released_ends_with_its_call(
+    kind: str, raises: bool, awaited: bool, tmp_path: Path
+) -> None:
+    """Whoever comes next, in whatever thread, does not wait for a call that is over."""
+
+    def take(values: Any) -> None:
+        values.lock.acquire()
+        values.lock.acquire()
+        values["taken"] = True
+        if raises:
+            raise ValueError
+
+    def take_now(state, session_state):
+        take(state if kind == "state" else session_state)
+
+    async def take_in_a_loop(state, session_state):
+        take_now(state, session_state)
+
+    def look(state, session_state):
+        values = state if kind == "state" else session_state
+        free = values.lock.acquire(blocking=False)
+        found.append((free, values.get("taken")))
+
+    found: list[Any] = []
+    taking = take_in_a_loop if awaited else take_now
+    runtime = Runtime(
+        [
+            handler(taking, timeout=LONG, on_error="pass"),
+            handler(look),
+        ],
+        home=tmp_path,
+    )
+    with runtime.turn(session_id="s") as turn:
+        assert not turn.intercept_tool_call("terminal", {}).blocked
+    runtime.close()
+    assert found == [(True, True)]

@@ -155,6 +155,28 @@ def test_agents_that_start_agents(seen: list[Any], threads: bool) -> None:
     assert "test_nested_calls/start" in outcomes[0].message
 
 
+@pytest.mark.parametrize("way", ["a raw thread", "a raw pool"])
+def test_agents_that_are_started_in_threads(seen: list[Any], way: str) -> None:
+    """All of an agent's turn in a thread that knows nothing of the handler."""
+
+    @register_hook("transform_user_input")
+    def start(user_message, session_id):
+        def talk() -> None:
+            with runtime.turn(session_id=session_id + "x") as turn:
+                outcomes.append(turn.transform_user_input(user_message))
+
+        seen.append(session_id)
+        if len(seen) < 20:
+            WAYS[way](talk)
+
+    outcomes: list[Any] = []
+    runtime = Runtime([start])
+    with runtime.turn(session_id="s") as turn:
+        assert not turn.transform_user_input("hello").blocked
+    assert seen == ["s", "sx", "sxx", "sxxx"]
+    assert [outcome.blocked for outcome in outcomes] == [True, False, False, False]
+
+
 def test_handlers_that_call_each_other(seen: list[Any]) -> None:
     """The text names both, and nobody else of their chains."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from tests.chains import handler
 from tests.projects import Place
 
 from hermes_ext import Action, Approval, HookResult, Notice, Runtime, Turn, register_hook
@@ -299,3 +300,18 @@ def test_the_setting(tmp_path: Path, written: str, level: str, problem: str | No
         assert told.startswith(f"{place.home}/config.yaml:3: extensions.notify: ")
         assert problem in told
     runtime.close()
+
+
+def test_a_failure_that_cannot_be_shown_is_settled_all_the_same() -> None:
+    """What the host's listener raises is no way out of the chain."""
+
+    def broken(line: str) -> None:
+        raise BrokenPipeError
+
+    def fails(tool_name: str) -> None:
+        raise ValueError
+
+    runtime = Runtime([handler(fails, guard=True)])
+    runtime.on_failure = broken
+    with runtime.turn(session_id="s") as turn:
+        assert turn.intercept_tool_call("terminal", {}).blocked

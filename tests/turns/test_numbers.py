@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chains import handler
 
-from hermes_ext import Runtime, register_hook
+from hermes_ext import HookResult, Runtime, register_hook
 
 
 class Talk:
@@ -81,19 +82,56 @@ def test_turns_that_begin_at_once(tmp_path: Path) -> None:
         talk.runtime.close()
 
 
+def take_away(home: Path) -> None:
+    """The file, and whoever wants to make it again."""
+    for file in home.iterdir():
+        file.unlink()
+    (home / "extensions-state.db").mkdir()
+
+
 def test_while_the_store_is_away(tmp_path: Path) -> None:
-    """They go on in this process, from what the host knows; and past them once it is back."""
+    """There are none, in no process; turns that began meanwhile have used up theirs."""
     talk = Talk(tmp_path)
     assert talk.turns("a", "a") == [1, 2]
     talk.runtime.close()
-    for file in tmp_path.iterdir():
-        file.unlink()
-    (tmp_path / "extensions-state.db").mkdir()
-    assert talk.turns("a", "a", turns_before=1) == [3, 4]
-    assert talk.turns("b", turns_before=5) == [6]
+    take_away(tmp_path)
+    assert talk.turns("a", "a", "b", turns_before=5) == []
     (tmp_path / "extensions-state.db").rmdir()
-    assert talk.turns("a", "b") == [5, 7]
+    assert talk.turns("a", "b") == [8, 7]
     talk.runtime.close()
+
+
+def test_whoever_asks_for_one_that_is_not_there_fails(tmp_path: Path) -> None:
+    """As for session state: a guard closes, unless it says otherwise or can do without."""
+
+    def outcome_of(function: Any, **options: Any) -> Any:
+        runtime = Runtime([handler(function, **options)], home=home)
+        with runtime.turn(session_id="s") as turn:
+            return turn.intercept_tool_call("terminal", {})
+
+    def first_only(turn_number: int) -> Any:
+        return HookResult.block("later") if turn_number != 1 else None
+
+    async def awaited(turn_number: int) -> Any:
+        return first_only(turn_number)
+
+    def can_do_without(turn_number: int = 0) -> Any:
+        return HookResult.block("counted") if turn_number else None
+
+    def takes_all(**values: Any) -> Any:
+        return HookResult.block("counted") if "turn_number" in values else None
+
+    home = tmp_path / "home"
+    home.mkdir()
+    take_away(home)
+    for guard in (first_only, awaited):
+        outcome = outcome_of(guard, guard=True)
+        assert outcome.blocked
+        assert "the turn has no number: session state is unavailable" in str(outcome.errors[0])
+        assert not outcome_of(guard, guard=True, on_store_error="pass").blocked
+    assert outcome_of(first_only).blocked
+    for function in (can_do_without, takes_all):
+        assert not outcome_of(function, guard=True).errors
 
 
 @pytest.mark.parametrize("asked", [False, True])

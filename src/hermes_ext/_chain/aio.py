@@ -21,6 +21,7 @@ from contextvars import Context, copy_context
 from typing import Any, Final, TypeAlias
 
 from hermes_ext._chain.calls import inside
+from hermes_ext._chain.raised import read
 from hermes_ext._chain.timeouts import (
     Ended,
     Job,
@@ -50,6 +51,7 @@ async def _ended(function: Callable[..., Any], values: Any) -> Ended:
         returned = function(*values)
         return (await returned if inspect.isawaitable(returned) else returned), None
     except BaseException as error:  # noqa: BLE001 - a SystemExit would end the whole event loop
+        read(error)
         return None, error
 
 

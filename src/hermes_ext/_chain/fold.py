@@ -376,18 +376,19 @@ class _Fold:
             return
         began, view = perf_counter_ns() if self.examined else 0, self.view
         values: tuple[Any, ...] | None = None
-        returned: Any = None
+        taken: _Taken | None = None
         error: BaseException | None = None
         try:
             if handler.inline:
                 values = handler.pack(view, self.scope, handler, self.metadata)
-                returned = handler.call(*values)
+                taken = self._taken(handler, handler.call(*values))
             else:
                 values, lent = self._lent(handler)
-                returned, error = _waited_for(handler, values, self.scope, lent)
+                call = self._within_limit(handler, lent)
+                taken, error = _waited_for(handler, call, values, self.scope, lent)
         except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
             error = raised
-        self._settle(handler, returned, error)
+        self._settle(handler, taken, error)
         if self.examined:
             self._examine(handler, values, began, view)
 
@@ -400,18 +401,19 @@ class _Fold:
 
         began, view = perf_counter_ns() if self.examined else 0, self.view
         values: tuple[Any, ...] | None = None
-        returned: Any = None
+        taken: _Taken | None = None
         error: BaseException | None = None
         try:
             values, lent = self._lent(handler)
-            returned, error = await _awaited(handler, values, self.scope, lent)
+            call = self._within_limit(handler, lent)
+            taken, error = await _awaited(handler, call, values, self.scope, lent)
         except (CancelledError, GeneratorExit) as raised:
             if values is not None:
                 raise  # the caller's task is over; what the handler raised is returned
             error = raised
         except BaseException as raised:  # noqa: BLE001 - the host's state can fail in any way
             error = raised
-        self._settle(handler, returned, error)
+        self._settle(handler, taken, error)
         if self.examined:
             self._examine(handler, values, began, view)
 
@@ -426,9 +428,31 @@ class _Fold:
             )
         return handler.pack(self.view, scope, handler, self.metadata), loan
 
-    def _settle(self, handler: Handler, returned: Any, error: BaseException | None) -> None:
+    def _within_limit(self, handler: Handler, loan: Loan) -> Callable[..., Any]:
+        """The handler, and what is read of its result or its error: that may be code as well, and
+        has no time of its own.
+        """
+        call = handler.call
+
+        async def awaited(*values: Any) -> _Taken | None:
+            try:
+                returned = call(*values)
+                returned = await returned if inspect.isawaitable(returned) else returned
+                return self._taken(handler, returned)
+            finally:
+                loan.let_go()
+
+        def called(*values: Any) -> _Taken | None:
+            try:
+                return self._taken(handler, call(*values))
+            finally:
+                loan.let_go()
+
+        return awaited if handler.is_async else called
+
+    def _settle(self, handler: Handler, taken: _Taken | None, error: BaseException | None) -> None:
         if error is None:
-            self.returned(handler, returned)
+            self._worked(handler, taken)
         else:
             error = readable(error)
             let_through(error)
@@ -450,23 +474,28 @@ class _Fold:
 
     def returned(self, handler: Handler, returned: Any) -> None:
         """Settle what a handler returned."""
-        event: Event | None = None
-        metadata: dict[str, Any] | None = None
-        if returned is not None:
-            try:
-                returned = _own_result(returned)
-                event = self._checked(handler, returned)
-                if returned.metadata:
-                    metadata = own_copy(dict(returned.metadata))
-            except BaseException as raised:  # noqa: BLE001 - values can be foreign objects
-                error = readable(raised)
-                let_through(error)
-                self.failed(handler, error)
-                return
+        taken: _Taken | None = None
+        error: BaseException | None = None
+        try:
+            taken = self._taken(handler, returned)
+        except BaseException as raised:  # noqa: BLE001 - values can be foreign objects
+            error = raised
+        self._settle(handler, taken, error)
+
+    def _taken(self, handler: Handler, returned: Any) -> _Taken | None:
+        """What a handler returned, checked and made ours; raises where that cannot be."""
+        if returned is None:
+            return None
+        result = _own_result(returned)
+        event = self._checked(handler, result)
+        return result, event, own_copy(dict(result.metadata)) if result.metadata else None
+
+    def _worked(self, handler: Handler, taken: _Taken | None) -> None:
         if handler in self.chain.failures.ailing:
             self.chain.failures.worked((handler,), self.scope.session_id)
-        if returned is None:
+        if taken is None:
             return
+        returned, event, metadata = taken
         if handler.observe:
             self._observed(returned, event, metadata)
             return
@@ -653,6 +682,8 @@ class _Fold:
         return Record(Action.PASS) if record is None else record
 
 
+_Taken: TypeAlias = tuple[HookResult[Any], Event | None, dict[str, Any] | None]
+"""What a handler returned, the event after it if it is a rewrite, and its metadata."""
 _Settle: TypeAlias = Callable[[_Fold, Handler, HookResult[Any], Record, Any], None]
 _SETTLE: Final[Mapping[Action, _Settle]] = {
     Action.BLOCK: _Fold._block,
@@ -718,21 +749,25 @@ def _contents(event: Event) -> dict[str, Any]:
     return {"tool_args": event.tool_args}
 
 
-def _waited_for(handler: Handler, values: Any, scope: Scope, loan: Loan) -> Ended:
+def _waited_for(
+    handler: Handler, function: Callable[..., Any], values: Any, scope: Scope, loan: Loan
+) -> Ended:
     """What a handler came to that runs elsewhere, while this thread waits."""
     call = workers.call
     if handler.is_async:
         from hermes_ext._chain.aio import call_async as call
     with at_work(handler, scope, loan) as context:
-        return _or_left(call(handler, handler.call, values, scope, context), loan)
+        return _or_left(call(handler, function, values, scope, context), loan)
 
 
-async def _awaited(handler: Handler, values: Any, scope: Scope, loan: Loan) -> Ended:
+async def _awaited(
+    handler: Handler, function: Callable[..., Any], values: Any, scope: Scope, loan: Loan
+) -> Ended:
     """The same, while the running loop goes on."""
     from hermes_ext._chain.aio import awaited
 
     with at_work(handler, scope, loan) as context:
-        return _or_left(await awaited(handler, handler.call, values, scope, context), loan)
+        return _or_left(await awaited(handler, function, values, scope, context), loan)
 
 
 def _or_left(ended: Ended, loan: Loan) -> Ended:

@@ -76,6 +76,11 @@ class SharedLock:
     def __exit__(self, *error: object) -> None:
         self.release()
 
+    def is_owned(self) -> bool:
+        """Whether this thread holds it."""
+        lock: Any = self._lock
+        return bool(lock._is_owned())
+
     def replace(self) -> None:
         """Let those who wait have a new lock; whoever holds the old one keeps nobody out."""
         self._replaced = True
@@ -119,6 +124,15 @@ class LentLock:
     def __exit__(self, *error: object) -> None:
         self.release()
 
+    def is_owned(self) -> bool:
+        """Whether this thread holds the shared one."""
+        return self._lock is self._shared and self._shared.is_owned()
+
+    def let_go(self) -> None:
+        """Release it, if the call's own thread, which this is, has not: the call is over."""
+        while self._held and self.is_owned():
+            self.release()
+
     def replace(self) -> None:
         """Let the others have a new lock: a call that this one has made was left behind."""
         with self._guard:
@@ -143,6 +157,9 @@ class Lent(Protocol):
 
     def take_back(self) -> str | None:
         """Cut it from what others share; the name of the lock that the call held, if it did."""
+
+    def let_go(self) -> None:
+        """Release what this thread still holds of it."""
 
 
 class Loan:
@@ -176,3 +193,8 @@ class Loan:
             self._taken_back = True
             held = (lent.take_back() for _, lent in self._lent.values())
             return tuple(name for name in held if name is not None)
+
+    def let_go(self) -> None:
+        """The call is over; in its thread, release what it has not released."""
+        for _, lent in list(self._lent.values()):
+            lent.let_go()

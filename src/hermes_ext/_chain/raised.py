@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import builtins
 from abc import ABCMeta
+from contextlib import suppress
 from typing import Any, Final
 
-__all__ = ["Unreadable", "readable"]
+__all__ = ["Unreadable", "read", "readable", "without_frames"]
 
 
 class Unreadable(Exception):  # noqa: N818 - stands for whatever a handler raised
@@ -25,6 +26,29 @@ def readable(error: BaseException) -> BaseException:
     return stand_in
 
 
+def read(error: BaseException) -> None:
+    """Have an error's text made once, and those of what is behind it: they may be code that takes
+    long. Whoever reads them later does not wait for the first time.
+    """
+    from traceback import TracebackException  # late: hosts whose handlers work do without it
+
+    with suppress(BaseException):
+        one = readable(error)
+        if (
+            type(one) in _PLAIN
+            and one.__context__ is None
+            and _TEXT.issuperset(map(type, one.args))
+        ):
+            return
+        TracebackException(type(one), one, None, lookup_lines=False)
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """The same error; its frames, which hold all that its handler has, are taken away."""
+    _FORGET(error, None)  # assigning is code of its own where a class is frozen
+    return error
+
+
 def _is_plain(kind: type) -> bool:
     classes = (one for one in kind.__mro__ if one is not object and one not in _BUILT_IN)
     return all(_READ.isdisjoint(vars(one)) for one in classes)
@@ -35,6 +59,8 @@ _BUILT_IN: Final = frozenset(
     for one in vars(builtins).values()
     if isinstance(one, type) and issubclass(one, BaseException)
 )
+_PLAIN: Final = _BUILT_IN - {AttributeError, NameError}  # for these, Python looks into objects
+_TEXT: Final = frozenset({str, int})
 _READ: Final = frozenset(
     {"__cause__", "__class__", "__context__", "__getattribute__", "__notes__"}
     | {"__suppress_context__", "__traceback__"}
@@ -42,3 +68,4 @@ _READ: Final = frozenset(
 # The attributes as Python has them, whatever a class says.
 _NAME: Any = type.__dict__["__name__"].__get__
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"].__get__
+_FORGET: Any = BaseException.__dict__["__traceback__"].__set__

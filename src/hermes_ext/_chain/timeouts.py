@@ -15,6 +15,8 @@ from contextvars import Context, copy_context
 from time import monotonic
 from typing import Any, Final, Protocol
 
+from hermes_ext._chain.raised import read
+
 __all__ = [
     "Job",
     "LeftBehind",
@@ -226,6 +228,7 @@ class _Worker:
             try:
                 job.ended = (call(), None)
             except BaseException as error:  # noqa: BLE001 - handed to the caller, which decides
+                read(error)
                 job.ended = (None, error)
             goes_on = self._pool.takes_back(self)
             job.finish()

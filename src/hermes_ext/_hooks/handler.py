@@ -143,6 +143,7 @@ _EXPRESSIONS: Final = {
     "metadata": "own_metadata(metadata)",
     "config": "handler.config",
     "session_state": "scope.session_state_of(handler.extension)",
+    "turn_number": "scope.turn_number if scope.not_counted is None else no_number(scope)",
     "data_dir": "scope.data_dir_of(handler.extension)",
     "user_message": "event.text",
     "user_content": "own_copy(event.content)",
@@ -160,6 +161,7 @@ _EXPRESSIONS: Final = {
 }
 _COPIED: Final = frozenset({"event", "user_content", "messages", "tool_args"})
 _OF_ITS_EXTENSION: Final = frozenset({"config", "data_dir", "session_state"})
+_MAY_FAIL: Final = frozenset({"turn_number"})
 _OF_EVENT_OR_NONE: Final = frozenset(
     {"status", "duration_ms", "api_call_count", "request_id", "command", "user_content"}
 )
@@ -167,6 +169,10 @@ _OF_EVENT_OR_NONE: Final = frozenset(
 
 def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(own_copy(dict(metadata))) if metadata else NO_METADATA
+
+
+def _no_number(scope: Scope) -> Any:
+    raise StateError(f"the turn has no number: {scope.not_counted}", unavailable=True)
 
 
 def _known(named: dict[str, Any], scope: Scope, handler: Handler) -> dict[str, Any]:
@@ -193,7 +199,12 @@ def _value_of(name: str) -> str:
 
 
 def _named_values(signature: Signature) -> str:
-    pairs = ", ".join(f"{name!r}: {_value_of(name)}" for name in signature.wants)
+    values = {
+        # One that may be left out is no reason to fail.
+        name: f"scope.{name}" if name in _MAY_FAIL & signature.optional else _value_of(name)
+        for name in signature.wants
+    }
+    pairs = ", ".join(f"{name!r}: {value}" for name, value in values.items())
     return f"known({{{pairs}}}, scope, handler)"
 
 
@@ -204,6 +215,7 @@ def _compiled(text: str) -> Any:
         "own_copy": own_copy,
         "own_metadata": _own_metadata,
         "no_metadata": NO_METADATA,
+        "no_number": _no_number,
         "PASS": PASS,
     }
     exec(compile(text, COMPILED, "exec"), names)
@@ -267,7 +279,7 @@ def _caller_of(signatures: tuple[Signature, ...]) -> Callable[..., Any]:
         name: f"{name} = {'no_metadata' if name == 'metadata' else _value_of(name)}"
         for signature in signatures
         for name in signature.wants
-        if signature.positional and name not in _COPIED | _OF_ITS_EXTENSION
+        if signature.positional and name not in _COPIED | _OF_ITS_EXTENSION | _MAY_FAIL
     }
     numbers = range(len(signatures))
     lines = [

@@ -131,7 +131,8 @@ class UserInput:
     def rewritten(self, value: Any) -> Self:
         """This event with the text, or all parts, replaced."""
         if not isinstance(value, str):
-            return type(self)(text_of(value), value, self.command)
+            parts = own_copy(value)  # plain ones, so that their text is what guards see as text
+            return type(self)(text_of(parts), parts, self.command)
         content = None if self.content is None else _with_text(self.content, value)
         return type(self)(value, content, self.command)
 
@@ -390,9 +391,17 @@ class Scope:
         data_dir_of: the data folder of an extension, by its name; made where it is not there.
         check_tool_args: what is wrong with rewritten arguments of a tool (name, arguments), or
             None; None where the host gives no schemas.
+        not_counted: why the turn has no number, although somebody may ask for it; else None.
     """
 
-    __slots__ = (*_SCOPE_FIELDS, "check_tool_args", "data_dir_of", "session_state_of", "unknown")
+    __slots__ = (
+        *_SCOPE_FIELDS,
+        "check_tool_args",
+        "data_dir_of",
+        "not_counted",
+        "session_state_of",
+        "unknown",
+    )
 
     session_id: str | None
     conversation_id: str | None
@@ -413,6 +422,7 @@ class Scope:
     session_state_of: Callable[[str], MutableMapping[str, Any]]
     data_dir_of: Callable[[str], Path]
     check_tool_args: Callable[[str, dict[str, Any]], str | None] | None
+    not_counted: str | None
     unknown: frozenset[str]
 
     def __init__(
@@ -421,6 +431,7 @@ class Scope:
         session_state_of: Callable[[str], MutableMapping[str, Any]] = _throwaway_state,
         data_dir_of: Callable[[str], Path] = _no_data_dir,
         check_tool_args: Callable[[str, dict[str, Any]], str | None] | None = None,
+        not_counted: str | None = None,
         **values: Any,
     ) -> None:
         values.setdefault("state", {})
@@ -431,6 +442,7 @@ class Scope:
         self.session_state_of = session_state_of
         self.data_dir_of = data_dir_of
         self.check_tool_args = check_tool_args
+        self.not_counted = not_counted
         self.unknown = frozenset(
             name for name in _SCOPE_FIELDS if values.get(name, UNKNOWN) is UNKNOWN
         )

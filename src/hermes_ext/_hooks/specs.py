@@ -36,7 +36,8 @@ class HookSpecs:
     - `session_id`, `conversation_id` (survives compression, resume and restart; shared by
       subagents and branches), `turn_id`, `turn_number`, `task_id`: `str`, the number `int`.
       Numbers are counted for the conversation, subagents' turns included: 1 is the first, none
-      comes twice, and they never go back, whatever becomes of the history.
+      comes twice, and they never go back, whatever becomes of the history. While session state is
+      unavailable there is none, and a handler that needs it fails.
     - `platform`: where the user is, `str`. `origin`: where the turn came from: `user`, `api`,
       `cron`, `batch`, `subagent`, `background` (a review that Hermes begins by itself), `steer` or
       `extension`.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_ext._chain.aio import call_async
+from hermes_ext._chain.raised import readable
 from hermes_ext._chain.timeouts import TimedOut, workers
 from hermes_ext._hooks.commands import Command
 from hermes_ext._hooks.payloads import Scope
@@ -59,7 +60,7 @@ def run_command(
     session = Scope(session_id=session_id, conversation_id=conversation_id)
     returned, error = call(command, lambda: command.function(**named), (), session)
     if error is not None:
-        raise _failed(command, error)
+        raise _failed(command, readable(error))
     if returned is None:
         return ""
     if not isinstance(returned, str):

@@ -19,8 +19,8 @@ _REMEMBERED: Final = 1024  # conversations, for the time in which nothing can be
 class TurnNumbers:
     """Numbers that never go back in a conversation and never repeat, over all its processes.
 
-    They come from a counter in the session store. While that is unavailable they go on from what
-    this process knows, and two processes may then give the same number.
+    They come from a counter in the session store. While that is unavailable there are none: what
+    this process would count alone, another one, or the next, would count again.
 
     Args:
         store: where the counters are.
@@ -39,6 +39,10 @@ class TurnNumbers:
     def next(self, conversation_id: str, turns_before: int = 0) -> int:
         """The number of a turn that begins; 1 for the first.
 
+        Raises:
+            StateError: nothing can be counted at the moment. The turn has used up a number all the
+                same, as far as this process knows.
+
         Args:
             conversation_id: the conversation.
             turns_before: how many came before as far as the host knows: what counting starts from
@@ -46,20 +50,27 @@ class TurnNumbers:
         """
         # Ids come from hosts; a lone surrogate in one is no reason to fail a turn.
         name = conversation_id.encode("utf-8", "backslashreplace").decode()
-        number = self._stored(name, turns_before)
+        try:
+            number = self._stored(name, turns_before)
+        except StateError:
+            self._remember(name, turns_before, None)
+            raise
+        return self._remember(name, turns_before, number)
+
+    def _remember(self, name: str, turns_before: int, number: int | None) -> int:
         with self._lock:
-            if number is None:
-                number = max(self._last.get(name, 0), turns_before) + 1
-            self._last[name] = max(self._last.pop(name, 0), number)
+            last = self._last.pop(name, 0)
+            given = max(last, turns_before) + 1 if number is None else number
+            self._last[name] = max(last, given)
             while len(self._last) > _REMEMBERED:
                 self._last.popitem(last=False)
-        return number
+        return given
 
     def _stored(self, name: str, turns_before: int) -> int | None:
-        """The next number of the counter; None where there is none to be had."""
-        with suppress(StateError, TypeError):
+        """The next number of the counter; None where something else is in its place."""
+        with suppress(TypeError):
             number = self._store.count(name, OWN, _KEY, 1)
-            # Those that were given while nothing could be stored are used up, too.
+            # Those of turns that began while nothing could be stored are used up, too.
             used = max(self._last.get(name, 0), turns_before if number == 1 else 0)
             if number <= used:
                 number = self._store.count(name, OWN, _KEY, used + 1 - number)

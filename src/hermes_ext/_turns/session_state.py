@@ -77,6 +77,10 @@ class SessionState(MutableMapping[str, JSON]):
         self._store = CopiedStore(self._store)
         return "session_state.lock" if held else None
 
+    def let_go(self) -> None:
+        """Of state that is lent, release the lock, if this thread holds it."""
+        self._lock.let_go()
+
     def count(self, key: str, by: int = 1) -> int:
         """Add `by` to the integer under `key` (0 where there is none) and return the sum.
 

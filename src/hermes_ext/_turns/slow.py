@@ -9,12 +9,12 @@ import time
 from typing import Any, Final
 
 from hermes_ext._chain.at_work import AtWork, awaiting, culprits, everyone
-from hermes_ext._chain.calls import DEEPEST, Call
+from hermes_ext._chain.calls import DEEPEST, Call, inside
 from hermes_ext._hooks.handler import Handler
 from hermes_ext._hooks.text import printable
 from hermes_ext._turns import state
 
-__all__ = ["Watchdog", "too_deep", "watchdog"]
+__all__ = ["Watchdog", "begun_too_deep", "too_deep", "watchdog"]
 
 logger = logging.getLogger("hermes_ext")
 
@@ -114,6 +114,11 @@ def too_deep(call: Call | None) -> str | None:
         f"{who}. Let such a handler return at once for the calls that it makes itself, or "
         "name the tools that it is for with tools="
     )
+
+
+def begun_too_deep() -> bool:
+    """Whether handlers call each other without end up to this thread, which knows nothing of it."""
+    return inside.get() is None and len(awaiting()) > DEEPEST
 
 
 def _named(handler: Handler) -> str:

@@ -165,6 +165,10 @@ class _LentState(TurnState):
         self._of = TurnState(own_copy(dict(dict.items(self._of))))
         return "state.lock" if held else None
 
+    def let_go(self) -> None:
+        """Release the lock, if this thread holds it."""
+        self._lock.let_go()
+
 
 def _reading(name: str) -> Any:
     def method(self: _LentState, *args: Any) -> Any:

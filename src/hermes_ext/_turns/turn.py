@@ -35,7 +35,7 @@ from hermes_ext._turns import state
 from hermes_ext._turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
 from hermes_ext._turns.notices import Notice, TurnNotices, notice_of, refusal
 from hermes_ext._turns.requests import InjectionKind, Kept, Message, compose, split_system
-from hermes_ext._turns.slow import too_deep, watchdog
+from hermes_ext._turns.slow import begun_too_deep, too_deep, watchdog
 from hermes_ext.exceptions import HandlerError, TurnEndedError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Turn(state.TurnCore):
 
     __slots__ = (
         "_before",
+        "_begun_too_deep",
         "_notices",
         "_scope",
         "conversation_id",
@@ -104,6 +105,9 @@ class Turn(state.TurnCore):
             **scope,
         )
         state.begin(self)
+        # The turns of agents that handlers start in threads of their own are open all together.
+        several = bool(runtime.manager.handlers) and state.open_turn_count() > DEEPEST
+        self._begun_too_deep = several and begun_too_deep()
         if runtime.manager.handlers:
             watchdog.watch()
 
@@ -595,7 +599,7 @@ class Turn(state.TurnCore):
     def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         outer = inside.get() or self.outer
-        if chain and (outer is not None or len(self.chains) > DEEPEST):
+        if chain and (outer is not None or self._begun_too_deep or len(self.chains) > DEEPEST):
             refused = self._too_deep(hook, event, scope, before, outer)
             if refused is not None:
                 return refused
@@ -607,7 +611,7 @@ class Turn(state.TurnCore):
     async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
         outer = inside.get() or self.outer
-        if chain and (outer is not None or len(self.chains) > DEEPEST):
+        if chain and (outer is not None or self._begun_too_deep or len(self.chains) > DEEPEST):
             refused = self._too_deep(hook, event, scope, before, outer)
             if refused is not None:
                 return refused
@@ -807,7 +811,8 @@ def _log_failures(
         if step.error is None:
             continue
         if quiet:
-            kind = type(step.error.cause).__name__ if step.error.cause else step.error.kind
+            cause = step.error.cause
+            kind = step.error.kind if cause is None else type(cause).__name__
             who = f"{step.extension}, {chain.hook.value}: {step.handler}"
             line = f"{who} failed ({kind}) at {step.error.path}:{step.error.line}"
             frames = [] if chain.hook is HookName.TRANSFORM_USER_INPUT else _frames(step.error)
@@ -821,7 +826,10 @@ def _log_failures(
                 continue
             logger.warning("%s", printable_lines(told))
         if also is not None:
-            also(printable(line))
+            try:
+                also(printable(line))
+            except Exception:  # the host's own; the failure is in the log, and settled
+                logger.warning("a failure could not be shown: %s", printable(line), exc_info=True)
 
 
 def _frames(error: HandlerError) -> list[str]:
