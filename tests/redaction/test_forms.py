@@ -151,6 +151,11 @@ HARMLESS = [
     "arn:aws:secretsmanager:us-west-2:123456789012:secret:Database-a1b2c3",
     "INSERT INTO a (name, token_type) VALUES ('Xk39fjQ02mLp', NULL)",
     "docker run -u node -p 8080:80 image",
+    "heroku config:set NODE_ENV=production2",
+    'ssh-keygen -N "" -f key1',
+    "zip -r a1.zip a -P\ntar xf a1.tar",
+    "password for user1:\nuser1@10.0.0.1's password:",
+    '<string name="forgot_password">Forgot password?</string>',
     'sshpass -p "$PASS" ssh a',
     "password:\n  type: string\n  minLength: 8",
 ]

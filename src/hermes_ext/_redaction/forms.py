@@ -60,7 +60,15 @@ def _no_digit(match: Match) -> bool:
 
 
 def _no_secret(match: Match) -> bool:
-    return not is_secret(match["name"]) or is_plain(match["value"])
+    return not is_secret(match["name"]) or _is_text(match["value"])
+
+
+def _is_text(value: str) -> bool:
+    return is_plain(value) or (" " in value and not is_random(value))
+
+
+def _short_or_a_word(match: Match) -> bool:
+    return len(match["value"]) < 12 or not is_random(match["value"])
 
 
 def _no_secret_pair(match: Match) -> bool:
@@ -117,7 +125,8 @@ def is_local(host: str) -> bool:
 
 # An argument, and those before it; in a list of words, too: `['mysql', '-p', 'a']`.
 _WORD: Final = (
-    r"[\"',]{0,8}\s?[\"']{0,8}(?P<value>(?<=[\"'])[^\"'\n]{1,200}|[^\s\"',-][^\s\"']{2,200})"
+    r"(?:[\"']{1,8},)?[ \t]?[\"']{0,8}"
+    r"(?P<value>(?<=[\"'])[^\s\"'][^\"'\n]{0,199}|[^\s\"',-][^\s\"']{2,200})"
 )
 _ARGUMENTS: Final = r"[\s\"'][^\n|;]{0,200}?(?<=[\s\"'])"
 _IN_ELEMENT: Final = r"\s{0,40}+(?:<!\[CDATA\[)?(?P<value>[^<>\r\n]{1,500}?)\s{0,40}(?:</|\]\]>)"
@@ -179,7 +188,7 @@ _FORMS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Match], bool]], ...]] 
      rf"{_ARGUMENTS}(?:--value|--body|-b)[ =]?{_WORD}", _never),
     (("from-literal", "vault kv p", "config:set ", "secrets set "),
      r"(?:--from-literal[ =][\"']?|vault kv (?:put|patch)\s\S{1,200}\s"
-     r"|(?:config:|secrets )set\s)[\w.-]{1,80}=(?P<value>[^\s\"']{1,500})", _no_random),
+     r"|(?:config:|secrets )set\s)[\w.-]{1,80}=(?P<value>[^\s\"']{1,500})", _short_or_a_word),
     ((" -p",), r"-(?<=\s-)(?:[uUl]|-?user(?:name)?)[ =]?[\"']{0,8}[\w.@\\-]{1,80}[\"']{0,8}\s{1,4}"
                rf"-p(?:assword)?[ =]?{_WORD}", _no_random),
     (("@tcp(", "@unix("), r"[\w.-]{1,80}:(?P<value>[^\s:/\"'@]{1,200})@(?:tcp|unix)\(", _never),
@@ -223,7 +232,7 @@ _FORMS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Match], bool]], ...]] 
      r"|passwd\s{1,9}--stdin|\w[\w-]{0,40}\s[^\n|;]{0,80}--password-stdin)", _never),
     (("password", "passphrase", "passcode"),
      r"(?:assword|assphrase|asscode)(?: (?:for|of) [^\n:;,.]{1,60}?)?(?:'s| is|(?<![de]):)"
-     r":?\s{1,4}[\"'`]{0,8}(?P<value>[^\s\"'`,;]{4,200})", _no_digit),
+     r":?[ \t]{1,4}[\"'`]{0,8}(?P<value>[^\s\"'`,;]{4,200})", _no_digit),
     (("token is", "key is", "secret is"), r" is(?:(?<=oken is)|(?<=ey is)|(?<=ecret is))"
      r":?\s{1,4}[\"'`]{0,8}(?P<value>[^\s\"'`,;]{8,200})", _no_random_word),
     (("value=",), r"<(?P<before>[^<>]{1,400}?)\s(?i:value)=[\"']{1,8}"
