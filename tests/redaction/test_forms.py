@@ -38,6 +38,7 @@ def test_what_has_the_name_of_a_secret_is_hidden_in_each_form(name: str) -> None
         assert json.loads(redacted(samples.printed(name, value)))["exit_code"] == 0
         assert value not in json.dumps(redacted({"env": {name: value}}))
         assert value not in json.dumps(redacted([{"name": name, "value": value}]))
+        assert value not in repr(redacted({"ParameterKey": name, "ParameterValue": value}))
 
 
 @pytest.mark.parametrize("text", BY_FORM.values(), ids=list(BY_FORM))
