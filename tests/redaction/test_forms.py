@@ -38,12 +38,13 @@ def test_what_has_the_name_of_a_secret_is_hidden_in_each_form(name: str) -> None
         assert json.loads(redacted(samples.printed(name, value)))["exit_code"] == 0
         assert value not in json.dumps(redacted({"env": {name: value}}))
         assert value not in json.dumps(redacted([{"name": name, "value": value}]))
+        assert value not in repr(redacted({"ParameterKey": name, "ParameterValue": value}))
 
 
 @pytest.mark.parametrize("text", BY_FORM.values(), ids=list(BY_FORM))
 def test_what_has_the_form_of_a_secret_is_hidden(text: str) -> None:
     assert_hidden(text, samples.RANDOM)
-    assert_hidden(json.dumps({"output": text}), samples.RANDOM)
+    assert_hidden(json.dumps({"output": text}, ensure_ascii=False), samples.RANDOM)
 
 
 @pytest.mark.parametrize("text", BY_BASE64.values(), ids=list(BY_BASE64))
@@ -135,6 +136,29 @@ HARMLESS = [
     "see https://www.typescriptlang.org/play?code=1",
     "passwords are kept in the safe, tokens in the drawer",
     'TOKEN: "#ddd0c0"',
+    "--series-token:#34d399}html{color:red}",
+    "PASS: ld-elf/textaddr1",
+    "#define CKA_TOKEN 0x00000001UL",
+    "SRP_user_pwd *SRP_user_pwd_new(void);",
+    "tool --no-ask-password --no-block",
+    "the option --entry-token= described above",
+    "callers pass sqlite3.Row objects",
+    "a default login and password for it",
+    "a **credential chain**: roles and profiles",
+    "the cache key is linux-node16-modules and the token is base64url",
+    "a library identified by 'name'",
+    "def update(self, cookies: LooseCookies, url: URL = URL()) -> None:",
+    '"NextToken": "eyJNYXJrZXIiOiBudWxsLCAiYm90b190cnVuY2F0ZSI6IDF9"',
+    "arn:aws:secretsmanager:us-west-2:123456789012:secret:Database-a1b2c3",
+    "INSERT INTO a (name, token_type) VALUES ('Xk39fjQ02mLp', NULL)",
+    "docker run -u node -p 8080:80 image",
+    "heroku config:set NODE_ENV=production2",
+    'ssh-keygen -N "" -f key1',
+    "zip -r a1.zip a -P\ntar xf a1.tar",
+    "password for user1:\nuser1@10.0.0.1's password:",
+    '<string name="forgot_password">Forgot password?</string>',
+    'sshpass -p "$PASS" ssh a',
+    "password:\n  type: string\n  minLength: 8",
 ]
 
 

@@ -24,6 +24,9 @@ MADE_TO_BE_SLOW = [
     *("-----BEGIN ", "_PRIVATE KEY", "-----BEGIN PRIVATE KEY-----\n", "PuTTY-User-Key-File-2: x\n"),
     *("curl ", "curl -b a=", "<a> ", "<key>a</key>", "identified by ", "a:b@tcp(", ":*:a:b"),
     *("passwords:\n  - a1", "passwords: [x,", "PASSWORD='a'", "\x1b[0m", "password: !a "),
+    *("(password) values (", ",(password) values (", '<a value="a1b2c3d4" ', "<password "),
+    *('password("', "password:\n ", 'password = (\n', "['mysql', '-p", "glpat-", "pul-", "A" * 76),
+    *("password for a ", 'password = "a" -> "', "password%3D", "-u a -p ", "vault kv put a "),
     *("AKIA", "cl_", "ap", "&sig", "ibm_key ", "cl_key \t", '{"a":', "["),
 ]  # fmt: skip
 

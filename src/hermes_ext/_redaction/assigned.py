@@ -18,8 +18,9 @@ Span = tuple[int, int]
 
 # What is between a name and its value. In lower case, as the names are looked for.
 _SIGN: Final = (
-    r"(?P<sign>[\"'`]{0,8}\]?[ \t]{0,40}+(?:=>|[:?+]?=(?![=~])|:(?!:|//))[ \t]{0,40}+"
-    r"|[\"'`]{1,8}[ \t]{0,8},[ \t]{0,8}(?=[\"'`])|[ \t]{1,8}(?=[^\s|&;<>=:]))"
+    r"(?P<sign>[\"'`]{0,8}\]?[ \t]{0,40}+(?:=>|[:?+]?=(?![=~])|[:\uff1a](?!:|//))[ \t]{0,40}+"
+    r"|[\"'`]{1,8}[ \t]{0,8},[ \t]{0,8}(?=[\"'`])|\([ \t]{0,8}(?=[b@]?[\"'`])"
+    r"|[ \t]{1,8}(?=[^\s|&;<>=:]))"
 )
 _NAMED: Final = re.compile(rf"{STEM}[\w.-]{{0,80}}+{_SIGN}")
 _LONGEST_NAME: Final = 80
@@ -47,26 +48,41 @@ _TO_BLANK: Final = re.compile(r"[^\s\"'`]{1,4000}")
 _BARE: Final = re.compile(r"[^\s\"'`,;&|<>(){}\[\]]{1,4000}")
 _REST: Final = re.compile(r"[^\r\n\"'`\\]{1,8000}")
 _SCHEME: Final = re.compile(
-    r"(?i:bearer|basic|token|digest|apikey|negotiate|aws4-hmac-sha256)[ \t]{1,4}"
+    r"(?i:bearer|basic|token|digest|apikey|negotiate|aws4-hmac-sha256|geniekey|ssws|splunk"
+    r"|sso-key|key)[ \t]{1,4}"
 )
+_COOKIE: Final = re.compile(r"[^\s=;,]{1,200}=")
 _COOKIE_PARTS: Final = re.compile(r"[=;,&\s]+")
 
 # `password: str = "…"`, `password string = "…"`, `char *password[] = "…"`.
 _TYPED: Final = re.compile(r"[*&]?[\w.\[\]<>|, ]{1,60}?[ \t]?=[ \t]?(?=[rbufRBUF@]{0,2}[\"'`])")
+# In JSON, a blank is in the place of the backslash.
+_NEXT_LINE: Final = r"[ \t]{0,8}(?:\r[ \t]{0,8})?\n[ \t]{1,40}"
 # `String::from("…")`, `SecretStr("…")`; and the text below a name in YAML.
 _WRAPPED: Final = re.compile(
     r"(?:String::from|Some|SecretStr|String|str|bytes)\((?=[bru]?[\"'])"
     r"|(?:ConvertTo-SecureString)[ \t]{1,4}(?:-String[ \t]{1,4})?(?=[\"'])"
     r"|!{1,2}\w[\w:/.-]{0,40}[ \t]{1,4}(?=[^\s|>])"
+    rf"|[(\\]?{_NEXT_LINE}"
+    r"(?=[\"']{1,8}[^\"'\r\n]{1,500}[\"']{1,8}[ \t]{0,8}(?:[\r\n,;)}#]|\Z))"
 )
 _BELOW: Final = re.compile(
-    r"[|>][-+0-9]{0,2}[ \t]{0,8}\r?\n[ \t]{1,40}(?=[^\s:]{4,4000}(?:[\r\n]|\Z))"
+    rf"(?:[|>][-+0-9]{{0,2}})?{_NEXT_LINE}(?=[^\s:\"']{{4,4000}}(?:[ \t]{{0,8}}[\r\n\"']|\Z))"
 )
 # What only programs have: calls, patterns, operators, assignments in a row.
 _CALLED: Final = re.compile(r"\(|[A-Za-z_$][\w.$]*+(?:\(|\[|\?\.|->|::)")
 _PATTERN: Final = re.compile(r"[\[({\\]")
 _OPERATOR: Final = re.compile(r"[ \t]+(?:or|and|if|else|is|in|not|\+|\?|\|\||&&|==)[ \t]")
 _EXPRESSION: Final = re.compile(r"[A-Za-z_$][\w$]*(?:\.[#\w$]+)*(?:==|\?|=[A-Za-z_$])")
+_COLUMNS: Final = re.compile(r"\((?P<names>[^()]{1,1000})\)\s{1,40}(?i:values)\s{0,40}(?=\()")
+_FIELD: Final = re.compile(
+    r"[(,]\s{0,40}(?:[NEb]?(?:''(?=\s{0,40}[,)])|'{1,8}(?P<value>[^'\n]{1,1000}"
+    r"(?:''[^'\n,)]{1,200}){0,8})'{1,8})|(?:[^',()]|\([^()]{0,200}\)){1,400})\s{0,40}"
+    r"(?:\)\s{0,8},?\s{0,40})?"
+)
+_OF_A_PROGRAM: Final = re.compile(r"[._=\[{]")
+# `PASS: test_a1`, `arn:aws:secretsmanager:…:123456789012:secret:a-1b2c3d`
+_NO_NAME: Final = re.compile(r"PASS[ \t]*:|\w+:(?<=:\d{12}:secret:)")
 _LINE_ENDS: Final = re.compile(r"[ \t]*+(?:[\r\n#]|\Z)")
 
 # What may be before a name on a line of its own: a list, a number, a `+` of a difference, the name
@@ -106,7 +122,7 @@ def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterato
         chars = _NAME_CHARS.match(before[::-1])
         first = match.start() - (chars.end() if chars else 0)
         name = shown[first : match.start("sign")]
-        if before.rfind(_PLACEHOLDER) > before.rfind("]"):
+        if before.rfind(_PLACEHOLDER) > before.rfind("]") or _NO_NAME.match(shown, first):
             continue
         if not _is_name(name.lstrip("-")) or (is_header(name) and match.start() < rejected):
             continue
@@ -121,6 +137,25 @@ def _is_name(name: str) -> bool:
     return is_secret(name) or name.lower() in _ALONE
 
 
+def inserted(shown: str) -> Iterator[Span]:
+    """Where the values of a table are whose columns have such names.
+
+    `INSERT INTO users (name, password) VALUES ('bob', '…'), ('al', '…')`
+    """
+    place = 0
+    for match in found(_COLUMNS, shown, 0, len(shown)):
+        if match.start() < place:  # within the rows of the last one
+            continue
+        names = [name.strip(' \t\r\n`"[]') for name in match["names"].split(",")]
+        place, number = match.end(), 0
+        while any(map(is_secret, names)) and (field := _FIELD.match(shown, place)):
+            name, value = names[number % len(names)], field["value"]
+            is_word = value is not None and is_plain(value) and not is_password(name)
+            if value and is_secret(name) and not (is_word or is_harmless(value)):
+                yield field.span("value")
+            place, number = field.end(), number + 1
+
+
 class _Place:
     """A name that is a secret's, and what is behind it."""
 
@@ -129,13 +164,15 @@ class _Place:
         self.shown = shown
         self.name = name.lstrip("-")
         self.dashes = len(name) - len(self.name)
-        self.sign = sign.strip("\"'`] \t")
+        self.sign = sign.strip("\"'`] \t").replace("\uff1a", ":")
         self.tight = self.sign in _EQUALS and sign.strip("\"'`]") == self.sign
         self.strong = is_password(self.name)
         self.first = first
         self.begin = begin
         self.looked_at = 0
-        self.doubtful = self.name.lower() in _ALONE
+        # Behind `--password= ` there is no value.
+        is_empty = self.dashes > 0 and self.sign == "=" and not self.tight
+        self.doubtful = is_empty or self.name.lower() in _ALONE
 
     def values(self) -> Iterator[Span]:
         """Where the value is; the values of a list; nothing where there is none."""
@@ -146,7 +183,12 @@ class _Place:
         elif not (self.sign or self.dashes or self._is_declared()):
             self.doubtful = True  # "the password is wrong"
         wrapped = _WRAPPED.match(self.shown, begin) or _BELOW.match(self.shown, begin)
-        begin = wrapped.end() if wrapped and self.sign else begin
+        if wrapped and self.sign:
+            begin = wrapped.end()
+            # What is below a name may be a sentence as well.
+            self.doubtful = self.doubtful or (
+                wrapped[0].isspace() and self.shown[begin] not in "\"'"
+            )
         if self.sign in (":", "=", ":=") and self.text[begin : begin + 1] == "[":
             yield from self._in_list(begin + 1)
             return
@@ -163,7 +205,9 @@ class _Place:
     def _may_be_a_word(self, begin: int, end: int) -> bool:
         value = self.text[begin:end]
         has_blank = any(char.isspace() for char in value)
-        return len(value) < _LONG_WORD or has_blank or not is_random(value)
+        if self.sign == "" and self.name.lower() in _ALONE and not self.dashes:
+            has_blank = has_blank or _OF_A_PROGRAM.search(value) is not None  # "pass sqlite3.Row"
+        return len(value) < _LONG_WORD or has_blank or not is_random(value.strip("*:"))
 
     def _before(self) -> str:
         return self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]
@@ -219,6 +263,8 @@ class _Place:
             return _is_cookie(value)
         if self.sign == ",":
             return self.dashes > 0 or is_random(value)
+        if self.sign == "(":  # `set_password("…")`
+            return self.strong and is_random(value)
         if any(char.isspace() for char in value):
             return (
                 self.strong
@@ -243,8 +289,10 @@ class _Place:
     def _bare(self, begin: int, has_scheme: bool) -> Span | None:
         if self.text[begin : begin + 1] in ("'", '"') and self.tight:
             begin += 1  # its end was cut off
-        if self.sign == "," or _CALLED.match(self.shown, begin):
+        if self.sign in (",", "(") or _CALLED.match(self.shown, begin):
             return None
+        if not self.sign and self.shown[begin : begin + 1] in ("-", "*", "&"):
+            return None  # the next option, a pointer
         if is_header(self.name) and self.sign == ":":
             return self._header(begin, has_scheme)
         own_line = not self.dashes and self._has_own_line()
@@ -319,13 +367,14 @@ class _Place:
         elif has_scheme:
             is_one = len(value) >= _LONG_TOKEN or is_random(value)
         else:
-            is_one = " " not in value and (is_random(value) or len(value) >= 20)
+            is_long = len(value) >= 20 and not is_plain(value)
+            is_one = " " not in value and (is_random(value) or is_long)
         return (begin, begin + len(value)) if is_one else None
 
 
 def _is_cookie(value: str) -> bool:
     """Whether a value among those of a header is more than a word or a number: `theme=dark`."""
-    return "=" in value and any(
+    return _COOKIE.match(value) is not None and any(
         is_random(each) or (each.isalnum() and not each.isalpha() and not each.isdigit())
         for each in _COOKIE_PARTS.split(value)
     )

@@ -11,7 +11,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from hermes_ext._redaction.assigned import assigned
+from hermes_ext._redaction.assigned import assigned, inserted
 from hermes_ext._redaction.forms import FORMS, harmless
 from hermes_ext._redaction.pieces import found, lowered, pieces, unescaped
 from hermes_ext._redaction.private_keys import private_keys
@@ -92,6 +92,9 @@ class Finder:
         lower = lowered(shown)
         for begin, end in private_keys(shown):
             yield begin, end, "Private Key"
+        if "values" in lower:
+            for begin, end in inserted(shown):
+                yield begin, end, ""
         yield from self._own_kinds({text, shown})
         for begin, end in pieces(len(text)):
             yield from _tokens(shown, lower, begin, end)

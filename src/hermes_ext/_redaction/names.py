@@ -10,7 +10,9 @@ from typing import Final
 _ENDINGS: Final = (
     ("password",), ("passwd",), ("passphrase",), ("passcode",), ("passwort",), ("pwd",), ("pswd",),
     ("secret",), ("token",), ("cookie",), ("credential",), ("cred",), ("authorization",),
-    ("apikey",), ("bearer",), ("psk",), ("mnemonic",), ("api", "key"),
+    ("apikey",), ("bearer",), ("psk",), ("mnemonic",), ("api", "key"), ("senha",), ("passe",),
+    ("ntlm", "hash"), ("nt", "hash"), ("client", "assertion"), ("admin", "key"), ("role", "key"),
+    ("functions", "key"),
     ("access", "key"), ("secret", "key"),
     ("private", "key"), ("account", "key"), ("encryption", "key"), ("signing", "key"),
     ("master", "key"), ("storage", "key"), ("shared", "key"), ("subscription", "key"),
@@ -23,16 +25,31 @@ _ENDINGS: Final = (
 )  # fmt: skip
 # `db_pass`, not `pass`; `npm_auth`, not `auth`.
 _ONLY_BEHIND_OTHERS: Final = frozenset({"pass", "auth", "sid", "pin", "pw", "otp"})
+# Passwords in other languages: Spanish, German, Russian, Chinese, Japanese, Korean, Polish, Dutch,
+# Czech, Swedish, Danish.
+_ABROAD: Final = (
+    "contrase[nñ]a|kennwort|\u043f\u0430\u0440\u043e\u043b\u044c|密[码碼]|パスワード|비밀번호|has[lł]o|wachtwoord|heslo"
+    "|l[oö]senord|adgangskode"
+)
 _GLUED: Final = re.compile(
     r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|privatekey|accountkey|signingkey"
     r"|authkey|(?:auth|access|refresh|session|bearer|bot|api|identity|registry|id|security|user"
-    r"|csrf|sas|jwt|secret|oauth)token|(?:db|user|ssh|smtp|ftp|root|admin|store|key|my)pass"
-    r"|clientsecret|connectionstring|connstring|rediscliauth|passin|passout)\Z"
+    r"|csrf|sas|jwt|secret|oauth)token|(?:db|user|ssh|smtp|ftp|root|admin|store|key|my)(?:pass|pwd)"
+    r"|requirepass|masterauth|(?:bind|root)pw|motdepasse|clientsecret|connectionstring|connstring|rediscliauth|passin|passout"
+    rf"|{_ABROAD})\Z"
+)
+_PASSWORD: Final = re.compile(
+    rf"(?:password|(?:db|user)pwd|requirepass|(?:bind|root)pw|{_ABROAD})\Z"
 )
 # Of several tokens, these are no units of text that a model counts.
 _TOKENS_OF: Final = frozenset(
     {"access", "api", "auth", "bot", "bearer", "refresh", "session", "oauth", "service", "user"}
 )
+# Of models, and of lists that are given page by page: the next one is asked for with it.
+_NO_TOKENS: Final = frozenset(
+    {"next", "page", "continuation", "pagination", "sync", "change", "eos", "bos", "pad", "unk",
+     "sep", "cls", "mask", "stop", "special", "entry"}
+)  # fmt: skip
 # Services whose keys have no other word in their names: `STRIPE_KEY`.
 _KEYS_OF: Final = frozenset(
     {"anthropic", "aws", "azure", "cloudflare", "cohere", "datadog", "deepseek", "firebase",
@@ -48,6 +65,7 @@ _AFTERTHOUGHTS: Final = frozenset(
      "readonly", "master", "replica"}
 )  # fmt: skip
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_LETTERS: Final = re.compile(r"[^\W\d_]+|\d+")
 # Headers and sentences: what follows these alone is as often a remark.
 _WEAK: Final = frozenset(
     {"token", "auth", "authorization", "cookie", "credential", "cred", "secret", "sid", "bearer",
@@ -57,6 +75,7 @@ _HEADERS: Final = frozenset({"authorization", "cookie"})
 
 STEM: Final = (
     "(?:pass|pwd|pswd|psk|secret|token|key|auth|cookie|cred|bearer|mnemonic|conn|phrase|signature"
+    f"|senha|{_ABROAD}|ntlm|nt[_-]hash|client[_-]assertion"
     "|(?:sid|pin|pw|otp|pat)(?![a-z]))"
 )
 """What is in each name that `is_secret` knows, in lower case, as a regular expression."""
@@ -76,7 +95,9 @@ def is_secret(name: str) -> bool:
     if last == "tokens":
         return len(words) > 1 and words[-2] in _TOKENS_OF
     if last in _ONLY_BEHIND_OTHERS:
-        return len(words) > 1
+        return len(words) > 1 and words != ("o", "auth")
+    if last == "token" and words[-2:-1] and words[-2] in _NO_TOKENS:
+        return False
     is_service = last == "key" and len(words) > 1 and words[-2] in _KEYS_OF
     is_glued = _GLUED.search("".join(words[-2:])) is not None
     return is_service or is_glued or any(words[-len(ending) :] == ending for ending in _ENDINGS)
@@ -87,9 +108,8 @@ def is_password(name: str) -> bool:
     """Whether even a number or a plain word behind this name is a secret."""
     words = [word for word in _words_of(name) if word not in _AFTERTHOUGHTS] or [""]
     last = words[-1]
-    return (
-        last.startswith("pass") or last in ("pwd", "pswd", "pin", "pw") or last.endswith("password")
-    )
+    is_one = last.startswith("pass") or last in ("pwd", "pswd", "pin", "pw", "senha")
+    return is_one or _PASSWORD.search("".join(words[-2:])) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -108,7 +128,8 @@ def is_header(name: str) -> bool:
 
 def _words_of(name: str) -> tuple[str, ...]:
     """The words of a name, in lower case, the last one in the singular."""
-    words = [word.lower() for word in _WORDS.findall(name[-100:])]
+    name = name[-100:]
+    words = [word.lower() for word in (_WORDS if name.isascii() else _LETTERS).findall(name)]
     while words and words[-1].isdigit():  # `password1`
         words.pop()
     # `passwords`, `api_keys`; but the `tokens` of models are counted.

@@ -59,11 +59,15 @@ def _with_options(value: Sequence[Any]) -> Sequence[Any]:
 
 
 def _with_named_value(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """`{"name": "DB_PASSWORD", "value": …}`: the value is named as a sibling says."""
-    name = value.get("name", value.get("key"))
-    if "value" not in value or not isinstance(name, str) or not is_secret(name):
+    """`{"name": "DB_PASSWORD", "value": …}`: the value is named as a sibling says.
+
+    AWS calls them `ParameterKey` and `ParameterValue`, too.
+    """
+    of = {str(key).lower().removeprefix("parameter"): key for key in value}
+    name = value.get(of.get("name", of.get("key")))
+    if "value" not in of or not isinstance(name, str) or not is_secret(name):
         return value
-    return {**value, "value": _named(name, value["value"], 0)}
+    return {**value, of["value"]: _named(name, value[of["value"]], 0)}
 
 
 def _named(name: str, value: Any, depth: int) -> Any:

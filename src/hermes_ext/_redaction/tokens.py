@@ -85,6 +85,28 @@ _SERVICES: Final[tuple[tuple[str, str, str, Signs, str], ...]] = (
     ("Stripe Access Key", "stripe", "StripeDetector", ("k_live",), "[rs]k_live_[0-9a-z]"),
     ("Twilio API Key", "twilio", "TwilioKeyDetector", ("ac", "sk"), "(?:ac|sk)[a-z0-9]{32}"),
 )  # fmt: skip
+# Beginnings of tokens. Behind the short ones, which names in programs have too, stand letters and
+# digits only.
+_LONG: Final = (
+    *("xai-", "pplx-", "nvapi-", "sk-lf-", "AQ.Ab8", "ABSK", "tgp_v1_", "lsv2_pt_", "lsv2_sk_"),
+    *("pcsk_", "dop_v1_", "doo_v1_", "dor_v1_", "HRKU-", "hvs.", "hvb.", "dp.pt.", "ops_eyJ"),
+    *("fm2_", "cfut_", "cfat_", "pscale_pw_", "pscale_tkn_", "pscale_oauth_", "sb_secret_"),
+    *("vercel_blob_rw_", "tskey-", "lin_api_", "lin_oauth_", "figd_", "sq0atp-", "sk_org_live_"),
+    *("xkeysib-", "dckr_pat_", "dckr_oat_", "ATCTT3", "CCIPAT_", "PMAK-", "NRAK-", "sntrys_"),
+    *("sntryu_", "glsa_", "glc_"),
+)
+_SHORT: Final = (
+    *("gsk_", "r8_", "ntn_", "jina_", "e2b_", "rpa_", "vcp_", "vck_", "nfp_", "napi_", "rnd_"),
+    *("pul-", "phx_", "sgp_", "sqp_", "squ_", "apify_api_"),
+)
+
+
+def _prefixed(prefixes: Signs, char: str) -> str:
+    either = "|".join(map(re.escape, prefixes))
+    digit = r"(?=[A-Za-z_-]{0,40}\d)"
+    return rf"(?<![\w.-])(?<!sha256=)(?:{either}){digit}{char}{{20,}}+[\w.=-]*+(?<!\.)"
+
+
 # What detect-secrets does not know, finds only a part of, or takes too long over.
 _OUR_OWN: Final[tuple[tuple[str, Signs, str], ...]] = (
     # A line of a wrapped image may begin like one, and is longer.
@@ -95,12 +117,15 @@ _OUR_OWN: Final[tuple[tuple[str, Signs, str], ...]] = (
     # Two parts of JSON, or more parts than a name in a program has.
     ("JSON Web Token", ("eyj",), r"eyJ(?<![\w-]eyJ)[\w-]{8,}+\.(?:eyJ[\w-]{8,}+(?:\.[\w-]*+)*"
                                  r"|[\w-]*+(?:\.[\w-]{8,}+){1,3})"),
-    ("GitHub Token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_\w{36,}+"),
+    ("GitHub Token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+     r"gh[pousr]_\w{36,}+(?:[\w-]*+\.[\w-]{16,}+){0,2}"),
+    ("GitLab Token", ("glpat-", "gldt-", "glrt-"),
+     r"(?<![\w-])gl(?:pat|dt|rt)-[\w-]{20,}+\.\w\w\.\w{7,9}"),
     ("GitHub Token", ("github_pat_",), r"github_pat_\w{40,}+"),
     ("Anthropic Key", ("sk-ant-",), r"sk-ant-[\w-]{20,}+"),
     ("OpenRouter Key", ("sk-or-",), r"sk-or-[\w-]{20,}+"),
     ("OpenAI Key", ("sk-",),
-     r"sk-(?<!\wsk-)(?:(?:proj|svcacct|admin)-[\w-]{20,}+|[A-Za-z0-9]{32,}+)"),
+     r"sk-(?<!\wsk-)(?:(?:proj|svcacct|admin|None)-[\w-]{20,}+|[A-Za-z0-9]{32,}+)"),
     ("Google API Key", ("aiza",), r"AIza(?<![\w+/]AIza)[\w-]{35}(?![\w+/=-])"),
     ("Google OAuth Token", ("ya29.", "gocspx-"), r"\bya29\.[\w-]{20,}+|\bGOCSPX-[\w-]{20,}+"),
     ("Hugging Face Token", ("hf_",), r"hf_(?<!\whf_)[A-Za-z0-9]{30,}+"),
@@ -112,29 +137,31 @@ _OUR_OWN: Final[tuple[tuple[str, Signs, str], ...]] = (
     ("Telegram Bot Token", (":aa",), r"(?<!\d)\d{8,10}:AA[\w-]{33}(?![\w-])"),
     ("AWS Secret Key", ("secret",),
      r"(?i:secret.?access.?key)\W{1,12}([A-Za-z0-9/+]{40})(?![\w/+=])"),
-    ("Access Token", ("gsk_", "xai-", "pplx-", "tvly-", "r8_", "ntn_", "_v1_"),
-     r"\b(?:gsk_|xai-|pplx-|tvly-(?:dev-|prod-)?|r8_|ntn_|do[opr]_v1_)[A-Za-z0-9]{30,}+"),
-    ("Access Token", ("shp", "dckr_", "hvs.", "nvapi-", "age-secret-"),
-     r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|\bdckr_[a-z]{2,5}_[\w-]{20,}+|\bhvs\.[\w-]{24,}+"
-     r"|\bnvapi-[\w-]{40,}+|\bAGE-SECRET-KEY-1[A-Z0-9]{58}"),
-    ("Access Token", ("lin_api_", "figd_", "sq0atp-", "pmak-", "dapi", "nrak-", "sntrys_", "glsa_",
-                      "atatt3", "tskey-", "sbp_", "pscale_", "rubygems_", "key-"),
-     r"\blin_api_\w{32,}+|\bfigd_[\w-]{30,}+|\bsq0atp-[\w-]{20,}+"
-     r"|\bPMAK-[a-f0-9]{24}-[a-f0-9]{34}"
-     r"|\bdapi[a-f0-9]{32}|\bNRAK-[A-Z0-9]{27}|\bsntrys_[\w+/=-]{20,}+|\bglsa_\w{32,}+"
-     r"|\bATATT3[\w=-]{30,}+|\btskey-[a-z]{3,10}-[\w-]{20,}+|\bsbp_[a-f0-9]{40}"
-     r"|\bpscale_(?:pw|tkn|oauth)_[\w.-]{30,}+|\brubygems_[a-f0-9]{48}|\bkey-[a-f0-9]{32}\b"),
+    ("Access Token", _LONG, _prefixed(_LONG, r"[\w-]")),
+    ("Access Token", _SHORT, _prefixed(_SHORT, "[A-Za-z0-9]")),
+    ("Access Token", ("tvly-", "shp", "age-secret-", "dapi", "atatt3", "sbp_", "rubygems_", "key-"),
+     r"\btvly-(?:dev-|prod-)?[A-Za-z0-9]{30,}+|\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"
+     r"|\bAGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{58,}+|\bdapi[a-f0-9]{32}|\bATATT3[\w=-]{30,}+"
+     r"|\bsbp_[a-f0-9]{40}|\brubygems_[a-f0-9]{48}|\bkey-[a-f0-9]{32}\b"),
+    ("Access Token", ("re_", "sk_", "fc-", "sdk-", "pat", "sha256~", ".atlasv1.", "azdo", "1//0",
+                      "secret_"),
+     r"\bre_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}+|\bsk_[a-f0-9]{48}|\bfc-[a-f0-9]{32}\b"
+     r"|\bsdk-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}|\bpat[A-Za-z0-9]{14}\.[a-f0-9]{64}"
+     r"|\bsha256~[\w-]{43}|\b[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,}+|\b1//0[\w-]{40,}+"
+     r"|\bsecret_[A-Za-z0-9]{43}\b|\b[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}\b"),
     ("Azure Client Secret", ("q~",), r"(?<![\w.~-])[\w.~-]{3}\dQ~[\w.~-]{31,34}(?![\w.~-])"),
     ("Vault Token", ("s.",),
      r"s\.(?<![\w.]s\.)(?=[A-Za-z]{0,24}\d)(?=[a-z\d]{0,24}[A-Z])[A-Za-z\d]{24}(?![\w.(])"),
     ("Mapbox Token", ("pk.eyj", "sk.eyj"), r"\b[ps]k\.eyJ[\w-]{8,}+\.[\w-]{10,}+"),
     ("Webhook", ("/api/webhooks/",), r"/api/webhooks/\d{10,25}/([\w-]{40,}+)"),
+    ("Webhook", ("hooks.slack.com", "webhook.office.com"),
+     r"(?:hooks\.slack\.com/(?:workflow|trigger)s|webhook\.office\.com/webhookb2)/([\w@/-]{20,}+)"),
     ("Password Hash", ("$6$", "$5$", "$y$", "$2b$", "$2y$", "$2a$", "$argon2"),
      r"\$(?:[65y]|2[aby]|argon2\w{1,2})\$[\w./$,=+-]{10,}+"),
 )  # fmt: skip
 
 KINDS: Final = (
-    *(Kind(name, signs, re.compile(each)) for name, signs, each in _OUR_OWN),
+    *(Kind(name, tuple(map(str.lower, signs)), re.compile(each)) for name, signs, each in _OUR_OWN),
     *(
         Kind(name, signs, re.compile(first), (module, detector))
         for name, module, detector, signs, first in _SERVICES

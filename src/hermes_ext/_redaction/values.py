@@ -21,12 +21,15 @@ _HARMLESS: Final = re.compile(
     r"|redacted|hidden|masked|removed|omitted|empty|unset|missing|invalid|expired|wrong|incorrect"
     r"|changeme|change-me|change_me|placeholder|example|todo|tbd|n/a|default|password|passwd"
     r"|secret|token|value|key|username|user|write|read|keyword|secretstr|incomplete)[.!?:]?$"
+    r"|#[0-9a-fA-F]{3,8}$|-?0[xX][0-9a-fA-F]{1,8}[uUlL]{0,3}$|.$"
     r"|(?i:your|my|insert|enter|replace|change|put|add|some|dummy|fake)[-_ ]"
     r"|[\^~<>=v]{0,2}\d+(?:\.[\dx*]+)+(?:[-+.][\w.+-]*)?$|[\W_]+$"
 )
 _OPEN: Final = re.compile(r"\s*(?:\$\{[^{}]*\}|\$[A-Za-z_]\w*|\{\{[^{}]*\}\}|<[^<>]*>|\*{3,})?\s*")
 _PATH: Final = re.compile(r"(?:[A-Za-z]:[\\/]|[.~]{0,2}/|\.{1,2}\\)|[a-z][a-z0-9+.-]{1,20}://")
-_DOTTED: Final = re.compile(r"[A-Za-z_$][A-Za-z_]*(?:\.[A-Za-z_$][A-Za-z_]*)+\.?$")
+_DOTTED: Final = re.compile(
+    r"[A-Za-z_$][A-Za-z_]*(?:\.[A-Za-z_$][A-Za-z_]*)+\.?$|(?:exports|self|this|process|os)\.[\w.]+$"
+)
 # `oauth2`, `aes-256-cbc`, `us_east_1`, `HS256`: letters, then maybe a short number.
 _WORD: Final = re.compile(r"[^\W\d_]*\d{0,4}[a-z]{0,2}$|[a-z]\w?\d{1,3}[a-z]+$")
 # `hunter2`, `swordfish99`; but `oauth2` and `client3` are names.
@@ -39,7 +42,7 @@ _NUMBERED: Final = re.compile(
     r"[a-z]{5,}\d{1,4}[!?.]?$",
     re.IGNORECASE,
 )
-_SEPARATORS: Final = re.compile(r"[-_.:/ =,;&]+")
+_SEPARATORS: Final = re.compile(r"[-_.:/ =,;&\u3001\u3002\u300c\u300d\uff08-\uff1f]+")
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+|.", re.DOTALL)
 _ENOUGH: Final = 256  # characters of a value that are looked at
 _CAPITAL: Final = re.compile("[A-Z]")
