@@ -28,14 +28,15 @@ _ONLY_BEHIND_OTHERS: Final = frozenset({"pass", "auth", "sid", "pin", "pw", "otp
 # Passwords in other languages: Spanish, German, Russian, Chinese, Japanese, Korean, Polish, Dutch,
 # Czech, Swedish, Danish.
 _ABROAD: Final = (
-    "contrase[nñ]a|kennwort|\u043f\u0430\u0440\u043e\u043b\u044c|密[码碼]|パスワード|비밀번호|has[lł]o|wachtwoord|heslo"
-    "|l[oö]senord|adgangskode"
+    "contrase[nñ]a|kennwort|\u043f\u0430\u0440\u043e\u043b\u044c|密[码碼]|パスワード|비밀번호|has[lł]o"
+    "|wachtwoord|heslo|l[oö]senord|adgangskode"
 )
 _GLUED: Final = re.compile(
     r"(?:password|passwd|passphrase|apikey|secretkey|accesskey|privatekey|accountkey|signingkey"
     r"|authkey|(?:auth|access|refresh|session|bearer|bot|api|identity|registry|id|security|user"
     r"|csrf|sas|jwt|secret|oauth)token|(?:db|user|ssh|smtp|ftp|root|admin|store|key|my)(?:pass|pwd)"
-    r"|requirepass|masterauth|(?:bind|root)pw|motdepasse|clientsecret|connectionstring|connstring|rediscliauth|passin|passout"
+    r"|requirepass|masterauth|(?:bind|root)pw|motdepasse|clientsecret|connectionstring|connstring"
+    r"|rediscliauth|passin|passout"
     rf"|{_ABROAD})\Z"
 )
 _PASSWORD: Final = re.compile(
