@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -175,6 +176,43 @@ def test_agents_that_are_started_in_threads(seen: list[Any], way: str) -> None:
         assert not turn.transform_user_input("hello").blocked
     assert seen == ["s", "sx", "sxx", "sxxx"]
     assert [outcome.blocked for outcome in outcomes] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("options", [{}, {"timeout": LONG}], ids=["inline", "limited"])
+def test_what_the_threads_have_is_not_kept(options: dict[str, Any]) -> None:
+    """Who waits for an agent is told from the stacks of the threads: no thread keeps a turn so."""
+    at_hand, looked_at, let_go, over = (threading.Event() for _ in range(4))
+
+    def bystander() -> None:
+        turn = runtime.turn(session_id="mine 0")
+        at_hand.set()
+        looked_at.wait(LONG)
+        turn.close()
+        del turn
+        let_go.set()
+        over.wait(LONG)
+
+    @register_hook("transform_user_input", **options)
+    def start(user_message, session_id):
+        if len(session_id) < 10:
+            in_a_raw_thread(lambda: talk(session_id + "1"))
+
+    def talk(session_id: str) -> None:
+        with runtime.turn(session_id=session_id) as turn:
+            turn.transform_user_input("hello")
+
+    runtime = Runtime([start])
+    thread = threading.Thread(target=bystander)
+    thread.start()
+    assert at_hand.wait(LONG)
+    talk("mine 1")
+    looked_at.set()
+    assert let_go.wait(LONG)
+    gc.collect()
+    kept = [one for one in gc.get_objects() if isinstance(one, Turn)]
+    assert not [turn for turn in kept if turn.session_id.startswith("mine")]
+    over.set()
+    thread.join(LONG)
 
 
 def test_handlers_that_call_each_other(seen: list[Any]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -81,20 +81,21 @@ def awaiting() -> list[Handler]:
 def _work_of(stack: Iterable[FrameType]) -> Iterator[object]:
     """What is waited for by those who wait for what this thread is doing."""
     for frame in stack:
-        if frame.f_code is _Worker._serve.__code__:
+        if frame.f_code is _Worker.make.__code__:
             yield frame.f_locals.get("job")
         elif frame.f_code.co_name == "run" and "futures" in frame.f_code.co_filename:
             yield getattr(frame.f_locals.get("self"), "future", None)
 
 
-def _holds(stack: Iterable[FrameType], wanted: set[int]) -> bool:
-    """Whether a handler of this thread has one of these; what is outside of it does not matter."""
-    for frame in stack:
-        if not wanted.isdisjoint(map(id, frame.f_locals.values())):
-            return True
-        if frame.f_code in _READERS or frame.f_code is _Worker._serve.__code__:
-            return False
-    return False
+def _holds(stack: Sequence[FrameType], wanted: set[int]) -> bool:
+    """Whether a handler of this thread has one of these; what is outside of it does not matter.
+
+    Other frames than a handler's are not looked into: until a frame ends, Python keeps what it has
+    shown of it, and those of other threads may never end.
+    """
+    ends = (place for place, frame in enumerate(stack) if frame.f_code in _OUTERMOST)
+    inner = stack[: next(ends, -1) + 1]
+    return any(not wanted.isdisjoint(map(id, frame.f_locals.values())) for frame in inner)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
@@ -150,3 +151,5 @@ _READERS = {
     fold._with_care.__code__: _of_run,
     fold._Fold.attempt.__code__: _of_attempt,
 }
+# What a handler's frames end with.
+_OUTERMOST = {*_READERS, _Worker.make.__code__}

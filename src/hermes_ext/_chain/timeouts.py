@@ -223,16 +223,23 @@ class _Worker:
         goes_on = True
         while goes_on:
             self._wake.acquire()
-            assert self._work is not None
-            (job, call), self._work = self._work, None
-            try:
-                job.ended = (call(), None)
-            except BaseException as error:  # noqa: BLE001 - handed to the caller, which decides
-                read(error)
-                job.ended = (None, error)
-            goes_on = self._pool.takes_back(self)
-            job.finish()
-            del job, call
+            goes_on = self.make()
+
+    def make(self) -> bool:
+        """Make the call that was given; whether there will be another.
+
+        In a frame of its own, which ends with the call: whoever looks into it keeps nothing.
+        """
+        assert self._work is not None
+        (job, call), self._work = self._work, None
+        try:
+            job.ended = (call(), None)
+        except BaseException as error:  # noqa: BLE001 - handed to the caller, which decides
+            read(error)
+            job.ended = (None, error)
+        goes_on = self._pool.takes_back(self)
+        job.finish()
+        return goes_on
 
 
 class Workers:
