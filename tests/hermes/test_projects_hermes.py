@@ -148,17 +148,18 @@ def test_one_process_many_projects(hermes: HomeFactory) -> None:
         from hermes_ext.cli import main
         from tools.terminal_tool import register_task_env_overrides
         roots = {[str(root) for root in roots]!r}
-        agents = {{root: stage.agent() for root in roots}}
+        # One conversation each: an agent is in one turn at a time.
+        agents = [stage.agent() for _ in range(4)]
         for root in roots:
             register_task_env_overrides(root, {{'cwd': root}})
 
-        def say(root):
-            return stage.say(agents[root], 'hello', task_id=root)['final_response']
+        def say(agent, root):
+            return stage.say(agent, 'hello', task_id=root)['final_response']
 
         def seen_in(*order):
             seen.clear()
             with ThreadPoolExecutor(len(order)) as pool:
-                list(pool.map(say, order))
+                list(pool.map(say, agents, order))
             return sorted(seen)
 
         before = seen_in(*roots)
