@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from hermes_ext._chain.raised import without_frames
+from hermes_ext._chain.raised import forget_frames
 from hermes_ext._chain.timeouts import TimedOut
 from hermes_ext._hooks.handler import COMPILED, Handler, is_store_error
 from hermes_ext._hooks.sendable import sendable_text
@@ -244,7 +244,7 @@ class FailureBook:
         passes = handler.on_error == "pass"
         if in_a_row >= SUSPEND_AFTER and passes and not is_store_error(error):
             self.suspended.add(handler)
-        without_frames(error)
+        forget_frames(error)
         places = []
         while trace is not None:
             # Not tb_lineno: it walks the code's line table, which costs more than the exception.

@@ -7,7 +7,7 @@ from abc import ABCMeta
 from contextlib import suppress
 from typing import Any, Final
 
-__all__ = ["Unreadable", "read", "readable", "without_frames"]
+__all__ = ["Unreadable", "forget_frames", "read", "readable"]
 
 
 class Unreadable(Exception):  # noqa: N818 - stands for whatever a handler raised
@@ -43,10 +43,9 @@ def read(error: BaseException) -> None:
         TracebackException(type(one), one, None, lookup_lines=False)
 
 
-def without_frames(error: BaseException) -> BaseException:
-    """The same error; its frames, which hold all that its handler has, are taken away."""
-    _FORGET(error, None)  # assigning is code of its own where a class is frozen
-    return error
+def forget_frames(error: BaseException) -> None:
+    """Take away an error's frames, which hold all that its handler has."""
+    _FORGET(error, None)  # a frozen class has code for assigning, which raises
 
 
 def _is_plain(kind: type) -> bool:

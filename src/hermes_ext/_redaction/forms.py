@@ -68,7 +68,7 @@ def _is_text(value: str) -> bool:
 
 
 def _short_or_a_word(match: Match) -> bool:
-    return len(match["value"]) < 12 or not is_random(match["value"])
+    return len(match["value"]) < 12 or _no_random(match)
 
 
 def _no_secret_pair(match: Match) -> bool:
@@ -108,7 +108,7 @@ def _local(match: Match) -> bool:
 
 
 def _local_or_a_word(match: Match) -> bool:
-    return _local(match) or is_plain(match["value"]) or not is_random(match["value"])
+    return _local(match) or is_plain(match["value"]) or _no_random(match)
 
 
 _ATTRIBUTE: Final = re.compile(r"\b(?i:name|key|id|type)=[\"']{1,8}([\w.:-]{1,80})")

@@ -117,8 +117,12 @@ def too_deep(call: Call | None) -> str | None:
 
 
 def begun_too_deep() -> bool:
-    """Whether handlers call each other without end up to this thread, which knows nothing of it."""
-    return inside.get() is None and len(awaiting()) > DEEPEST
+    """Whether handlers call each other without end up to this thread, which knows nothing of it.
+
+    All the turns that they have begun are open then, this one too: with few, nobody need look.
+    """
+    several = state.open_turn_count() > DEEPEST
+    return several and inside.get() is None and len(awaiting()) > DEEPEST
 
 
 def _named(handler: Handler) -> str:

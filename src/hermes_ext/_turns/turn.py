@@ -105,10 +105,9 @@ class Turn(state.TurnCore):
             **scope,
         )
         state.begin(self)
-        # The turns of agents that handlers start in threads of their own are open all together.
-        several = bool(runtime.manager.handlers) and state.open_turn_count() > DEEPEST
-        self._begun_too_deep = several and begun_too_deep()
+        self._begun_too_deep = False
         if runtime.manager.handlers:
+            self._begun_too_deep = begun_too_deep()
             watchdog.watch()
 
     @property
