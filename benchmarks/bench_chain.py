@@ -21,10 +21,10 @@ from report import Report
 from report import run as run_report
 
 from hermes_ext import HookResult, register_hook
-from hermes_ext._chain.fold import CompiledChain, run
-from hermes_ext._chain.manager import HookManager
-from hermes_ext._hooks.payloads import Event, LLMRequest, Scope, ToolCall
-from hermes_ext._hooks.registration import Registration, build_handlers, marks_of
+from hermes_ext.chain.fold import CompiledChain, run
+from hermes_ext.chain.manager import HookManager
+from hermes_ext.hooks.payloads import Event, LLMRequest, Scope, ToolCall
+from hermes_ext.hooks.registration import Registration, build_handlers, marks_of
 
 ROUNDS = 600
 SIZES = (0, 1, 3, 10, 50)

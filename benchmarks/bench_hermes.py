@@ -32,8 +32,8 @@ from own_time import OwnTime
 from report import Report, run
 
 from hermes_ext import Runtime, register_hook
-from hermes_ext._turns.state import open_turn_count
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
+from hermes_ext.turns.state import open_turn_count
 
 TURNS = 40
 EXTENSIONS = 10
@@ -126,7 +126,7 @@ def an_agent(model: ScriptedModel) -> Any:
 
 def turn_seconds(agent: Any, runtime: Runtime) -> float:
     """One whole turn under a runtime."""
-    from hermes_ext.hosts.hermes.host import the_host
+    from hermes_ext.hosts.hermes.adapter.host import the_host
 
     the_host._runtimes = {Path(os.environ["HERMES_HOME"]): runtime}
     begun = time.perf_counter()
@@ -173,8 +173,8 @@ def hook_calls() -> dict[str, float]:
     """Ten passing callbacks: ours, Hermes's `invoke_hook`, and its three sites of one tool call."""
     from hermes_cli import middleware, plugins
 
-    from hermes_ext._chain import fold
-    from hermes_ext._hooks.payloads import Scope, ToolCall
+    from hermes_ext.chain import fold
+    from hermes_ext.hooks.payloads import Scope, ToolCall
 
     manager = plugins.PluginManager()
     for number in range(EXTENSIONS):
@@ -249,7 +249,7 @@ def bytes_per_session() -> float:
 
 def bytes_per_agent(model: ScriptedModel) -> float:
     """The same of agents of Hermes that have had a turn and wait for the next, in bytes."""
-    from hermes_ext.hosts.hermes.host import REMEMBERED_TASKS, the_host
+    from hermes_ext.hosts.hermes.adapter.host import REMEMBERED_TASKS, the_host
 
     runtime, agents = extensions(), []
     # So many tasks are remembered and no more, however many sessions there are.

@@ -27,12 +27,12 @@ LOADING_BAR = 0.5
 IMPORT_BAR = 1.5
 LOADING = (
     "hermes_ext.runtime",
-    "hermes_ext._install.loader",
-    "hermes_ext._install.directories",
-    "hermes_ext._install.reloading.in_force",
-    "hermes_ext._turns.decisions",
-    "hermes_ext._turns.sqlite_store",
-    "hermes_ext._guard.guard",
+    "hermes_ext.loading.loader",
+    "hermes_ext.loading.directories",
+    "hermes_ext.loading.reloading.in_force",
+    "hermes_ext.turns.decisions",
+    "hermes_ext.turns.sqlite_store",
+    "hermes_ext.guard.guard",
 )
 NO_BYTECODE = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 

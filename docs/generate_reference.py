@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
 
-from hermes_ext._hooks.payloads import EVENT_OF
-from hermes_ext._hooks.specs import ALLOWED, ARGUMENTS, VERDICTS, Action, HookName, HookSpecs
 from hermes_ext.cli import add_commands
+from hermes_ext.hooks.payloads import EVENT_OF
+from hermes_ext.hooks.specs import ALLOWED, ARGUMENTS, VERDICTS, Action, HookName, HookSpecs
 
 DOCS = Path(__file__).parent
 
-_NOTE = "<!-- Made from hermes_ext/_hooks/specs.py by docs/generate_reference.py: edit there. -->"
+_NOTE = "<!-- Made from hermes_ext/hooks/specs.py by docs/generate_reference.py: edit there. -->"
 _HEAD = """\
 # Hooks
 

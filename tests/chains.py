@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from hermes_ext import LLMRequest, ToolCall, ToolResult, UserInput, register_hook
-from hermes_ext._chain.fold import ChainOutcome, CompiledChain, run
-from hermes_ext._chain.manager import HookManager
-from hermes_ext._hooks.handler import Handler
-from hermes_ext._hooks.payloads import Event, Scope
-from hermes_ext._hooks.registration import build_handlers, collecting
-from hermes_ext._hooks.source import Source
+from hermes_ext.chain.fold import ChainOutcome, CompiledChain, run
+from hermes_ext.chain.manager import HookManager
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.hooks.payloads import Event, Scope
+from hermes_ext.hooks.registration import build_handlers, collecting
+from hermes_ext.hooks.source import Source
 
 SCOPE = Scope(session_id="s1", turn_id="t1")
 

@@ -15,7 +15,7 @@ from tests.harness.home import HermesHome
 from tests.harness.warm import warm_start
 from tests.hermes.versions import expect, lacks_here
 
-from hermes_ext._real_hermes.processes import Start
+from hermes_ext.hosts.hermes.process.processes import Start
 from hermes_ext.testing.model_server import Script, ScriptedModel
 
 ModelFactory = Callable[..., ScriptedModel]

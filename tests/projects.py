@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from hermes_ext._trust.place import find_project
-from hermes_ext._trust.store import TrustStore
-from hermes_ext._trust.tree import read_tree
+from hermes_ext.trust.place import find_project
+from hermes_ext.trust.store import TrustStore
+from hermes_ext.trust.tree import read_tree
 
 GOOD = """\
 from hermes_ext import HookResult, register_hook

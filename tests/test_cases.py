@@ -19,10 +19,10 @@ from tests.cli import conftest as commands
 from tests.cli.conftest import GOOD, Home
 
 from hermes_ext import HookResult, Runtime, get_turn_state, register_hook
-from hermes_ext._install.doctor import examine
-from hermes_ext._install.hermes_home import install
-from hermes_ext._install.loader import load, unload
-from hermes_ext._install.records import Status
+from hermes_ext.doctor import examine
+from hermes_ext.hosts.hermes.home.installing import install
+from hermes_ext.loading.loader import load, unload
+from hermes_ext.loading.records import Status
 
 home = commands.home
 installed = commands.installed

@@ -24,12 +24,12 @@ from tests.harness.home import HermesHome
 from tests.pages import ROOT, WALKS, Block, blocks_of
 
 from hermes_ext import Runtime
-from hermes_ext._hooks.specs import HookName
-from hermes_ext._install.config import read_config
-from hermes_ext._install.loader import load, unload
-from hermes_ext._install.manifest import read_manifest
-from hermes_ext._install.project_settings import read_project_settings
-from hermes_ext._replay.events import of_file
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.loading.loader import load, unload
+from hermes_ext.replay.events import of_file
+from hermes_ext.settings.config import read_config
+from hermes_ext.settings.manifest import read_manifest
+from hermes_ext.settings.project_settings import read_project_settings
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -379,7 +379,7 @@ def test_problem_text_in_the_docs(tmp_path: Path) -> None:
 
 def test_configuration_keys_are_all_told() -> None:
     """configuration.md names every reserved key of the section."""
-    from hermes_ext._install.records import RESERVED_KEYS
+    from hermes_ext.settings.names import RESERVED_KEYS
 
     text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
     assert [key for key in RESERVED_KEYS if f"`{key}`" not in text] == []
@@ -409,8 +409,8 @@ def test_commands_are_all_told() -> None:
 
 def test_options_are_all_told() -> None:
     """authoring.md names every option of `register_hook` and every constructor of `HookResult`."""
-    from hermes_ext._hooks.registration import HookMark
-    from hermes_ext._hooks.results import Action
+    from hermes_ext.hooks.registration import HookMark
+    from hermes_ext.hooks.results import Action
 
     text = (ROOT / "docs/authoring.md").read_text(encoding="utf-8")
     options = [each.name for each in HookMark.__attrs_attrs__ if each.name != "hook"]

@@ -16,11 +16,11 @@ import pytest
 
 import hermes_ext
 from hermes_ext._files import locked, replace_file
-from hermes_ext._trust import tree
-from hermes_ext._trust.place import Project
-from hermes_ext._trust.store import TrustStore
-from hermes_ext._trust.tree import read_tree
-from hermes_ext._turns.decisions import DecisionLog
+from hermes_ext.trust import tree
+from hermes_ext.trust.place import Project
+from hermes_ext.trust.store import TrustStore
+from hermes_ext.trust.tree import read_tree
+from hermes_ext.turns.decisions import DecisionLog
 
 _OURS = str(Path(hermes_ext.__file__).parent)
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from hermes_ext.__about__ import __version__
-from hermes_ext._install.hermes_home import PLUGIN
+from hermes_ext.hosts.hermes.home.installing import PLUGIN
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,7 +14,7 @@ import pytest
 import hermes_ext
 import hermes_ext.exceptions
 import hermes_ext.testing
-from hermes_ext._hooks.specs import HookName
+from hermes_ext.hooks.specs import HookName
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = (hermes_ext, hermes_ext.exceptions, hermes_ext.testing)
@@ -90,7 +90,7 @@ def test_errors_have_one_base() -> None:
 
 def test_the_feature_requests_import_name() -> None:
     """`agent.extension_hooks` has the public names once it is installed."""
-    from hermes_ext._install import import_name as _import_name
+    from hermes_ext.loading.imports import import_name as _import_name
 
     was_there = "agent" in sys.modules
     _import_name.install()

@@ -28,8 +28,8 @@ from hermes_ext import (
     hookimpl,
     register_hook,
 )
-from hermes_ext._turns.state import open_turn_count
 from hermes_ext.exceptions import RegistrationError, StateError, TurnEndedError
+from hermes_ext.turns.state import open_turn_count
 
 USER = {"role": "user", "content": "hello"}
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "c1"}]}

@@ -20,9 +20,10 @@ if _search_path.is_own_command() or _search_path.is_in_hermes():
 from typing import TYPE_CHECKING, Any
 
 from hermes_ext.__about__ import __version__
-from hermes_ext._hooks.commands import register_command
-from hermes_ext._hooks.registration import hookimpl, register_hook
-from hermes_ext._hooks.results import (
+from hermes_ext.exceptions import SkipExtension
+from hermes_ext.hooks.commands import register_command
+from hermes_ext.hooks.registration import hookimpl, register_hook
+from hermes_ext.hooks.results import (
     Action,
     CallResult,
     CallVerdict,
@@ -34,34 +35,33 @@ from hermes_ext._hooks.results import (
     ToolOutputResult,
     ToolOutputVerdict,
 )
-from hermes_ext._turns.state import get_session_state, get_turn_state
-from hermes_ext.exceptions import SkipExtension
+from hermes_ext.turns.state import get_session_state, get_turn_state
 
 if TYPE_CHECKING:
-    from hermes_ext._chain.fold import ChainOutcome, Step
-    from hermes_ext._hooks.payloads import LLMRequest, ToolCall, ToolResult, UserInput
-    from hermes_ext._turns.approval import Approval, ApprovalRequest
-    from hermes_ext._turns.notices import Notice
-    from hermes_ext._turns.session_state import SessionState
-    from hermes_ext._turns.state import TurnState
-    from hermes_ext._turns.turn import Turn
+    from hermes_ext.chain.fold import ChainOutcome, Step
+    from hermes_ext.hooks.payloads import LLMRequest, ToolCall, ToolResult, UserInput
     from hermes_ext.runtime import Runtime
+    from hermes_ext.turns.approval import Approval, ApprovalRequest
+    from hermes_ext.turns.notices import Notice
+    from hermes_ext.turns.session_state import SessionState
+    from hermes_ext.turns.state import TurnState
+    from hermes_ext.turns.turn import Turn
 
 # What a host needs, and what most extensions only name in annotations, is imported when asked for.
 _LATER = {
-    "Approval": "hermes_ext._turns.approval",
-    "ApprovalRequest": "hermes_ext._turns.approval",
-    "ChainOutcome": "hermes_ext._chain.fold",
-    "LLMRequest": "hermes_ext._hooks.payloads",
-    "Notice": "hermes_ext._turns.notices",
+    "Approval": "hermes_ext.turns.approval",
+    "ApprovalRequest": "hermes_ext.turns.approval",
+    "ChainOutcome": "hermes_ext.chain.fold",
+    "LLMRequest": "hermes_ext.hooks.payloads",
+    "Notice": "hermes_ext.turns.notices",
     "Runtime": "hermes_ext.runtime",
-    "SessionState": "hermes_ext._turns.session_state",
-    "Step": "hermes_ext._chain.fold",
-    "ToolCall": "hermes_ext._hooks.payloads",
-    "ToolResult": "hermes_ext._hooks.payloads",
-    "Turn": "hermes_ext._turns.turn",
-    "TurnState": "hermes_ext._turns.state",
-    "UserInput": "hermes_ext._hooks.payloads",
+    "SessionState": "hermes_ext.turns.session_state",
+    "Step": "hermes_ext.chain.fold",
+    "ToolCall": "hermes_ext.hooks.payloads",
+    "ToolResult": "hermes_ext.hooks.payloads",
+    "Turn": "hermes_ext.turns.turn",
+    "TurnState": "hermes_ext.turns.state",
+    "UserInput": "hermes_ext.hooks.payloads",
 }
 
 __all__ = [

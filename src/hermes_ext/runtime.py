@@ -22,34 +22,35 @@ from weakref import WeakSet
 
 from attrs import Factory, define, evolve, field
 
-from hermes_ext._chain.manager import HookManager
-from hermes_ext._hooks.commands import Command, build_commands, commands_of
-from hermes_ext._hooks.handler import Handler
-from hermes_ext._hooks.payloads import or_unknown
-from hermes_ext._hooks.registration import build_handlers, registrations_of
-from hermes_ext._hooks.source import OWN, Source
-from hermes_ext._hooks.specs import HookName
-from hermes_ext._install.records import ExtensionRecord, Prog
 from hermes_ext._log import logger
-from hermes_ext._turns.approval import Approver
-from hermes_ext._turns.data_folders import DataFolders
-from hermes_ext._turns.numbers import TurnNumbers
-from hermes_ext._turns.schemas import SchemaChecks, ToolSchemas
-from hermes_ext._turns.store import MemoryStore, SessionStore
-from hermes_ext._turns.turn import Turn
+from hermes_ext._prog import Prog
+from hermes_ext.chain.manager import HookManager
 from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError, StateError
+from hermes_ext.hooks.commands import Command, build_commands, commands_of
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.hooks.payloads import or_unknown
+from hermes_ext.hooks.registration import build_handlers, registrations_of
+from hermes_ext.hooks.source import OWN, Source
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.loading.records import ExtensionRecord
+from hermes_ext.turns.approval import Approver
+from hermes_ext.turns.data_folders import DataFolders
+from hermes_ext.turns.numbers import TurnNumbers
+from hermes_ext.turns.schemas import SchemaChecks, ToolSchemas
+from hermes_ext.turns.store import MemoryStore, SessionStore
+from hermes_ext.turns.turn import Turn
 
 if TYPE_CHECKING:
-    from hermes_ext._chain.outcome import Cause
-    from hermes_ext._install.config import ExtensionsConfig, Problem
-    from hermes_ext._install.directories import Still
-    from hermes_ext._install.loader import Base, Loaded
-    from hermes_ext._install.projects import ProjectStack
-    from hermes_ext._install.reloading.in_force import InForce
-    from hermes_ext._turns.decisions import DecisionLog
-    from hermes_ext._turns.notices import Notice, Notify
-    from hermes_ext._turns.session_state import SessionState
+    from hermes_ext.chain.outcome import Cause
+    from hermes_ext.loading.directories import Still
+    from hermes_ext.loading.finding.projects import ProjectStack
+    from hermes_ext.loading.loader import Base, Loaded
+    from hermes_ext.loading.reloading.in_force import InForce
+    from hermes_ext.settings.config import ExtensionsConfig, Problem
+    from hermes_ext.turns.decisions import DecisionLog
+    from hermes_ext.turns.notices import Notice, Notify
+    from hermes_ext.turns.session_state import SessionState
 
 
 class Runtime:
@@ -117,9 +118,9 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext._install.reloading.in_force import InForce
-        from hermes_ext._install.which_home import hermes_home
-        from hermes_ext._turns.decisions import DecisionLog, LogLevel
+        from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+        from hermes_ext.loading.reloading.in_force import InForce
+        from hermes_ext.turns.decisions import DecisionLog, LogLevel
 
         home = Path(home).expanduser().absolute() if home else hermes_home()
         directory = Path(cwd) if cwd else _working_directory()
@@ -156,7 +157,7 @@ class Runtime:
     @classmethod
     def _on(cls, base: Base, shared: _Shared, directory: Path | None) -> Self:
         """On what was loaded, whatever becomes of the files."""
-        from hermes_ext._install.directories import Still
+        from hermes_ext.loading.directories import Still
 
         still: Still[Self] = Still(base, lambda loaded: cls._loaded(loaded, shared))
         still.without._projects, still.without._directory = still, directory
@@ -200,7 +201,7 @@ class Runtime:
 
     def tell_of(self, projects: ProjectStack) -> None:
         """Let `notices` say what of these projects is not in force as it is on the disk."""
-        from hermes_ext._install.projects import notices
+        from hermes_ext.loading.finding.projects import notices
 
         self.notices = notices(projects, Prog(self._shared.command))
 
@@ -391,7 +392,7 @@ class Runtime:
         Raises:
             CommandError: no extension has the command, or it failed: `str(error)` is for the user.
         """
-        from hermes_ext._turns.commands import run_command, unknown_command
+        from hermes_ext.turns.commands import run_command, unknown_command
 
         directory = Path(cwd) if cwd is not None else self._directory or _working_directory()
         with self._choosing():
@@ -540,7 +541,7 @@ class Runtime:
 
     def session_state(self, conversation_id: str, extension: str) -> SessionState:
         """What `extension` keeps for a conversation, over turns and restarts."""
-        from hermes_ext._turns.session_state import SessionState
+        from hermes_ext.turns.session_state import SessionState
 
         return SessionState(self._shared.store, conversation_id, self.whole_name(extension))
 
@@ -633,8 +634,8 @@ def own_guards(loaded: Loaded) -> tuple[Handler, ...]:
     in_force = [record for record in loaded.records if record.loaded]
     if not in_force or loaded.base is None:
         return ()
-    from hermes_ext._guard.guard import own_guard
-    from hermes_ext._guard.places import Protected
+    from hermes_ext.guard.guard import own_guard
+    from hermes_ext.guard.places import Protected
 
     places = [record.path for record in in_force if record.path is not None]
     return (own_guard(Protected.of(loaded.base.home, loaded.config.global_dir, places)),)
@@ -658,7 +659,7 @@ def _working_directory() -> Path | None:
 
 
 def _store_in(home: Path, shared: _Shared, clock: Callable[[], float] = time.time) -> SessionStore:
-    from hermes_ext._turns.sqlite_store import STATE_FILE, SQLiteStore
+    from hermes_ext.turns.sqlite_store import STATE_FILE, SQLiteStore
 
     return SQLiteStore(home / STATE_FILE, notify=shared.tell_store_problem, clock=clock)
 

@@ -12,8 +12,8 @@ import pytest
 from attrs import frozen
 from tests.harness.warm import warm_start
 
-from hermes_ext._canary.proofs import Surface
-from hermes_ext._canary.trial import Canary, Tell, try_canary
+from hermes_ext.hosts.hermes.canary.proofs import Surface
+from hermes_ext.hosts.hermes.canary.trial import Canary, Tell, try_canary
 
 ONE_SHOT: tuple[Surface, ...] = ("one-shot",)
 

@@ -15,17 +15,17 @@ import pytest
 import tests.cli.conftest as commands
 from tests.cli.conftest import Home, Output
 
-from hermes_ext._canary import trial
-from hermes_ext._canary.proofs import Proof, Status, Suspect, skipped
-from hermes_ext._canary.surfaces import SURFACES
-from hermes_ext._canary.trial import Canary
-from hermes_ext._hooks.specs import HookName
-from hermes_ext._install import doctor
-from hermes_ext._install.doctor import CHECKS
-from hermes_ext._install.records import Prog
+from hermes_ext import doctor
+from hermes_ext._prog import Prog
 from hermes_ext.cli import main
 from hermes_ext.cli._junit import junit_xml
 from hermes_ext.cli._page import Page
+from hermes_ext.doctor import CHECKS
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.hosts.hermes.canary import trial
+from hermes_ext.hosts.hermes.canary.proofs import Proof, Status, Suspect, skipped
+from hermes_ext.hosts.hermes.canary.surfaces import SURFACES
+from hermes_ext.hosts.hermes.canary.trial import Canary
 
 home = commands.home
 

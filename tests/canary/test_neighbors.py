@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.canary.conftest import UsersHome
 
-from hermes_ext._canary.neighbors import KNOWN, neighbor_findings
-from hermes_ext._install.doctor import Finding, Severity
+from hermes_ext.doctor import Finding, Severity
+from hermes_ext.hosts.hermes.canary.neighbors import KNOWN, neighbor_findings
 
 GATE = "def register(ctx):\n    ctx.register_hook('pre_tool_call', lambda **_: None)\n"
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from hermes_ext._canary import marks
-from hermes_ext._canary.proofs import Proof, Status, judge
-from hermes_ext._canary.turn import Player, Seen
-from hermes_ext._hooks.specs import HookName
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.hosts.hermes.canary import marks
+from hermes_ext.hosts.hermes.canary.proofs import Proof, Status, judge
+from hermes_ext.hosts.hermes.canary.turn import Player, Seen
 from hermes_ext.testing.model_server import ModelRequest, ToolUse
 
 READ, TODO, WRITE = "read_file", "todo", "write_file"

@@ -15,11 +15,11 @@ from tests.canary.conftest import UsersHome
 from tests.harness.warm import warm_start
 from tests.hermes.versions import NEWER, installed
 
-from hermes_ext._canary.findings import canary_findings
-from hermes_ext._canary.proofs import Proof, Status
-from hermes_ext._canary.surfaces import SURFACES
-from hermes_ext._canary.trial import Canary, try_canary
-from hermes_ext._hooks.specs import HookName
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.hosts.hermes.canary.findings import canary_findings
+from hermes_ext.hosts.hermes.canary.proofs import Proof, Status
+from hermes_ext.hosts.hermes.canary.surfaces import SURFACES
+from hermes_ext.hosts.hermes.canary.trial import Canary, try_canary
 
 pytestmark = pytest.mark.hermes
 
@@ -163,7 +163,7 @@ def test_a_plugin_puts_a_function_of_its_own_there(users: UsersHome) -> None:
         "usurper",
         """
         import functools
-        from hermes_ext.hosts.hermes.after_import import when_imported
+        from hermes_ext.hosts.hermes.adapter.after_import import when_imported
 
         def wait(module):
             agent = module.AIAgent
@@ -206,7 +206,7 @@ def test_a_function_that_is_not_there(users: UsersHome) -> None:
     users.plugin(
         "changed",
         """
-        from hermes_ext.hosts.hermes.after_import import when_imported
+        from hermes_ext.hosts.hermes.adapter.after_import import when_imported
 
         def change(module):
             agent, name = module.AIAgent, '_build_api_kwargs'
@@ -297,7 +297,7 @@ def test_broken_off(users: UsersHome, tmp_path: Path, surface: str, number: sign
     users.config(["stuck", "hermes-ext"])
     program = (
         "import sys, pathlib\n"
-        "from hermes_ext._canary.trial import try_canary\n"
+        "from hermes_ext.hosts.hermes.canary.trial import try_canary\n"
         "try_canary(pathlib.Path(sys.argv[1]), surfaces=(sys.argv[2],))\n"
     )
     command = subprocess.Popen(

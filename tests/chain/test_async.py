@@ -15,10 +15,10 @@ import pytest
 from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
 
 from hermes_ext import Action, HookResult
-from hermes_ext._chain import aio
-from hermes_ext._chain.fold import arun, run
-from hermes_ext._chain.timeouts import LEFT_PER_HANDLER, workers
-from hermes_ext._turns.state import TurnState
+from hermes_ext.chain import aio
+from hermes_ext.chain.fold import arun, run
+from hermes_ext.chain.timeouts import LEFT_PER_HANDLER, workers
+from hermes_ext.turns.state import TurnState
 
 CALL = EVENTS["intercept_tool_call"]
 SHORT = 0.05

@@ -9,7 +9,7 @@ import pytest
 from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
 
 from hermes_ext import Action, ChainOutcome, HookResult, LLMRequest, ToolCall, UserInput
-from hermes_ext._chain.fold import run
+from hermes_ext.chain.fold import run
 from hermes_ext.exceptions import HandlerError
 
 CALL = EVENTS["intercept_tool_call"]

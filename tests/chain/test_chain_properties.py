@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.chains import SCOPE, handler
 
 from hermes_ext import HookResult, ToolCall
-from hermes_ext._chain.fold import arun, run
-from hermes_ext._chain.manager import HookManager
-from hermes_ext._hooks.source import Source
+from hermes_ext.chain.fold import arun, run
+from hermes_ext.chain.manager import HookManager
+from hermes_ext.hooks.source import Source
 
 HOOK = "intercept_tool_call"
 SEVERITY = ["pass", "rewrite", "ask", "answer", "block"]

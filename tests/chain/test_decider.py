@@ -10,10 +10,10 @@ import pytest
 from tests.chains import SCOPE, chain, handler, outcome_of
 
 from hermes_ext import HookResult, Runtime, register_hook
-from hermes_ext._chain.fold import ChainOutcome, arun
-from hermes_ext._hooks.handler import Handler
-from hermes_ext._turns.approval import ApprovalRequest
+from hermes_ext.chain.fold import ChainOutcome, arun
+from hermes_ext.hooks.handler import Handler
 from hermes_ext.testing._outcomes import describe
+from hermes_ext.turns.approval import ApprovalRequest
 
 
 def passes(tool_args: Any) -> None:

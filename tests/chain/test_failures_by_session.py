@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermes_ext import HookResult, Runtime, register_hook
-from hermes_ext._chain.failures import SESSIONS_REMEMBERED
+from hermes_ext.chain.failures import SESSIONS_REMEMBERED
 
 
 def hiding(**options: Any) -> Runtime:

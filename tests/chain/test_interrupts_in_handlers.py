@@ -18,8 +18,8 @@ import pytest
 from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
 
 from hermes_ext import Action, HookResult
-from hermes_ext._chain.fold import arun, run
 from hermes_ext._interrupts import typed
+from hermes_ext.chain.fold import arun, run
 
 CALL = EVENTS["intercept_tool_call"]
 

@@ -9,11 +9,11 @@ import pytest
 from tests.chains import EVENTS, SCOPE, chain, handler
 
 from hermes_ext import HookResult, ToolCall
-from hermes_ext._chain.fold import run
-from hermes_ext._chain.manager import HookManager
-from hermes_ext._hooks.registration import build_handlers, registrations_of
-from hermes_ext._hooks.source import Source
+from hermes_ext.chain.fold import run
+from hermes_ext.chain.manager import HookManager
 from hermes_ext.exceptions import OrderCycleError
+from hermes_ext.hooks.registration import build_handlers, registrations_of
+from hermes_ext.hooks.source import Source
 
 HOOK = "intercept_tool_call"
 
@@ -314,8 +314,8 @@ class TestPluggy:
 
     def test_the_specs_have_exactly_the_arguments(self):
         """What a spec documents is what a handler may name."""
-        from hermes_ext._hooks.payloads import ARGUMENTS
-        from hermes_ext._hooks.results import HookName
+        from hermes_ext.hooks.payloads import ARGUMENTS
+        from hermes_ext.hooks.results import HookName
 
         hooks = HookManager().plugins.hook
         for hook in HookName:
@@ -338,7 +338,7 @@ def test_pluggy_takes_every_handler_that_was_built():
     """It is asked late; what our own check of signatures lets through, it does not refuse."""
     import functools
 
-    from hermes_ext._hooks.registration import Registration, build_handlers, marks_of, register_hook
+    from hermes_ext.hooks.registration import Registration, build_handlers, marks_of, register_hook
 
     class Callable_:
         def __call__(self, tool_name):

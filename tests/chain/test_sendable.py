@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.chains import EVENTS, handler, outcome_of
 
 from hermes_ext import Action, HookResult, UserInput
-from hermes_ext._hooks.sendable import DEEPEST, sendable
+from hermes_ext.hooks.sendable import DEEPEST, sendable
 
 ODD = "aé\0\x1b\ud800\udce9\udfff\U0001d538"
 ANY_TEXT = st.text(st.sampled_from(ODD) | st.characters())

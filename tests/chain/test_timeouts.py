@@ -13,8 +13,8 @@ import pytest
 from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
 
 from hermes_ext import HookResult
-from hermes_ext._chain.fold import run
-from hermes_ext._chain.timeouts import (
+from hermes_ext.chain.fold import run
+from hermes_ext.chain.timeouts import (
     LEFT_PER_HANDLER,
     LEFT_PER_SESSION,
     TimedOut,
@@ -275,10 +275,10 @@ def run_script(text):
 SCRIPT = """
     import asyncio, os, sys, threading
     from hermes_ext import HookResult, ToolCall, register_hook
-    from hermes_ext._chain.fold import run
-    from hermes_ext._chain.manager import HookManager
-    from hermes_ext._hooks.payloads import Scope
-    from hermes_ext._hooks.registration import build_handlers, registrations_of
+    from hermes_ext.chain.fold import run
+    from hermes_ext.chain.manager import HookManager
+    from hermes_ext.hooks.payloads import Scope
+    from hermes_ext.hooks.registration import build_handlers, registrations_of
 
     def judge(*functions):
         marked = [one for function in functions for one in registrations_of(function)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.chains import EVENTS, SCOPE, chain, handler
 
-from hermes_ext._chain.fold import arun, run
+from hermes_ext.chain.fold import arun, run
 
 CALL = EVENTS["intercept_tool_call"]
 

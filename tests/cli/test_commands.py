@@ -8,8 +8,8 @@ import pytest
 import yaml
 from tests.cli.conftest import GOOD
 
-from hermes_ext._install.host_package import host_package
 from hermes_ext.cli._slash import slash
+from hermes_ext.hosts.hermes.facts.host_package import host_package
 
 BROKEN = {
     "native library": "import no_such_native_library\n",

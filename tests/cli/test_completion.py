@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_ext._turns.decisions import DecisionEvent, DecisionLog
 from hermes_ext.cli import main
+from hermes_ext.turns.decisions import DecisionEvent, DecisionLog
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.projects import GUARD, Place
 
-from hermes_ext._install.hermes_home import install
-from hermes_ext._install.host_package import host_package
+from hermes_ext.hosts.hermes.facts.host_package import host_package
+from hermes_ext.hosts.hermes.home.installing import install
 
 LIMITED = """
 from hermes_ext import register_hook

@@ -10,8 +10,8 @@ from tests.cli.conftest import SCHEMA, schema_of
 from tests.projects import GUARD
 
 from hermes_ext import HookResult, Runtime, register_hook
-from hermes_ext._turns.decisions import DecisionEvent, DecisionLog
 from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.turns.decisions import DecisionEvent, DecisionLog
 
 DOCUMENT = json.loads(SCHEMA.read_text(encoding="utf-8"))
 FAILING = {

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Home
 
-from hermes_ext._turns.decisions import LogFiles, LogLines, follow_decisions, read_decisions
+from hermes_ext.turns.decisions import LogFiles, LogLines, follow_decisions, read_decisions
 
 MEGABYTE = 1_000_000
 MOST_MEMORY = 100 * MEGABYTE
@@ -163,7 +163,7 @@ def test_both_directions_read_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int, end: str, is_whole: bool
 ) -> None:
     """However the pieces fall that the files are read in, and whatever the end looks like."""
-    monkeypatch.setattr("hermes_ext._turns.decisions.reading._BLOCK", block)
+    monkeypatch.setattr("hermes_ext.turns.decisions.reading._BLOCK", block)
     path = tmp_path / "log"
     path.write_bytes(numbered(30, 3)[:-1] + end.encode("latin-1"))
     path.with_name("log.1").write_bytes(b"\n\n" + numbered(3) + b"{torn\n[1]\n")
@@ -207,7 +207,7 @@ def test_a_line_that_is_cut_anywhere(tmp_path: Path, longest: int) -> None:
 
 def test_following_bounds_a_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it is written in pieces."""
-    monkeypatch.setattr("hermes_ext._turns.decisions.reading.LONGEST_LINE", 50)
+    monkeypatch.setattr("hermes_ext.turns.decisions.reading.LONGEST_LINE", 50)
     path = tmp_path / "log"
     path.write_text("")
     pieces = iter(['{"n":1,"x":"', "x" * 200, '"}\n{"n":2}\n'])

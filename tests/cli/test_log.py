@@ -18,8 +18,8 @@ import pytest
 from tests.cli.conftest import GOOD, Home, schema_of
 
 from hermes_ext import Runtime
-from hermes_ext._turns.decisions import DecisionEvent, DecisionLog, follow_decisions
 from hermes_ext.cli import slash
+from hermes_ext.turns.decisions import DecisionEvent, DecisionLog, follow_decisions
 
 RULES = """
 from hermes_ext import HookResult, register_hook

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_ext._install.loader import load, unload
-from hermes_ext._install.new_extension import write_extension
-from hermes_ext._install.records import HOOKS
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.loading.loader import load, unload
+from hermes_ext.scaffold.new_extension import write_extension
+from hermes_ext.settings.names import HOOKS
 
 ALL = [word for hook in HOOKS for word in ("--hook", hook)]
 ROOT = Path(__file__).resolve().parents[2]

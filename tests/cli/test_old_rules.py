@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Home
 
-from hermes_ext._install.reloading.not_taken import NotTakenFile, with_old_rules
+from hermes_ext.loading.reloading.not_taken import NotTakenFile, with_old_rules
 
 RULE = """
 from hermes_ext import register_hook

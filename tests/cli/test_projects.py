@@ -9,8 +9,8 @@ import yaml
 from tests.projects import GOOD, GUARD, Place
 
 from hermes_ext import Runtime
-from hermes_ext._trust.store import TrustStore
 from hermes_ext.cli import slash
+from hermes_ext.trust.store import TrustStore
 
 # -- list, in a terminal and in a chat ------------------------------------------------------------
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from tests.projects import GOOD, GUARD
 
-from hermes_ext._install.records import Prog
-from hermes_ext._trust.place import Project
-from hermes_ext._trust.store import Standing, TrustStore, judge
+from hermes_ext._prog import Prog
 from hermes_ext.cli import _trusting
 from hermes_ext.cli._request import Request
 from hermes_ext.cli._trusting import trust
+from hermes_ext.trust.place import Project
+from hermes_ext.trust.store import Standing, TrustStore, judge
 
 SENTINEL = "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\n"
 

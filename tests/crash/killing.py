@@ -23,13 +23,13 @@ from typing import Any
 
 import yaml
 
-from hermes_ext._install.config_edit import ListEdit, edit_lists
-from hermes_ext._trust.place import Project
-from hermes_ext._trust.store import TrustStore
-from hermes_ext._trust.tree import Tree, read_tree
-from hermes_ext._turns.session_state import SessionState
-from hermes_ext._turns.sqlite_store import SQLiteStore
 from hermes_ext.cli import main
+from hermes_ext.settings.editing import ListEdit, edit_lists
+from hermes_ext.trust.place import Project
+from hermes_ext.trust.store import TrustStore
+from hermes_ext.trust.tree import Tree, read_tree
+from hermes_ext.turns.session_state import SessionState
+from hermes_ext.turns.sqlite_store import SQLiteStore
 
 ROUNDS = 100
 EXTENSION = "from hermes_ext import register_hook\n"

@@ -135,7 +135,7 @@ LOG = Path(os.environ['HERMES_HOME'], 'logs', 'extensions.jsonl')
 
 def logged():
     # What the decision log has on calls of `jot`.
-    from hermes_ext.hosts.hermes.host import the_host
+    from hermes_ext.hosts.hermes.adapter.host import the_host
     for runtime in the_host._runtimes.values():
         if runtime.log is not None:
             runtime.log.flush(timeout=60)

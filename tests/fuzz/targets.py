@@ -23,26 +23,31 @@ from typing import Any, Final
 
 import yaml
 from attrs import frozen
+from hermes_ext._text import canonical_name
 from tests.fuzz.supply import Dict, HostileDict, List, Number, Supply, Text
 
 from hermes_ext import HookResult, Runtime, ToolCall, register_hook
-from hermes_ext._chain.fold import run
-from hermes_ext._chain.manager import HookManager
-from hermes_ext._hooks.payloads import LLMRequest, Scope, ToolResult, UserInput
-from hermes_ext._hooks.registration import build_handlers, collecting
-from hermes_ext._hooks.results import ALLOWED, VERDICTS, Action, HookName
-from hermes_ext._hooks.source import Source
-from hermes_ext._install import patterns
-from hermes_ext._install.by_schema import schema_fault
-from hermes_ext._install.config import read_config
-from hermes_ext._install.config_edit import ListEdit, edit_lists
-from hermes_ext._install.manifest import incompatibility, parse_manifest
-from hermes_ext._install.records import Problem, canonical_name
-from hermes_ext._install.settings import merged_settings
-from hermes_ext._trust.place import Project
-from hermes_ext._trust.store import TrustStore, is_still_trusted
-from hermes_ext._trust.tree import TreeError, read_tree
-from hermes_ext._turns.decisions import (
+from hermes_ext._problems import Problem
+from hermes_ext.chain.fold import run
+from hermes_ext.chain.manager import HookManager
+from hermes_ext.cli import slash
+from hermes_ext.effects import Effects, Machine, effects_of
+from hermes_ext.exceptions import ConfigError, ResultError
+from hermes_ext.hooks.payloads import LLMRequest, Scope, ToolResult, UserInput
+from hermes_ext.hooks.registration import build_handlers, collecting
+from hermes_ext.hooks.results import ALLOWED, VERDICTS, Action, HookName
+from hermes_ext.hooks.source import Source
+from hermes_ext.hosts.hermes.adapter.verdicts import plain
+from hermes_ext.settings import patterns
+from hermes_ext.settings.by_schema import schema_fault
+from hermes_ext.settings.config import read_config
+from hermes_ext.settings.editing import ListEdit, edit_lists
+from hermes_ext.settings.manifest import incompatibility, parse_manifest
+from hermes_ext.settings.merging import merged_settings
+from hermes_ext.trust.place import Project
+from hermes_ext.trust.store import TrustStore, is_still_trusted
+from hermes_ext.trust.tree import TreeError, read_tree
+from hermes_ext.turns.decisions import (
     DecisionEvent,
     DecisionLog,
     LogLevel,
@@ -50,10 +55,6 @@ from hermes_ext._turns.decisions import (
     canonical_json,
     read_decisions,
 )
-from hermes_ext.cli import slash
-from hermes_ext.effects import Effects, Machine, effects_of
-from hermes_ext.exceptions import ConfigError, ResultError
-from hermes_ext.hosts.hermes.verdicts import plain
 
 __all__ = ["SECONDS", "TARGETS", "Broken", "Target"]
 

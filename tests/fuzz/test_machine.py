@@ -26,14 +26,14 @@ from tests.chains import handler
 from tests.projects import Place
 
 from hermes_ext import HookResult, Runtime, get_turn_state
-from hermes_ext._chain.manager import HookManager
-from hermes_ext._hooks.results import ALLOWED, VERDICTS, Action, HookName
-from hermes_ext._hooks.source import Source
-from hermes_ext._install.config import read_config
-from hermes_ext._install.switches import UnknownExtensionError, disable, enable
-from hermes_ext._turns.approval import Approval, ApprovalRequest
-from hermes_ext._turns.state import open_turn_count
+from hermes_ext.chain.manager import HookManager
 from hermes_ext.exceptions import TurnEndedError
+from hermes_ext.hooks.results import ALLOWED, VERDICTS, Action, HookName
+from hermes_ext.hooks.source import Source
+from hermes_ext.loading.switches import UnknownExtensionError, disable, enable
+from hermes_ext.settings.config import read_config
+from hermes_ext.turns.approval import Approval, ApprovalRequest
+from hermes_ext.turns.state import open_turn_count
 
 CALL: Final = HookName.INTERCEPT_TOOL_CALL
 REQUEST: Final = HookName.BEFORE_LLM_CALL

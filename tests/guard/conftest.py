@@ -10,8 +10,8 @@ import pytest
 from attrs import frozen
 
 from hermes_ext import Runtime
-from hermes_ext._guard.guard import own_guard
-from hermes_ext._guard.places import Protected
+from hermes_ext.guard.guard import own_guard
+from hermes_ext.guard.places import Protected
 
 
 @frozen

@@ -190,7 +190,9 @@ hermes profile create x
 hermes profile use x
 uv tool remove hermes-ext
 python -c "from hermes_ext.cli import main; main(['trust'])"
-python -c "import hermes_ext._trust.store as s; s.add()"
+python -c "import hermes_ext.trust.store as s; s.add()"
+python -c "from hermes_ext import trust; trust.store.add()"
+python -c "from hermes_ext.settings.editing import change; change()"
 echo 'export HERMES_EXT_OFF=1' >> ~/.bashrc
 echo HERMES_EXT_OFF=1 >> .envrc
 rm -rf ~/.hermes/logs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_ext._guard.guard import own_guard
-from hermes_ext._guard.places import Protected
-from hermes_ext._hooks.source import OWN
+from hermes_ext.guard.guard import own_guard
+from hermes_ext.guard.places import Protected
+from hermes_ext.hooks.source import OWN
 
 
 def test_it_is_a_guard_that_closes(tmp_path: Path) -> None:

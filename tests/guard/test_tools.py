@@ -152,8 +152,8 @@ def test_what_a_link_among_the_extensions_leads_to_is_protected(
 ) -> None:
     """People develop an extension elsewhere and link it in."""
     from hermes_ext import Runtime
-    from hermes_ext._guard.guard import own_guard
-    from hermes_ext._guard.places import Protected
+    from hermes_ext.guard.guard import own_guard
+    from hermes_ext.guard.places import Protected
 
     real = tmp_path / "dev" / "rule"
     real.mkdir(parents=True)

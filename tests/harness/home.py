@@ -11,16 +11,16 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from hermes_ext._real_hermes import home
-from hermes_ext._real_hermes.gateway import API_KEY, Answer, Gateway
-from hermes_ext._real_hermes.home import PLUGIN, hermes_command
-from hermes_ext._real_hermes.processes import Run
+from hermes_ext.hosts.hermes.process import home
+from hermes_ext.hosts.hermes.process.gateway import API_KEY, Answer, Gateway
+from hermes_ext.hosts.hermes.process.home import PLUGIN, hermes_command
+from hermes_ext.hosts.hermes.process.processes import Run
 
 __all__ = ["API_KEY", "PLUGIN", "Answer", "Gateway", "HermesHome", "Run", "hermes_command"]
 
 
 class HermesHome(home.HermesHome):
-    """`hermes_ext._real_hermes.home.HermesHome`, with a look into its database and files."""
+    """The `HermesHome` of the package, with a look into its database and files."""
 
     def session_rows(self) -> list[tuple[str, str]]:
         """(role, content) of every message in `state.db`, oldest first; "" for no content."""

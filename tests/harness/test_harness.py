@@ -15,7 +15,7 @@ from tests.harness.compare import files, plain
 from tests.harness.home import HermesHome
 from tests.harness.warm import warm_start
 
-from hermes_ext._real_hermes.processes import cold_start
+from hermes_ext.hosts.hermes.process.processes import cold_start
 from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel, ToolUse
 
 ModelFactory = Callable[..., ScriptedModel]

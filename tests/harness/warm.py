@@ -33,7 +33,7 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the parent process must not import this package
-    from hermes_ext._real_hermes.processes import Started
+    from hermes_ext.hosts.hermes.process.processes import Started
 
 _LIBRARIES = (
     "openai.resources.chat.completions",
@@ -82,7 +82,7 @@ def warm_start(
     command: Sequence[str], cwd: Path, env: Mapping[str, str], out: IO[bytes], err: IO[bytes]
 ) -> Started:
     """As `cold_start`, out of the parent where that is the same: a script for this Python."""
-    from hermes_ext._real_hermes.processes import cold_start
+    from hermes_ext.hosts.hermes.process.processes import cold_start
 
     program = _script_of(command)
     if program is None or not _same_python(env):

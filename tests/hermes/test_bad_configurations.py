@@ -17,7 +17,7 @@ from tests.harness.home import HermesHome
 from tests.hermes.stage import play
 from tests.projects import Place
 
-from hermes_ext._install.host_package import hermes_version
+from hermes_ext.hosts.hermes.facts.host_package import hermes_version
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 pytestmark = pytest.mark.hermes

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from tests.harness.home import HermesHome
 
-from hermes_ext._trust.place import find_project
-from hermes_ext._trust.store import TrustStore
-from hermes_ext._trust.tree import read_tree
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
+from hermes_ext.trust.place import find_project
+from hermes_ext.trust.store import TrustStore
+from hermes_ext.trust.tree import read_tree
 
 pytestmark = pytest.mark.hermes
 

@@ -116,7 +116,7 @@ SLOW = (
     HEAD.replace("import __main__\n", "")
     + """
 import threading
-from hermes_ext._turns.slow import watchdog
+from hermes_ext.turns.slow import watchdog
 watchdog.after, watchdog.every = 0.05, 0.01
 said = threading.Event()
 report = type(watchdog).look

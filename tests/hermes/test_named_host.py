@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.harness.home import HermesHome
 
-from hermes_ext._install.host_package import host_package
+from hermes_ext.hosts.hermes.facts.host_package import host_package
 
 pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 

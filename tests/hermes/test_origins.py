@@ -13,7 +13,7 @@ from tests.hermes.stage import HEAD, play
 from tests.hermes.surfaces import surface
 from tests.hermes.words import give_words
 
-from hermes_ext._hooks.payloads import ORIGINS
+from hermes_ext.hooks.payloads import ORIGINS
 from hermes_ext.testing import ModelRequest, Reply, ScriptedModel, ToolUse
 
 pytestmark = pytest.mark.hermes

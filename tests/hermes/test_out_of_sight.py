@@ -39,7 +39,7 @@ def test_a_runtime_whose_tools_cannot_be_judged_is_refused(hermes: HomeFactory) 
         agent._run_codex_app_server_turn = lambda **_: started.append(1) or {"final_response": "x"}
         agent.api_mode = "codex_app_server"
         refused = stage.say(agent, "hello")
-        from hermes_ext.hosts.hermes.host import the_host
+        from hermes_ext.hosts.hermes.adapter.host import the_host
         from hermes_ext import Runtime, register_hook
         @register_hook("before_llm_call")
         def harmless():

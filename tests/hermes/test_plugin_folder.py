@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 from tests.harness.home import PLUGIN, HermesHome
 
-from hermes_ext._real_hermes.processes import cold_start
+from hermes_ext.hosts.hermes.process.processes import cold_start
 from hermes_ext.testing.model_server import Reply, ScriptedModel, ToolUse
 
 pytestmark = pytest.mark.hermes
@@ -63,7 +63,7 @@ sys.meta_path.insert(0, Hidden())
 """
 
 Package = Literal["complete", "no entry point", "gone", "broken"]
-_HIDDEN = {"gone": "hermes_ext", "broken": "hermes_ext._install"}
+_HIDDEN = {"gone": "hermes_ext", "broken": "hermes_ext.loading"}
 
 
 def furnish(home: HermesHome, package: Package) -> None:

@@ -261,7 +261,7 @@ lanes = {name: scenes(*lane) for name, lane in %r.items()}
 searching = agent_of('codex_responses', True, provider='xai', enabled_toolsets=['stage', 'web'])
 judged = turn(searching)
 from hermes_ext import HookResult, Runtime, register_hook
-from hermes_ext.hosts.hermes.host import the_host
+from hermes_ext.hosts.hermes.adapter.host import the_host
 
 @register_hook('intercept_tool_call', guard=True, tools=['terminal'])
 def of_one_tool(tool_name):

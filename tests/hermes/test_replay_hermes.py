@@ -43,7 +43,7 @@ MANIFEST = {
 TURNS = 3
 
 DRIVER = """
-from hermes_ext.hosts.hermes.host import the_host
+from hermes_ext.hosts.hermes.adapter.host import the_host
 agent = stage.agent()
 for turn in range(3):
     first = Reply(tool_calls=[jot(f"secret {n}", n) for n in range(3)])

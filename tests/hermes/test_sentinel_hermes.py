@@ -11,8 +11,8 @@ import pytest
 from tests.harness.home import HermesHome
 
 import hermes_ext
-from hermes_ext._install.hermes_home import install
-from hermes_ext._install.sentinel import NAME, sentinel_folder
+from hermes_ext.hosts.hermes.home.installing import install
+from hermes_ext.hosts.hermes.home.sentinel import NAME, sentinel_folder
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 pytestmark = pytest.mark.hermes

@@ -287,7 +287,7 @@ def test_the_backend_of_the_tui(
 
 EARLY = """\
 import asyncio, json, os, subprocess, sys
-from hermes_ext.hosts.hermes import standard_output
+from hermes_ext.hosts.hermes.adapter import standard_output
 
 def noise():
     print('NOISE', flush=True)

@@ -48,7 +48,7 @@ def test_a_delegated_task(hermes: HomeFactory, how: str) -> None:
     facts = play(
         home,
         """
-        from hermes_ext._turns.state import open_turn_count
+        from hermes_ext.turns.state import open_turn_count
         from tools.registry import registry
         background = BACKGROUND
         child_done, parent_done = threading.Event(), threading.Event()

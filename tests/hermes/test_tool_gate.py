@@ -720,7 +720,7 @@ def careful():
     facts = play(
         home,
         """
-        from hermes_ext._turns.state import find_open
+        from hermes_ext.turns.state import find_open
         from tools import approval
         from tools.terminal_tool import set_approval_callback
         def person(command, text, **options):

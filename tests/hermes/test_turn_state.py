@@ -69,7 +69,7 @@ def test_six_ways_to_end(hermes: HomeFactory) -> None:
         home,
         TOOLS
         + """
-from hermes_ext._turns.state import open_turn_count
+from hermes_ext.turns.state import open_turn_count
 agent = stage.agent()
 left, kinds = [], {}
 
@@ -119,7 +119,7 @@ def test_a_session_that_is_renamed(hermes: HomeFactory) -> None:
         home,
         TOOLS
         + """
-from hermes_ext._turns.state import open_turn_count
+from hermes_ext.turns.state import open_turn_count
 agent = stage.agent(session_id='first')
 both = (write('a'), write('b'))
 stage.say(agent, 'renamed', Reply(tool_calls=(ToolUse('rename'), jot('same batch'))),
@@ -155,7 +155,7 @@ def test_a_session_that_is_compressed(hermes: HomeFactory) -> None:
     facts = play(
         home,
         """
-from hermes_ext._turns.state import open_turn_count
+from hermes_ext.turns.state import open_turn_count
 agent = stage.agent(session_id='long')
 talk = [Reply(tool_calls=(jot(f'{n} ' + 'words ' * 2000),)) for n in range(12)]
 talk[8] = Reply(tool_calls=(jot('pressed'),), usage=Usage(90_000, 5))
@@ -189,7 +189,7 @@ def test_a_background_review(hermes: HomeFactory) -> None:
         + """
 from time import monotonic
 from hermes_ext import get_turn_state
-from hermes_ext._turns.state import open_turn_count
+from hermes_ext.turns.state import open_turn_count
 begin_review, reviewed = threading.Event(), threading.Event()
 steps = []
 def auxiliary(request):
@@ -283,10 +283,10 @@ def test_many_turns(hermes: HomeFactory) -> None:
         """
         import gc
         from concurrent.futures import ThreadPoolExecutor
-        from hermes_ext._turns import state as _turn
-        from hermes_ext.hosts.hermes import tools
-        from hermes_ext.hosts.hermes.host import the_host
-        from hermes_ext._turns.turn import Turn
+        from hermes_ext.turns import state as _turn
+        from hermes_ext.hosts.hermes.adapter import tools
+        from hermes_ext.hosts.hermes.adapter.host import the_host
+        from hermes_ext.turns.turn import Turn
 
         def script(request):
             # The same call thrice, in other words each time, and another one; in two replies,

@@ -29,7 +29,7 @@ from gateway.config import GatewayConfig, Platform
 from gateway.platforms.base import MessageEvent
 from gateway.run import GatewayRunner
 from gateway.session import SessionSource
-from hermes_ext.hosts.hermes.host import the_host
+from hermes_ext.hosts.hermes.adapter.host import the_host
 
 runtime = the_host.runtime('x')
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 import pytest
 
-from hermes_ext._install.host_package import host_package
+from hermes_ext.hosts.hermes.facts.host_package import host_package
 
 # all: every test that starts Hermes. each_host: the tests with that mark, and those with a row
 # below. closed: nothing is attached, and that is what is tested.

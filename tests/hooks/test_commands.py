@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hermes_ext import Runtime, register_command, register_hook
-from hermes_ext._hooks.commands import COMMAND_ARGUMENTS, build_commands, commands_of
 from hermes_ext.exceptions import CommandError, RegistrationError
+from hermes_ext.hooks.commands import COMMAND_ARGUMENTS, build_commands, commands_of
 
 
 def test_the_function_stays_as_it_is() -> None:

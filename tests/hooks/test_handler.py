@@ -10,8 +10,8 @@ import pytest
 from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
 
 from hermes_ext import HookResult, LLMRequest, ToolCall, ToolResult, UserInput
-from hermes_ext._chain.fold import run
-from hermes_ext._hooks.payloads import ARGUMENTS, NAMED_ONLY, UNKNOWN, Scope
+from hermes_ext.chain.fold import run
+from hermes_ext.hooks.payloads import ARGUMENTS, NAMED_ONLY, UNKNOWN, Scope
 
 FULL = Scope(
     session_id="s",

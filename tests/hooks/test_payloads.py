@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_ext import LLMRequest, ToolCall, ToolResult, UserInput
-from hermes_ext._hooks.isolation import Messages, identical, own_copy
-from hermes_ext._hooks.payloads import UNKNOWN, Scope
+from hermes_ext.hooks.isolation import Messages, identical, own_copy
+from hermes_ext.hooks.payloads import UNKNOWN, Scope
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -11,8 +11,9 @@ import pluggy
 import pytest
 
 from hermes_ext import HookResult, hookimpl, register_hook
-from hermes_ext._hooks.handler import Handler
-from hermes_ext._hooks.registration import (
+from hermes_ext.exceptions import RegistrationError
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.hooks.registration import (
     Registration,
     build_handlers,
     collecting,
@@ -20,9 +21,8 @@ from hermes_ext._hooks.registration import (
     near_misses,
     registrations_of,
 )
-from hermes_ext._hooks.results import HookName
-from hermes_ext._hooks.source import Source
-from hermes_ext.exceptions import RegistrationError
+from hermes_ext.hooks.results import HookName
+from hermes_ext.hooks.source import Source
 
 
 def build(*functions, **options) -> tuple[Handler, ...]:

@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from hermes_ext import Action, HookResult
-from hermes_ext._hooks.results import ALLOWED, VERDICTS, HookName
 from hermes_ext.exceptions import HermesExtError, ResultError
+from hermes_ext.hooks.results import ALLOWED, VERDICTS, HookName
 
 
 class Text(str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import logging
@@ -13,8 +14,8 @@ from typing import Any
 import pytest
 from tests.harness.home import HermesHome
 
-from hermes_ext.hosts.hermes.attaching import _wrap, standing_of
-from hermes_ext.hosts.hermes.seams import Seam
+from hermes_ext.hosts.hermes.adapter.attaching import _wrap, standing_of
+from hermes_ext.hosts.hermes.adapter.seams import Seam
 
 HomeFactory = Callable[..., HermesHome]
 
@@ -312,8 +313,8 @@ import json, importlib, sys
 from hermes_cli.plugins import discover_plugins
 discover_plugins()
 import run_agent, hermes_cli.main
-from hermes_ext.hosts.hermes.attaching import _MARK, _owner, attach, standings
-from hermes_ext.hosts.hermes.seams import SEAMS
+from hermes_ext.hosts.hermes.adapter.attaching import _MARK, _owner, attach, standings
+from hermes_ext.hosts.hermes.adapter.seams import SEAMS
 for seam in SEAMS:
     importlib.import_module(seam.module)
 attach()
@@ -351,5 +352,6 @@ print([finder for finder in sys.meta_path if 'hermes_ext' in type(finder).__modu
 """
     ).check()
     modules, wrapped, finders = run.stdout.splitlines()[-3:]
-    assert modules == "['hermes_ext.hosts.hermes.plugin', 'hermes_ext.hosts.hermes.plugin_host']"
+    loaded = ["adapter", "adapter.plugin_host", "facts", "facts.which_home", "plugin"]
+    assert ast.literal_eval(modules) == [f"hermes_ext.hosts.hermes.{name}" for name in loaded]
     assert (wrapped, finders) == ("False", "[]")

@@ -46,7 +46,7 @@ import threading
 from pathlib import Path
 
 from hermes_ext import HookResult, register_hook
-from hermes_ext._chain.timeouts import workers
+from hermes_ext.chain.timeouts import workers
 
 lock = threading.Lock()
 

@@ -28,14 +28,14 @@ from tests.load import clocks  # first: the package takes the time from it
 from tests.projects import Place
 
 from hermes_ext import Runtime, register_hook
-from hermes_ext._install.config_edit import ListEdit, edit_lists
-from hermes_ext._trust.place import find_project
-from hermes_ext._trust.store import Standing, TrustStore, judge
-from hermes_ext._trust.tree import read_tree
-from hermes_ext._turns.decisions import read_decisions
-from hermes_ext._turns.session_state import SessionState
-from hermes_ext._turns.sqlite_store import SQLiteStore
 from hermes_ext.exceptions import ConfigError
+from hermes_ext.settings.editing import ListEdit, edit_lists
+from hermes_ext.trust.place import find_project
+from hermes_ext.trust.store import Standing, TrustStore, judge
+from hermes_ext.trust.tree import read_tree
+from hermes_ext.turns.decisions import read_decisions
+from hermes_ext.turns.session_state import SessionState
+from hermes_ext.turns.sqlite_store import SQLiteStore
 
 GUARD = """\
 from hermes_ext import HookResult, register_hook

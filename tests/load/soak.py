@@ -32,10 +32,10 @@ from attrs import asdict, frozen
 from tests.load.figures import show
 
 from hermes_ext import Runtime
-from hermes_ext._chain.timeouts import LEFT_IN_ALL, workers
-from hermes_ext._turns import session_state
-from hermes_ext._turns.state import open_turn_count
+from hermes_ext.chain.timeouts import LEFT_IN_ALL, workers
 from hermes_ext.runtime import Turn
+from hermes_ext.turns import session_state
+from hermes_ext.turns.state import open_turn_count
 
 EXTENSION = """\
 import asyncio

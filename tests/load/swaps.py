@@ -21,8 +21,8 @@ from tests.chains import handler
 from tests.load.figures import show
 
 from hermes_ext import HookResult, Runtime
-from hermes_ext._chain.manager import HookManager
-from hermes_ext._hooks.handler import Handler
+from hermes_ext.chain.manager import HookManager
+from hermes_ext.hooks.handler import Handler
 
 ADDING = 4
 GENERATIONS = 32

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_ext._chain.aio import LOOPS_KEPT
+from hermes_ext.chain.aio import LOOPS_KEPT
 
 # Figures of quiet moments differ by some 400 blocks with what threads keep: a slope of one object
 # in two turns is to be well above that.

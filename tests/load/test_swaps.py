@@ -6,7 +6,7 @@ from tests.chains import handler
 from tests.load import swaps
 
 from hermes_ext import HookResult, Runtime
-from hermes_ext._chain.manager import HookManager
+from hermes_ext.chain.manager import HookManager
 
 
 def test_no_call_is_torn() -> None:

@@ -10,8 +10,8 @@ import pytest
 from tests.replay.recording import Recording
 
 from hermes_ext import LLMRequest, ToolCall, ToolResult, UserInput
-from hermes_ext._hooks.specs import HookName
-from hermes_ext._replay.events import EventError, of_file, samples
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.replay.events import EventError, of_file, samples
 
 
 def test_the_samples_are_of_every_hook() -> None:

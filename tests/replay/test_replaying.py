@@ -13,7 +13,7 @@ from tests.projects import GOOD, Place
 from tests.replay.recording import Recording, actions
 
 from hermes_ext import Approval
-from hermes_ext._turns.state import judging_again
+from hermes_ext.turns.state import judging_again
 
 LIMITED = """
 @register_hook("intercept_tool_call", guard=True)

@@ -13,7 +13,7 @@ from textwrap import dedent
 
 import pytest
 
-from hermes_ext._real_hermes import home
+from hermes_ext.hosts.hermes.process import home
 from hermes_ext.testing import LoadExtension, Reply, StartSession, ToolUse
 from hermes_ext.testing._extension import load
 from hermes_ext.testing._session import open_session
@@ -46,7 +46,7 @@ def test_a_run_without_the_fixtures_imports_nothing_heavy() -> None:
     heavy = ("http", "yaml", "ruamel", "jsonschema", "sqlite3", "rich", "asyncio", "tree_sitter")
     assert [name for name in brought if name.partition(".")[0] in heavy] == []
     ours = {name for name in brought if name.startswith("hermes_ext")}
-    assert not {"hermes_ext.runtime", "hermes_ext._install.loader"} & ours
+    assert not {"hermes_ext.runtime", "hermes_ext.loading.loader"} & ours
     assert not [name for name in ours if "model_server" in name or "_real_hermes" in name]
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hermes_ext import _files
-from hermes_ext._trust import tree as tree_module
-from hermes_ext._trust.place import Project
-from hermes_ext._trust.store import PIN, TrustStore, Verdict, judge
-from hermes_ext._trust.tree import Tree, read_tree
+from hermes_ext.trust import tree as tree_module
+from hermes_ext.trust.place import Project
+from hermes_ext.trust.store import PIN, TrustStore, Verdict, judge
+from hermes_ext.trust.tree import Tree, read_tree
 
 TICK_NS = tree_module._TICK_NS
 

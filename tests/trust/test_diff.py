@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_ext._trust import diff
-from hermes_ext._trust.diff import FileChange, changed_paths, changes
-from hermes_ext._trust.tree import TreeFile
+from hermes_ext.trust import diff
+from hermes_ext.trust.diff import FileChange, changed_paths, changes
+from hermes_ext.trust.tree import TreeFile
 
 
 def changed(clone, old: str | bytes, new: str | bytes) -> str | None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_ext._trust import place
-from hermes_ext._trust.place import Project, find_project, project_of, repository_root
+from hermes_ext.trust import place
+from hermes_ext.trust.place import Project, find_project, project_of, repository_root
 
 AS_ROOT = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"

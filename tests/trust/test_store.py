@@ -16,10 +16,11 @@ import pytest
 from filelock import FileLock
 
 from hermes_ext import _files
-from hermes_ext._trust import store as store_module
-from hermes_ext._trust import walk
-from hermes_ext._trust.place import Project
-from hermes_ext._trust.store import (
+from hermes_ext.exceptions import ConfigError
+from hermes_ext.trust import store as store_module
+from hermes_ext.trust import walk
+from hermes_ext.trust.place import Project
+from hermes_ext.trust.store import (
     PIN,
     Standing,
     TrustStore,
@@ -28,8 +29,7 @@ from hermes_ext._trust.store import (
     pin_fault,
     stamp_now,
 )
-from hermes_ext._trust.tree import read_tree
-from hermes_ext.exceptions import ConfigError
+from hermes_ext.trust.tree import read_tree
 
 AS_ROOT = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
@@ -321,9 +321,9 @@ class TestList:
         """Each trusts ten projects at the same time; all twenty are in the list."""
         script = (
             "import sys; from pathlib import Path\n"
-            "from hermes_ext._trust.place import Project\n"
-            "from hermes_ext._trust.store import TrustStore\n"
-            "from hermes_ext._trust.tree import read_tree\n"
+            "from hermes_ext.trust.place import Project\n"
+            "from hermes_ext.trust.store import TrustStore\n"
+            "from hermes_ext.trust.tree import read_tree\n"
             "for path in sys.argv[2:]:\n"
             "    TrustStore(Path(sys.argv[1])).trust(read_tree(Project(Path(path))))\n"
         )

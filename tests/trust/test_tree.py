@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes_ext._trust import tree as tree_module
-from hermes_ext._trust import walk
-from hermes_ext._trust.place import Project
-from hermes_ext._trust.store import stamp_now
-from hermes_ext._trust.tree import TreeError, read_tree, stamp_of
+from hermes_ext.trust import tree as tree_module
+from hermes_ext.trust import walk
+from hermes_ext.trust.place import Project
+from hermes_ext.trust.store import stamp_now
+from hermes_ext.trust.tree import TreeError, read_tree, stamp_of
 
 
 def refusal(clone) -> TreeError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_ext._trust.worktree import Link, link_of
+from hermes_ext.trust.worktree import Link, link_of
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import json
 import re
 from typing import Any
 
+from hermes_ext._text import printable
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_ext import HookResult, Runtime, register_hook
-from hermes_ext._hooks.text import printable
-from hermes_ext._turns.approval import ApprovalRequest
+from hermes_ext.turns.approval import ApprovalRequest
 
 NAMES = st.text(min_size=1, max_size=12)
 VALUES = st.one_of(st.text(), st.integers(), st.lists(st.text(max_size=5)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_ext._turns.decisions.changes import call_of, changes_of
+from hermes_ext.turns.decisions.changes import call_of, changes_of
 
 KEY = "AKIA" + "Z7Q4XK2M9T3B5N8P"
 LONG = "x" * 5_000

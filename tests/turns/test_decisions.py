@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_ext._turns.decisions import (
+from hermes_ext.turns.decisions import (
     DecisionEvent,
     DecisionLog,
     LogLevel,
@@ -101,7 +101,7 @@ def logged(log: DecisionLog, *events: DecisionEvent) -> list[dict[str, Any]]:
 def python(code: str, *args: object, **options: Any) -> subprocess.Popen[str]:
     prelude = (
         "import os, sys, threading\n"
-        "from hermes_ext._turns.decisions import DecisionEvent, DecisionLog\n"
+        "from hermes_ext.turns.decisions import DecisionEvent, DecisionLog\n"
         "def event(number):\n"
         "    turn = f'{os.getpid()}-{number}'\n"
         "    return DecisionEvent('h', number, {'action': 'pass'}, turn=turn)\n"

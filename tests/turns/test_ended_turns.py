@@ -20,7 +20,7 @@ from hermes_ext import (
     Turn,
     register_hook,
 )
-from hermes_ext._turns.state import open_turn_count
+from hermes_ext.turns.state import open_turn_count
 
 Call = Callable[[Turn], ChainOutcome]
 
@@ -144,7 +144,7 @@ def test_the_decision_log_has_the_refusal(tmp_path: Path) -> None:
     (tmp_path / "extensions").mkdir()
     (tmp_path / "config.yaml").write_text("")
     (tmp_path / "extensions" / "ender.py").write_text(
-        "from hermes_ext import *\nfrom hermes_ext._turns.state import current_turn\n"
+        "from hermes_ext import *\nfrom hermes_ext.turns.state import current_turn\n"
         "@register_hook('intercept_tool_call')\n"
         "def end(tool_name):\n    current_turn().close()\n"
     )

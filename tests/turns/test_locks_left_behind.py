@@ -16,8 +16,8 @@ import pytest
 from tests.chains import handler
 
 from hermes_ext import HookResult, Runtime, get_session_state, get_turn_state, register_hook
-from hermes_ext._chain.loans import SharedLock
-from hermes_ext._turns.state import TurnState
+from hermes_ext.chain.loans import SharedLock
+from hermes_ext.turns.state import TurnState
 
 SHORT = 0.05
 LONG = 60.0  # what never comes to be waited for, unless a lock is held

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hermes_ext import HookResult, Runtime, register_hook
-from hermes_ext._chain.calls import DEEPEST
+from hermes_ext.chain.calls import DEEPEST
 from hermes_ext.runtime import Turn
 
 LONG = 60.0

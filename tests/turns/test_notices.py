@@ -14,7 +14,7 @@ from tests.chains import handler
 from tests.projects import Place
 
 from hermes_ext import Action, Approval, HookResult, Notice, Runtime, Turn, register_hook
-from hermes_ext._turns import notices
+from hermes_ext.turns import notices
 
 TOOL = "write_file"
 

@@ -77,8 +77,8 @@ def test_what_an_approver_changes_is_not_what_runs() -> None:
 
 
 def test_a_turn_begins_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hermes_ext._turns import turn as turns
-    from hermes_ext._turns.slow import Watchdog
+    from hermes_ext.turns import turn as turns
+    from hermes_ext.turns.slow import Watchdog
 
     def refuse(_: Any) -> None:
         raise RuntimeError("can't start new thread")

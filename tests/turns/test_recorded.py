@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hermes_ext import Approval, HookResult, Runtime, register_hook
-from hermes_ext._hooks.handler import Handler
-from hermes_ext._turns.decisions import (
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.turns.decisions import (
     DecisionLog,
     read_decisions,
     recorded_context,

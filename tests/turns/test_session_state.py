@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from hermes_ext._turns import session_state as _session_state
-from hermes_ext._turns import sqlite_store as _sqlite_store
-from hermes_ext._turns.session_state import SessionState
-from hermes_ext._turns.sqlite_store import SQLiteStore
-from hermes_ext._turns.state import judging_again
-from hermes_ext._turns.store import MemoryStore, SessionStore
 from hermes_ext.exceptions import StateError
+from hermes_ext.turns import session_state as _session_state
+from hermes_ext.turns import sqlite_store as _sqlite_store
+from hermes_ext.turns.session_state import SessionState
+from hermes_ext.turns.sqlite_store import SQLiteStore
+from hermes_ext.turns.state import judging_again
+from hermes_ext.turns.store import MemoryStore, SessionStore
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
 needs_rlimit = pytest.mark.skipif(
@@ -77,8 +77,8 @@ def python(code: str, *args: object, **options: Any) -> subprocess.Popen[str]:
     """Starts an interpreter with `store` opened on the first argument."""
     prelude = (
         "import os, sys, threading\n"
-        "from hermes_ext._turns.session_state import SessionState\n"
-        "from hermes_ext._turns.sqlite_store import SQLiteStore\n"
+        "from hermes_ext.turns.session_state import SessionState\n"
+        "from hermes_ext.turns.sqlite_store import SQLiteStore\n"
         "store = SQLiteStore(sys.argv[1])\n"
         "state = SessionState(store, 'talk', 'planner')\n"
     )

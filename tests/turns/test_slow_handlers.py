@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hermes_ext import Runtime, get_turn_state, register_hook
-from hermes_ext._turns.slow import Watchdog, watchdog
+from hermes_ext.turns.slow import Watchdog, watchdog
 
 LONG = 60.0
 
@@ -196,7 +196,7 @@ def test_hermes_shows_it_where_somebody_looks(
     terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a terminal, and not in what a program reads."""
-    from hermes_ext.hosts.hermes.notices import Notices
+    from hermes_ext.hosts.hermes.adapter.notices import Notices
 
     read, write = os.openpty() if terminal else os.pipe()
     with os.fdopen(write, "w") as stream:

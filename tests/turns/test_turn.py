@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hermes_ext import get_turn_state
-from hermes_ext._turns import state as _turn
-from hermes_ext._turns.state import TurnCore, TurnState, find_turn, judging_again, open_turn_count
+from hermes_ext.turns import state as _turn
+from hermes_ext.turns.state import TurnCore, TurnState, find_turn, judging_again, open_turn_count
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hermes_ext import HookResult, Runtime, get_turn_state, register_hook
-from hermes_ext._turns.state import open_turn_count
+from hermes_ext.turns.state import open_turn_count
 
 
 @register_hook("transform_user_input")

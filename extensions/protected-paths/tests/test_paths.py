@@ -356,8 +356,8 @@ def test_without_a_directory_nothing_may_write(tmp_path: Path) -> None:
     """Where the project is not known, what a pattern means is not known either."""
     on = Bundled(tmp_path, "protected-paths", paths=["secrets/"])
     from hermes_ext import ToolCall
-    from hermes_ext._chain.fold import run
-    from hermes_ext._hooks.payloads import Scope
+    from hermes_ext.chain.fold import run
+    from hermes_ext.hooks.payloads import Scope
 
     chain = on.runtime.manager.chain("intercept_tool_call", "write_file")
     outcome = run(chain, ToolCall("write_file", {"path": "a"}), Scope(session_id="s", state={}))
@@ -367,9 +367,9 @@ def test_without_a_directory_nothing_may_write(tmp_path: Path) -> None:
 def test_on_another_machine_a_directory_is_not_looked_into(tmp_path: Path) -> None:
     """What is in it is not known here, so it must not change as a whole."""
     from hermes_ext import ToolCall
-    from hermes_ext._chain.fold import run
-    from hermes_ext._hooks.payloads import Scope
+    from hermes_ext.chain.fold import run
     from hermes_ext.effects import Machine
+    from hermes_ext.hooks.payloads import Scope
 
     on = Bundled(tmp_path, "protected-paths", paths=["*.lock"])
     chain = on.runtime.manager.chain("intercept_tool_call", "terminal")

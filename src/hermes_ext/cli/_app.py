@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from hermes_ext.__about__ import __version__
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.records import Prog
-from hermes_ext._install.switches import UnknownExtensionError
-from hermes_ext._install.which_home import hermes_home
+from hermes_ext._prog import Prog
 from hermes_ext._redaction import redacted
+from hermes_ext._text import printable
 from hermes_ext.cli._arguments import add_commands
 from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._completion import complete
@@ -29,6 +27,8 @@ from hermes_ext.cli._parser import Parser
 from hermes_ext.cli._request import Request, Result, UsageError
 from hermes_ext.cli._trust_pages import QUESTION, what_is_there
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+from hermes_ext.loading.switches import UnknownExtensionError
 
 PROG = "hermes-ext"
 

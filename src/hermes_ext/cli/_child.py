@@ -18,20 +18,22 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, evolve
 
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import ExtensionsConfig, read_config
-from hermes_ext._install.discovery import discover, found_at
-from hermes_ext._install.doctor import examine, is_broken, taken_command
-from hermes_ext._install.found import Found
-from hermes_ext._install.loader import load
-from hermes_ext._install.records import HOOKS, ExtensionRecord, Prog, Status, canonical_name
+from hermes_ext._prog import Prog
+from hermes_ext._text import canonical_name, printable
 from hermes_ext.cli._decisions import Query, log_file
 from hermes_ext.cli._loading import Host
+from hermes_ext.doctor import examine, is_broken, taken_command
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.loading.finding.discovery import discover, found_at
+from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.loader import load
+from hermes_ext.loading.records import ExtensionRecord, Status
 from hermes_ext.runtime import own_guards
+from hermes_ext.settings.config import ExtensionsConfig, read_config
+from hermes_ext.settings.names import HOOKS
 
 if TYPE_CHECKING:
-    from hermes_ext._replay.events import Recorded
+    from hermes_ext.replay.events import Recorded
 
 
 def main() -> None:
@@ -87,7 +89,7 @@ def _with_taken(records: Iterable[ExtensionRecord]) -> Iterator[ExtensionRecord]
 
 
 def _orders(handlers: Any) -> dict[str, Any]:
-    from hermes_ext._chain.manager import HookManager
+    from hermes_ext.chain.manager import HookManager
 
     manager = HookManager(handlers)
     orders: dict[str, Any] = {}
@@ -117,7 +119,7 @@ def _leave_trail(home: Path, cwd: Path | None, trail: Path, more: Iterable[Found
 
 
 def _test(request: dict[str, Any]) -> dict[str, Any]:
-    from hermes_ext._replay.trying import Try, attempt
+    from hermes_ext.replay.trying import Try, attempt
 
     home, cwd = _places(request)
     config = read_config(home)
@@ -156,7 +158,7 @@ def _found(request: Mapping[str, Any], config: ExtensionsConfig, home: Path) -> 
 
 
 def _events(request: Mapping[str, Any], home: Path) -> Iterable[Recorded]:
-    from hermes_ext._replay.events import of_file, samples
+    from hermes_ext.replay.events import of_file, samples
 
     if request["event"] is not None:
         return [*of_file(Path(request["event"]))]
@@ -164,8 +166,8 @@ def _events(request: Mapping[str, Any], home: Path) -> Iterable[Recorded]:
 
 
 def _recorded(home: Path) -> Iterator[Recorded]:
-    from hermes_ext._replay.events import LONGEST_RECORDED, NotReplayableError, of_line
-    from hermes_ext._turns.decisions import LogFiles
+    from hermes_ext.replay.events import LONGEST_RECORDED, NotReplayableError, of_line
+    from hermes_ext.turns.decisions import LogFiles
 
     with LogFiles(log_file(home), LONGEST_RECORDED) as files:
         for line in files.oldest_first():
@@ -174,9 +176,9 @@ def _recorded(home: Path) -> Iterator[Recorded]:
 
 
 def _replay(request: dict[str, Any]) -> dict[str, Any]:
-    from hermes_ext._replay.events import LONGEST_RECORDED
-    from hermes_ext._replay.replaying import Asked, replay
-    from hermes_ext._turns.decisions import LogFiles, LogLines
+    from hermes_ext.replay.events import LONGEST_RECORDED
+    from hermes_ext.replay.replaying import Asked, replay
+    from hermes_ext.turns.decisions import LogFiles, LogLines
 
     home, cwd = _places(request)
     file = None if request["config"] is None else Path(request["config"])
@@ -221,8 +223,8 @@ def _quietly() -> None:
 
 def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        from hermes_ext.hosts.hermes.attaching import attach, standings
-        from hermes_ext.hosts.hermes.seams import SEAMS
+        from hermes_ext.hosts.hermes.adapter.attaching import attach, standings
+        from hermes_ext.hosts.hermes.adapter.seams import SEAMS
     except ImportError as error:
         return {"statuses": None, "needed": [], "failure": str(error)}
     # `run_agent` first, as Hermes itself does: other orders meet its circular imports.

@@ -6,17 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hermes_ext._hooks.text import printable
-from hermes_ext._install import hermes_home, switches
-from hermes_ext._install.config import OFF_SWITCH, switched_off
-from hermes_ext._install.discovery import minor_entries, record_of
-from hermes_ext._install.found import Found
-from hermes_ext._install.inventory import Inventory, inventory
-from hermes_ext._install.loader import expected_refusal
-from hermes_ext._install.projects import ProjectStack, notices
-from hermes_ext._install.records import ExtensionRecord, Status, canonical_name
-from hermes_ext._install.reloading.not_taken import with_old_rules
-from hermes_ext._install.switches import by_use, unknown_extension
+from hermes_ext._text import canonical_name, printable
 from hermes_ext.cli._completion import completion
 from hermes_ext.cli._examining import doctor
 from hermes_ext.cli._live import in_force
@@ -28,6 +18,17 @@ from hermes_ext.cli._request import Request, Result, not_in_force, projects_of
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._trusting import trust, untrust
 from hermes_ext.cli._trying import replay, test
+from hermes_ext.hosts.hermes.home import installing as hermes_home
+from hermes_ext.loading import switches
+from hermes_ext.loading.finding.discovery import minor_entries, record_of
+from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.projects import ProjectStack, notices
+from hermes_ext.loading.inventory import Inventory, inventory
+from hermes_ext.loading.loader import expected_refusal
+from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.loading.reloading.not_taken import with_old_rules
+from hermes_ext.loading.switches import by_use, unknown_extension
+from hermes_ext.settings.config import OFF_SWITCH, switched_off
 
 
 def list_all(request: Request) -> Result:

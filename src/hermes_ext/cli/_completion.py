@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from hermes_ext._hooks.results import Action
-from hermes_ext._install.records import HOOKS, Status
-from hermes_ext._install.which_home import hermes_home
 from hermes_ext.cli._request import Request, Result
+from hermes_ext.hooks.results import Action
+from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+from hermes_ext.loading.records import Status
+from hermes_ext.settings.names import HOOKS
 
 SHELLS: Final = ("bash", "zsh", "fish", "tcsh", "powershell")
 _NEWEST: Final = 2_000  # lines of the decision log that are looked at
@@ -58,7 +59,7 @@ def _home(args: argparse.Namespace) -> Path:
 
 def _names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     """Of extensions: those that the command can do something about."""
-    from hermes_ext._install.inventory import inventory
+    from hermes_ext.loading.inventory import inventory
 
     wanted = {"enable": False, "disable": True}.get(parsed_args.ext_command)
     with suppress(Exception):  # a configuration that cannot be read has no names
@@ -89,7 +90,7 @@ def _cwd() -> Path | None:
 
 def _of_the_log(key: str) -> Completer:
     def values(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-        from hermes_ext._turns.decisions import read_decisions
+        from hermes_ext.turns.decisions import read_decisions
 
         with suppress(OSError):
             log = _home(parsed_args) / "logs" / "extensions.jsonl"

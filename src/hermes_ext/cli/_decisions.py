@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from hermes_ext._hooks.source import OWN
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import read_config
-from hermes_ext._install.inventory import inventory
-from hermes_ext._install.records import canonical_name, did_you_mean
+from hermes_ext._problems import did_you_mean
 from hermes_ext._redaction import redacted
-from hermes_ext._turns.decisions import LogFiles
+from hermes_ext._text import canonical_name, printable
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.hooks.source import OWN
+from hermes_ext.loading.inventory import inventory
+from hermes_ext.settings.config import read_config
+from hermes_ext.turns.decisions import LogFiles
 
 Line = Mapping[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes_ext._hooks.text import printable
+from hermes_ext._text import printable
 from hermes_ext.exceptions import HermesExtError
 
 

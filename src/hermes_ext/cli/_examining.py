@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.doctor import Finding, Severity, advice_on, examine, in_order
-from hermes_ext._install.host_package import host_package
-from hermes_ext._install.inventory import inventory
 from hermes_ext._redaction import redacted
+from hermes_ext._text import printable
 from hermes_ext.cli._junit import write_junit
 from hermes_ext.cli._loading import (
     CANARY_SECONDS,
@@ -20,15 +17,18 @@ from hermes_ext.cli._loading import (
 )
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result, projects_of
+from hermes_ext.doctor import Finding, Severity, advice_on, examine, in_order
+from hermes_ext.hosts.hermes.facts.host_package import host_package
+from hermes_ext.loading.inventory import inventory
 
 if TYPE_CHECKING:
-    from hermes_ext._canary.trial import Canary
+    from hermes_ext.hosts.hermes.canary.trial import Canary
 
 
 def doctor(request: Request) -> Result:
     """Examines the configuration, the extensions and the host, and tries the hooks in Hermes."""
     # Not at the top: no other command looks at other plugins.
-    from hermes_ext._canary.neighbors import neighbor_findings
+    from hermes_ext.hosts.hermes.canary.neighbors import neighbor_findings
 
     loading, findings = _examined(request)
     findings = _ordered(findings, neighbor_findings(request.home))
@@ -96,7 +96,7 @@ def _advice_on(request: Request, name: str) -> str:
 
 def _tried(request: Request) -> Canary:
     # Not at the top: no other command needs a server or threads.
-    from hermes_ext._canary.trial import Canary, try_canary
+    from hermes_ext.hosts.hermes.canary.trial import Canary, try_canary
 
     seconds = request.deadline or CANARY_SECONDS
     with patience("Trying the hooks in Hermes", quiet=request.ci) as tell:
@@ -107,7 +107,7 @@ def _tried(request: Request) -> Canary:
 
 
 def _findings_of(canary: Canary, request: Request) -> Iterable[Finding]:
-    from hermes_ext._canary.findings import canary_findings
+    from hermes_ext.hosts.hermes.canary.findings import canary_findings
 
     return canary_findings(canary, must_run=request.ci)
 

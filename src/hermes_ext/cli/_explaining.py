@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from hermes_ext._hooks.settings import PREFIX, Setting, settings_named
-from hermes_ext._hooks.source import OWN, Source
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.inventory import Inventory, inventory, merged_of
-from hermes_ext._install.records import ExtensionRecord, Prog, Status, canonical_name
-from hermes_ext._install.switches import by_use
-from hermes_ext._turns.decisions import canonical_digest
+from hermes_ext._prog import Prog
+from hermes_ext._text import canonical_name, printable
+from hermes_ext.hooks.settings import PREFIX, Setting, settings_named
+from hermes_ext.hooks.source import OWN, Source
+from hermes_ext.loading.inventory import Inventory, inventory, merged_of
+from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.loading.switches import by_use
+from hermes_ext.turns.decisions import canonical_digest
 
 _OBJECTS: Final = {
     "transform_user_input": "the input",

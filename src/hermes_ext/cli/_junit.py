@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from hermes_ext._files import replace_file
-from hermes_ext._install.doctor import CHECKS
+from hermes_ext.doctor import CHECKS
 from hermes_ext.exceptions import HermesExtError
 
 Findings = Sequence[Mapping[str, Any]]

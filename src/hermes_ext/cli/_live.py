@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from hermes_ext._install.records import ExtensionRecord, HookInfo, Status
+from hermes_ext.loading.records import ExtensionRecord, HookInfo, Status
 
 if TYPE_CHECKING:
-    from hermes_ext._install.inventory import Inventory
+    from hermes_ext.loading.inventory import Inventory
     from hermes_ext.runtime import Runtime
 
 _NEVER_LOADED = frozenset(

@@ -14,13 +14,13 @@ from typing import Any
 
 from attrs import Factory, asdict, frozen
 
-from hermes_ext._install.config import OFF_SWITCH
-from hermes_ext._install.host_package import host_package
-from hermes_ext._install.importing import IMPORT_SECONDS
-from hermes_ext._install.records import Prog
+from hermes_ext._prog import Prog
 from hermes_ext._regular import kind_of
 from hermes_ext._search_path import environment
 from hermes_ext.cli._patience import progress
+from hermes_ext.hosts.hermes.facts.host_package import host_package
+from hermes_ext.loading.imports.importing import IMPORT_SECONDS
+from hermes_ext.settings.config import OFF_SWITCH
 
 # One import may take 20 s before the loader gives it up; a few of those and their start-up fit in.
 LOAD_SECONDS = 90.0

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from hermes_ext._hooks.text import printable
-from hermes_ext._turns.decisions import follow_decisions
+from hermes_ext._text import printable
 from hermes_ext.cli._decisions import (
     Line,
     NothingFoundError,
@@ -29,6 +28,7 @@ from hermes_ext.cli._decisions import (
 from hermes_ext.cli._explaining import Explaining
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
+from hermes_ext.turns.decisions import follow_decisions
 
 _LAST: Final = "last"
 _LOOK_EVERY_SECONDS: Final = 0.2

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from hermes_ext._hooks.text import printable
+from hermes_ext._text import printable
 from hermes_ext.cli._decisions import when
 from hermes_ext.cli._explaining import done, says, was_answered
 from hermes_ext.cli._page import Page

@@ -10,15 +10,15 @@ import unicodedata
 from pathlib import Path
 from typing import Final
 
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import ExtensionsConfig, read_config
-from hermes_ext._install.discovery import bundled_dir
-from hermes_ext._install.new_extension import write_extension
-from hermes_ext._install.records import canonical_name, name_fault
-from hermes_ext._install.templates import DEFAULT_HOOK, extension_files
-from hermes_ext._trust.place import Project, find_project, project_of, real_path, refusal
+from hermes_ext._text import canonical_name, printable
 from hermes_ext.cli._request import Request, Result, UsageError, not_in_force
 from hermes_ext.exceptions import ConfigError, HermesExtError
+from hermes_ext.loading.finding.discovery import bundled_dir
+from hermes_ext.scaffold.new_extension import write_extension
+from hermes_ext.scaffold.templates import DEFAULT_HOOK, extension_files
+from hermes_ext.settings.config import ExtensionsConfig, read_config
+from hermes_ext.settings.names import name_fault
+from hermes_ext.trust.place import Project, find_project, project_of, real_path, refusal
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _LONGEST: Final = 64

@@ -15,8 +15,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.records import Prog
+from hermes_ext._prog import Prog
+from hermes_ext._text import printable
 
 _LABEL = 10  # characters of a label and what follows it
 

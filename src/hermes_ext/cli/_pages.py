@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hermes_ext._hooks.source import OWN
-from hermes_ext._hooks.text import printable
+from hermes_ext._text import printable
 from hermes_ext.cli._log_pages import log, why
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._trust_pages import trust, untrust
 from hermes_ext.cli._trying_pages import replay, test
+from hermes_ext.hooks.source import OWN
 
 _STYLES = {
     "enabled": "green",

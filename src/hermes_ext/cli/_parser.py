@@ -11,11 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hermes_ext._hooks.results import Action
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.records import HOOKS, did_you_mean
+from hermes_ext._problems import did_you_mean
+from hermes_ext._text import printable
 from hermes_ext.cli._errors import error_payload
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.hooks.results import Action
+from hermes_ext.settings.names import HOOKS
 
 _ACTIONS = (*(each.value for each in Action), "error")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}

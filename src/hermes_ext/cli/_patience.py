@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from hermes_ext._hooks.text import printable
+from hermes_ext._text import printable
 
 _SECONDS = 1.0
 _LOOK_EVERY_SECONDS = 0.2

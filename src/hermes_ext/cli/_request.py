@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, frozen
 
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.hermes_home import plugin_off, plugins_unreadable
-from hermes_ext._install.host_package import host_package
-from hermes_ext._install.lost_hooks import lost_hooks
-from hermes_ext._install.records import Prog
+from hermes_ext._prog import Prog
+from hermes_ext._text import printable
 from hermes_ext.cli._decisions import Query
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.hosts.hermes.facts.host_package import host_package
+from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable
+from hermes_ext.hosts.hermes.home.lost_hooks import lost_hooks
 
 if TYPE_CHECKING:
-    from hermes_ext._install.projects import ProjectStack
-    from hermes_ext._trust.store import Verdict
+    from hermes_ext.loading.finding.projects import ProjectStack
     from hermes_ext.runtime import Runtime
+    from hermes_ext.trust.store import Verdict
 
 Look = Literal["diff", "digest", "list"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hermes_ext._hooks.source import Source
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.by_schema import example, missing_settings
-from hermes_ext._install.found import Found
-from hermes_ext._install.inventory import Inventory, merged_of
-from hermes_ext._install.records import ExtensionRecord, Status
-from hermes_ext._install.settings import Merged
 from hermes_ext._redaction import redacted
 from hermes_ext._redaction.names import is_secret
+from hermes_ext._text import printable
+from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.inventory import Inventory, merged_of
+from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.settings.by_schema import example, missing_settings
+from hermes_ext.settings.merging import Merged
 
 
 def settings_of(record: ExtensionRecord, found: Found | None, seen: Inventory) -> dict[str, Any]:

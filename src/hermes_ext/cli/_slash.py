@@ -7,10 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.records import Prog
-from hermes_ext._install.which_home import hermes_home
+from hermes_ext._prog import Prog
 from hermes_ext._redaction import redacted
+from hermes_ext._text import printable
 from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._decisions import Query
 from hermes_ext.cli._errors import one_line
@@ -19,6 +18,7 @@ from hermes_ext.cli._pages import show
 from hermes_ext.cli._parser import count
 from hermes_ext.cli._request import Request
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.hosts.hermes.facts.which_home import hermes_home
 
 if TYPE_CHECKING:
     from hermes_ext.runtime import Runtime

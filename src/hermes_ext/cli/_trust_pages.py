@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from hermes_ext._hooks.text import printable
+from hermes_ext._text import printable
 from hermes_ext.cli._page import Page
 
 _MOST = 30  # files, or settings

@@ -9,20 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes_ext._hooks.source import Source
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.config import ExtensionsConfig, read_config
-from hermes_ext._install.inventory import inventory
-from hermes_ext._install.project_settings import ProjectSettings, read_project_settings
-from hermes_ext._install.records import Status
-from hermes_ext._trust.candidates import Listed, find_candidates
-from hermes_ext._trust.diff import FileChange, changes
-from hermes_ext._trust.place import HERMES, Project, find_project, real_path, repository_root
-from hermes_ext._trust.store import PIN, Entry, Standing, TrustStore, judge, listed_paths, pins
-from hermes_ext._trust.tree import Tree, TreeError, read_tree
+from hermes_ext._text import printable
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.exceptions import ConfigError, HermesExtError
+from hermes_ext.hooks.source import Source
+from hermes_ext.loading.inventory import inventory
+from hermes_ext.loading.records import Status
+from hermes_ext.settings.config import ExtensionsConfig, read_config
+from hermes_ext.settings.project_settings import ProjectSettings, read_project_settings
+from hermes_ext.trust.candidates import Listed, find_candidates
+from hermes_ext.trust.diff import FileChange, changes
+from hermes_ext.trust.place import HERMES, Project, find_project, real_path, repository_root
+from hermes_ext.trust.store import PIN, Entry, Standing, TrustStore, judge, listed_paths, pins
+from hermes_ext.trust.tree import Tree, TreeError, read_tree
 
 _HAS = (
     f"A project has {HERMES}/extensions or {HERMES}/extensions.yaml; the home folder and the"

@@ -10,18 +10,9 @@ from typing import Any, Final
 
 from attrs import asdict, evolve
 
-from hermes_ext._hooks.source import Source
-from hermes_ext._hooks.text import printable
-from hermes_ext._install.discovery import found_at
-from hermes_ext._install.found import Found
-from hermes_ext._install.inventory import Inventory, inventory
-from hermes_ext._install.projects import verdict_of
-from hermes_ext._install.records import ExtensionRecord, Status, canonical_name, did_you_mean
-from hermes_ext._install.switches import UnknownExtensionError, by_use, unknown_extension
+from hermes_ext._problems import did_you_mean
 from hermes_ext._redaction import redacted
-from hermes_ext._trust.place import EXTENSIONS, HERMES, find_project
-from hermes_ext._trust.store import Standing, Verdict
-from hermes_ext._turns.decisions import LogFiles
+from hermes_ext._text import canonical_name, printable
 from hermes_ext.cli._decisions import (
     NothingFoundError,
     installed_names,
@@ -32,6 +23,16 @@ from hermes_ext.cli._request import Request, Result, UsageError
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._streams import regular
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.discovery import found_at
+from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.projects import verdict_of
+from hermes_ext.loading.inventory import Inventory, inventory
+from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.loading.switches import UnknownExtensionError, by_use, unknown_extension
+from hermes_ext.trust.place import EXTENSIONS, HERMES, find_project
+from hermes_ext.trust.store import Standing, Verdict
+from hermes_ext.turns.decisions import LogFiles
 
 _HOW_TO_RECORD: Final = (
     "Put `log: payloads` into the section extensions of {file} and start Hermes again: from then "
@@ -51,7 +52,7 @@ class ChildError(HermesExtError):
 
 def test(request: Request) -> Result:
     """Runs the handlers of one extension on events."""
-    from hermes_ext._replay.events import LONGEST_RECORDED, of_file
+    from hermes_ext.replay.events import LONGEST_RECORDED, of_file
 
     if request.event is None:
         return _test(request)

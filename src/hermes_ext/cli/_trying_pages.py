@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hermes_ext._hooks.text import printable
+from hermes_ext._text import printable
 from hermes_ext.cli._page import Page
 
 _STYLES: Final = {

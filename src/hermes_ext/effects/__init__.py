@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_ext._hooks.isolation import identical, own_copy
-from hermes_ext._hooks.payloads import ToolCall, ToolResult
 from hermes_ext.effects._machine import Machine
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
+from hermes_ext.hooks.isolation import identical, own_copy
+from hermes_ext.hooks.payloads import ToolCall, ToolResult
 
 __all__ = ["Change", "ChangeKind", "Command", "Effects", "Machine", "OpenChange", "effects_of"]
 

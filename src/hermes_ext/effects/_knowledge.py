@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from hermes_ext._hooks.text import as_name
+from hermes_ext._text import as_name
 from hermes_ext.effects._options import READING, Option, Table
 
 __all__ = ["DEEDS", "Entry", "Knowledge", "problems", "schema"]

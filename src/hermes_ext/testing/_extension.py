@@ -16,25 +16,21 @@ from typing import Any, Final, Self
 
 from attrs import frozen
 
-from hermes_ext._chain.fold import ChainOutcome, arun, run
-from hermes_ext._install.importing import forget
-from hermes_ext._install.inventory import inventory
-from hermes_ext._install.records import (
-    ExtensionRecord,
-    Problem,
-    Status,
-    canonical_name,
-    did_you_mean,
-)
-from hermes_ext._turns.approval import ApprovalRequest
-from hermes_ext._turns.requests import Message
-from hermes_ext._turns.schemas import ToolSchemas
-from hermes_ext._turns.turn import Turn
+from hermes_ext._problems import Problem, did_you_mean
+from hermes_ext._text import canonical_name
+from hermes_ext.chain.fold import ChainOutcome, arun, run
 from hermes_ext.exceptions import HandlerError
+from hermes_ext.loading.imports.importing import forget
+from hermes_ext.loading.inventory import inventory
+from hermes_ext.loading.records import ExtensionRecord, Status
 from hermes_ext.runtime import Runtime
 from hermes_ext.testing._fakes import Answers, FakeClock, ScriptedApprover, as_approver
 from hermes_ext.testing._outcomes import describe
 from hermes_ext.testing._strict import CoroutineWatch, Finding, StateWatch
+from hermes_ext.turns.approval import ApprovalRequest
+from hermes_ext.turns.requests import Message
+from hermes_ext.turns.schemas import ToolSchemas
+from hermes_ext.turns.turn import Turn
 
 __all__ = [
     "DrivenTurn",

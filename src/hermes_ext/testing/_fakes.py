@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
-from hermes_ext._turns.approval import Approval, ApprovalRequest
+from hermes_ext.turns.approval import Approval, ApprovalRequest
 
 __all__ = ["Answers", "FakeClock", "ScriptedApprover", "as_approver"]
 

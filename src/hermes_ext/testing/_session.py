@@ -10,9 +10,9 @@ from typing import Any
 
 from attrs import frozen
 
-from hermes_ext._real_hermes.gateway import Gateway
-from hermes_ext._real_hermes.home import HermesHome
-from hermes_ext._real_hermes.processes import Run, Start, cold_start
+from hermes_ext.hosts.hermes.process.gateway import Gateway
+from hermes_ext.hosts.hermes.process.home import HermesHome
+from hermes_ext.hosts.hermes.process.processes import Run, Start, cold_start
 from hermes_ext.testing._extension import _Place
 from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Self
 
 from attrs import frozen
 
-from hermes_ext._install.importing import modules_of
+from hermes_ext.loading.imports.importing import modules_of
 
 __all__ = ["CoroutineWatch", "Finding", "StateWatch"]
 

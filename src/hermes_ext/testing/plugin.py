@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from hermes_ext._real_hermes.processes import Start
-    from hermes_ext._turns.schemas import ToolSchemas
+    from hermes_ext.hosts.hermes.process.processes import Start
     from hermes_ext.testing._extension import LoadedExtension
     from hermes_ext.testing._fakes import Answers, FakeClock, ScriptedApprover
     from hermes_ext.testing._session import HermesSession
     from hermes_ext.testing.model_server import Reply
+    from hermes_ext.turns.schemas import ToolSchemas
 
 __all__ = ["LoadExtension", "StartSession", "hermes_session", "hermes_start", "load_extension"]
 
@@ -134,7 +134,7 @@ def hermes_session(
     What it returns is a `hermes_ext.testing.HermesSession`. The test is skipped where Hermes Agent
     is not installed.
     """
-    from hermes_ext._real_hermes.home import why_not
+    from hermes_ext.hosts.hermes.process.home import why_not
     from hermes_ext.testing._session import open_session
 
     missing = why_not()

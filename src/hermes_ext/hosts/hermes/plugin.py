@@ -12,17 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_ext._install import import_name
-from hermes_ext._install.config import switched_off
 from hermes_ext._log import logger
-from hermes_ext.hosts.hermes import plugin_host
+from hermes_ext.hosts.hermes.adapter import plugin_host
+from hermes_ext.loading.imports import import_name
+from hermes_ext.settings.config import switched_off
 
 if TYPE_CHECKING:
     import argparse
 
 
 is_attached = False
-"""Whether the rules are attached to this process; `_install.sentinel_stub` asks."""
+"""Whether the rules are attached to this process; `home.sentinel_stub` asks."""
 
 
 def register(ctx: Any) -> None:
@@ -38,7 +38,7 @@ def register(ctx: Any) -> None:
             plugin_host.refuse(ctx)
             return
         import_name.install()
-        from hermes_ext.hosts.hermes import attaching, lacking, standard_output
+        from hermes_ext.hosts.hermes.adapter import attaching, lacking, standard_output
 
         attaching.attach()
         _try("a protocol of its own output", standard_output.keep_protocols_clean)
@@ -73,11 +73,11 @@ def _slash(raw_args: str) -> str:
     from hermes_constants import get_hermes_home
 
     from hermes_ext.cli import slash
-    from hermes_ext.hosts.hermes.commands import session_of_typed
-    from hermes_ext.hosts.hermes.places import session_directory
+    from hermes_ext.hosts.hermes.adapter.commands import session_of_typed
+    from hermes_ext.hosts.hermes.adapter.places import session_directory
 
     # Not imported: without it no turn has begun, and nothing is loaded.
-    host = sys.modules.get("hermes_ext.hosts.hermes.host")
+    host = sys.modules.get("hermes_ext.hosts.hermes.adapter.host")
     live = None if host is None else host.the_host.loaded()
     home = Path(get_hermes_home())
     return slash(

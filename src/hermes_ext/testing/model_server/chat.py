@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from hermes_ext._hooks.text import text_of
+from hermes_ext._text import text_of
 from hermes_ext.testing.model_server.script import MODEL_NAME, Json, Reply, ToolUse, Usage
 from hermes_ext.testing.model_server.wire import (
     Asked,

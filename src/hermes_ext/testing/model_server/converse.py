@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hermes_ext._hooks.text import text_of
+from hermes_ext._text import text_of
 from hermes_ext.testing.model_server import event_stream
 from hermes_ext.testing.model_server.anthropic import chat_messages
 from hermes_ext.testing.model_server.script import Json, Reply, ToolUse, Usage

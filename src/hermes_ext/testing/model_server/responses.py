@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from uuid import uuid4
 
-from hermes_ext._hooks.text import text_of
+from hermes_ext._text import text_of
 from hermes_ext.testing.model_server.script import MODEL_NAME, Json, Reply, ToolUse, Usage
 from hermes_ext.testing.model_server.wire import (
     Asked,

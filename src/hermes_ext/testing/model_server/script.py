@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hermes_ext._hooks.text import text_of
+from hermes_ext._text import text_of
 
 Json = dict[str, Any]
 Form = Literal["chat", "anthropic", "responses", "converse"]

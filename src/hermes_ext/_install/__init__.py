@@ -1,1 +1,0 @@
-"""What is on disk: finding, checking and loading extensions, and the user's configuration."""

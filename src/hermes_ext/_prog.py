@@ -1,0 +1,27 @@
+"""How the user calls the commands, for what messages tell them to type."""
+
+from __future__ import annotations
+
+import shlex
+
+from attrs import frozen
+
+from hermes_ext._text import printable
+
+
+@frozen
+class Prog:
+    """How the user calls the commands: `prog("list")` is what to type next.
+
+    home: the home that was named with --home, None where none was.
+    """
+
+    name: str = "hermes-ext"
+    home: str | None = None
+
+    def __call__(self, command: str) -> str:
+        named = "" if self.home is None else f" --home {shlex.quote(printable(self.home))}"
+        return f"{self.name} {command}{named}"
+
+
+HERMES_EXT = Prog()

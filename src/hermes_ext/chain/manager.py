@@ -1,0 +1,305 @@
+"""`HookManager`: a set of handlers, checked by pluggy, ordered, and compiled into chains."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from types import FunctionType, MethodType
+from typing import Any, Final
+
+import pluggy
+from attrs import frozen
+
+from hermes_ext.chain.failures import Failure, FailureBook
+from hermes_ext.chain.fold import CompiledChain
+from hermes_ext.exceptions import OrderCycleError, RegistrationError
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.hooks.results import HookName
+from hermes_ext.hooks.specs import PROJECT, HookSpecs
+
+__all__ = ["HookManager", "OrderRow", "normal"]
+
+_CHAINS_KEPT: Final = 512
+
+
+@frozen
+class OrderRow:
+    """A handler's place in the order of its hook, and why it stands there.
+
+    Attributes:
+        position: 1-based, over both phases.
+        extension, handler: who.
+        guard: whether it is in the second phase.
+        priority: lower runs earlier.
+        source: where its extension comes from.
+        why: e.g. `priority 10; before plan-tools`.
+    """
+
+    position: int
+    extension: str
+    handler: str
+    guard: bool
+    priority: int
+    source: str
+    why: str
+
+
+class HookManager:
+    """Handlers, registered and ready. Immutable; thread-safe.
+
+    Args:
+        handlers: from `build_handlers`.
+        previous: the manager from before a reload, whose failure counts go on. Failures in a row
+            begin anew, and a handler that was suspended is called again.
+
+    Raises:
+        OrderCycleError: `before=`/`after=` contradict each other.
+    """
+
+    def __init__(
+        self, handlers: Iterable[Handler] = (), previous: HookManager | None = None
+    ) -> None:
+        self.handlers: tuple[Handler, ...] = tuple(handlers)
+        before = None if previous is None else previous._failures
+        self._failures: FailureBook = FailureBook(self.handlers, before)
+        self._ordered: Mapping[HookName, tuple[Handler, ...]] = {
+            hook: _in_order([one for one in self.handlers if one.hook is hook]) for hook in HookName
+        }
+        self._chains: dict[tuple[str, str | None, str | None], CompiledChain] = {}
+
+    @cached_property
+    def plugins(self) -> pluggy.PluginManager:
+        """The handlers as pluggy knows them, made on first use: adding each passes all others.
+
+        Raises:
+            RegistrationError: pluggy refuses a handler.
+        """
+        return _registered(self.handlers)
+
+    def chain(
+        self, hook: str, tool_name: str | None = None, origin: str | None = "user"
+    ) -> CompiledChain:
+        """The handlers that match, compiled; kept for the next call.
+
+        Args:
+            hook: the hook.
+            tool_name: for the tool hooks, the tool; case and surrounding spaces do not matter.
+            origin: where the turn comes from.
+        """
+        key = (hook, tool_name, origin)
+        chain = self._chains.get(key)
+        if chain is None:
+            if len(self._chains) >= _CHAINS_KEPT:
+                # Names come from the model and could be any number; what is in use comes back.
+                self._chains.clear()
+            chain = self._compiled(HookName(hook), tool_name, origin or "user")
+            self._chains[key] = chain
+        return chain
+
+    def _compiled(self, hook: HookName, tool_name: str | None, origin: str) -> CompiledChain:
+        tool = normal(tool_name)
+        matching = [
+            handler
+            for handler in self._ordered[hook]
+            if _is_for_tool(handler, tool) and _is_for_origin(handler, origin)
+        ]
+        return CompiledChain(hook, matching, self._failures)
+
+    def has(self, hook: str) -> bool:
+        """Whether any handler is registered for the hook."""
+        return bool(self._ordered[HookName(hook)])
+
+    def guards_on(self, hook: str) -> tuple[Handler, ...]:
+        """The guards of a hook, in order."""
+        return tuple(handler for handler in self._ordered[HookName(hook)] if handler.guard)
+
+    def order(self, hook: str) -> tuple[OrderRow, ...]:
+        """The handlers of a hook in the order in which they run, each with the reason."""
+        ordered = self._ordered[HookName(hook)]
+        return tuple(
+            OrderRow(
+                place + 1,
+                handler.extension,
+                handler.name,
+                handler.guard,
+                handler.priority,
+                handler.source.value,
+                _why(handler, ordered),
+            )
+            for place, handler in enumerate(ordered)
+        )
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """How often handlers failed: one row for each that ever did, sorted."""
+        return self._failures.read()
+
+
+# -- matching -----------------------------------------------------------------------------------
+
+
+def normal(tool_name: Any) -> str:
+    """A tool's name, or a pattern, in the form in which the two are compared.
+
+    Runs of underscores are one: a server's tool is `mcp_a_b` in Hermes 0.17 and `mcp__a__b` later.
+    """
+    return re.sub(r"[_\s]+", "_", str(tool_name or "").casefold().strip())
+
+
+def _is_for_tool(handler: Handler, tool: str) -> bool:
+    return handler.tools is None or any(
+        fnmatchcase(tool, normal(pattern)) for pattern in handler.tools
+    )
+
+
+def _is_for_origin(handler: Handler, origin: str) -> bool:
+    if handler.origins is not None:
+        return origin in handler.origins
+    # A background review replays the session; rewriting its prompt would be a second time.
+    return origin != "background" or handler.hook is not HookName.TRANSFORM_USER_INPUT
+
+
+# -- order --------------------------------------------------------------------------------------
+
+
+def _sort_key(handler: Handler) -> tuple[int, int, str, int]:
+    return handler.priority, handler.source.rank, handler.extension, handler.sequence
+
+
+def _in_order(handlers: Sequence[Handler]) -> tuple[Handler, ...]:
+    transformers = [handler for handler in handlers if not handler.guard]
+    guards = [handler for handler in handlers if handler.guard]
+    return (*_sorted(transformers), *_sorted(guards))
+
+
+def _sorted(handlers: Sequence[Handler]) -> list[Handler]:
+    """By priority and ties, as far as `before` and `after` leave it open."""
+    ranked = sorted(handlers, key=_sort_key)
+    if not any(handler.before or handler.after for handler in ranked):
+        return ranked
+    followers, waiting = _edges(ranked)
+    ready = [place for place in range(len(ranked)) if not waiting[place]]
+    done: list[Handler] = []
+    while ready:
+        place = heapq.heappop(ready)
+        done.append(ranked[place])
+        for follower in followers[place]:
+            waiting[follower].discard(place)
+            if not waiting[follower]:
+                heapq.heappush(ready, follower)
+    if len(done) < len(ranked):
+        raise _cycle(ranked, waiting)
+    return done
+
+
+def _edges(ranked: Sequence[Handler]) -> tuple[list[set[int]], list[set[int]]]:
+    """For each handler who comes after it and whom it waits for: sets, for a wish of two is one."""
+    by_extension: dict[str, list[int]] = {}
+    for place, handler in enumerate(ranked):
+        by_extension.setdefault(handler.extension, []).append(place)
+    followers: list[set[int]] = [set() for _ in ranked]
+    waiting: list[set[int]] = [set() for _ in ranked]
+    for place, handler in enumerate(ranked):
+        for name in handler.before:
+            for other in by_extension.get(name, ()):
+                followers[place].add(other)
+                waiting[other].add(place)
+        for name in handler.after:
+            for other in by_extension.get(name, ()):
+                followers[other].add(place)
+                waiting[place].add(other)
+    return followers, waiting
+
+
+def _cycle(ranked: Sequence[Handler], waiting: Sequence[set[int]]) -> OrderCycleError:
+    # Each of those left waits for another of them, so that walking back must come round.
+    place = next(place for place, others in enumerate(waiting) if others)
+    walked: list[int] = []
+    while place not in walked:
+        walked.append(place)
+        place = min(waiting[place])
+    members = [ranked[step] for step in reversed(walked[walked.index(place) :])]
+    path = " before ".join(str(member) for member in (*members, members[0]))
+    return OrderCycleError(
+        f"before=/after= go round in a circle: {path}",
+        members=tuple(dict.fromkeys(member.extension for member in members)),
+        hook=members[0].hook.value,
+    )
+
+
+def _why(handler: Handler, ordered: Sequence[Handler]) -> str:
+    present = {other.extension for other in ordered if other.guard == handler.guard}
+    reasons = [f"priority {handler.priority}"]
+    reasons += [f"before {name}" for name in handler.before if name in present]
+    reasons += [f"after {name}" for name in handler.after if name in present]
+    ties = [
+        other
+        for other in ordered
+        if other is not handler
+        and other.guard == handler.guard
+        and other.priority == handler.priority
+    ]
+    if ties:
+        reasons.append(_tie(handler, ties))
+    return "; ".join(reasons)
+
+
+def _tie(handler: Handler, ties: Sequence[Handler]) -> str:
+    if any(other.source is not handler.source for other in ties):
+        return f"ties by source: {handler.source.value}"
+    if any(other.extension != handler.extension for other in ties):
+        return "ties by extension name"
+    return "ties by order of registration"
+
+
+# -- pluggy -------------------------------------------------------------------------------------
+
+
+class _Plugin:
+    """An extension as pluggy sees it: one attribute per handler."""
+
+    def __init__(self, handlers: Sequence[Handler]) -> None:
+        self._hooks = {f"handler_{place}": one.hook for place, one in enumerate(handlers)}
+        for name, handler in zip(self._hooks, handlers, strict=True):
+            setattr(self, name, _for_pluggy(handler))
+
+    def __dir__(self) -> list[str]:
+        # pluggy looks at every attribute: without this, registering takes seven times as long.
+        return list(self._hooks)
+
+
+def _for_pluggy(handler: Handler) -> Callable[..., Any]:
+    function = handler.function
+    if isinstance(function, (FunctionType, MethodType)):
+        return function
+    # pluggy takes no partials and callable objects.
+    return lambda **arguments: function(**{name: arguments[name] for name in handler.wants})
+
+
+class _Plugins(pluggy.PluginManager):
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> pluggy.HookimplOpts | None:
+        return {
+            "wrapper": False,
+            "hookwrapper": False,
+            "optionalhook": False,
+            "tryfirst": False,
+            "trylast": False,
+            "specname": plugin._hooks[name].value,
+        }
+
+
+def _registered(handlers: Sequence[Handler]) -> pluggy.PluginManager:
+    plugins = _Plugins(PROJECT)
+    plugins.add_hookspecs(HookSpecs)
+    by_extension: dict[str, list[Handler]] = {}
+    for handler in handlers:
+        by_extension.setdefault(handler.extension, []).append(handler)
+    for extension, own in by_extension.items():
+        try:
+            plugins.register(_Plugin(own), name=extension)
+        except pluggy.PluginValidationError as error:
+            raise RegistrationError(str(error), extension=extension) from error
+    return plugins

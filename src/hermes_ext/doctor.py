@@ -1,0 +1,635 @@
+"""What is wrong, or worth knowing, about an installation: findings as data.
+
+Nothing here loads an extension: what loading showed is handed in.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, frozen
+
+from hermes_ext._problems import Problem
+from hermes_ext._prog import HERMES_EXT, Prog
+from hermes_ext._text import printable
+from hermes_ext.exceptions import ConfigError, StateError
+from hermes_ext.hooks.source import Source
+from hermes_ext.hosts.hermes.adapter.tool_names import (
+    TOOL_ALIASES,
+    ToolNames,
+    dead_guard,
+    nearest,
+    told_dead,
+)
+from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
+from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable, sentinel_fault
+from hermes_ext.hosts.hermes.home.sentinel import sentinel_folder
+from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, SAME_CODE
+from hermes_ext.loading.finding.projects import ProjectStack
+from hermes_ext.loading.imports.guard_source import registers_guard
+from hermes_ext.loading.inventory import Inventory, inventory
+from hermes_ext.loading.records import BROKEN, ExtensionRecord, HookInfo, Status
+from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
+from hermes_ext.settings.names import name_fault
+from hermes_ext.trust.store import (
+    PIN,
+    Standing,
+    TrustStore,
+    Verdict,
+    listed_paths,
+    pin_fault,
+    pins,
+)
+
+if TYPE_CHECKING:
+    from hermes_ext.loading.loader import Loaded
+
+SLOW_IMPORT_SECONDS = 1.0
+
+# Every code of a finding, by what was looked at.
+CHECKS: Mapping[str, tuple[str, ...]] = {
+    "configuration": ("config", "config-unreadable", "switched-off"),
+    "required extensions": ("required-missing",),
+    "manifests": ("manifest",),
+    "installed distributions": ("distribution",),
+    "folders of extensions": ("not-an-extension",),
+    "loading": ("load-stopped", "load-error", "config-error", "incompatible", "skipped"),
+    "handlers": ("registers-nothing", "wrong-return", "warning", "fails-open", "matches-nothing"),
+    "import times": ("slow-import",),
+    "names of extensions": ("shadowed", "replaced", "not-replaced"),
+    "names of tools": ("unknown-tool", "tool-alias"),
+    "slash commands": ("command-taken",),
+    "trust": (
+        "trust-store",
+        "pin-invalid",
+        "pin-unmatched",
+        "new-data",
+        *(str(standing) for standing in Standing if standing is not Standing.TRUSTED),
+    ),
+    "project settings": ("project-settings",),
+    "who can write": ("writable-by-others",),
+    "session state": ("session-state",),
+    "plugin of Hermes": ("no-hermes-agent", "plugin-off", "sentinel-missing"),
+    "attachment to Hermes": ("host-unseen", "host-changed"),
+    "other plugins of Hermes": ("neighbor",),
+}
+_TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
+
+
+class Severity(StrEnum):
+    """ERROR: something does not do what the user asked for. WARNING: it may not. NOTE: to know."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+    @property
+    def rank(self) -> int:
+        return list(Severity).index(self)
+
+
+@frozen
+class Finding:
+    """One thing that was found.
+
+    code: stable name of the kind, in words with hyphens. extension: None where it concerns none.
+    where: "file:line", a file or a key; None where there is none. hint: what to do next.
+    """
+
+    severity: Severity
+    code: str
+    extension: str | None
+    where: str | None
+    message: str
+    hint: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON values with the same keys."""
+        return {
+            "severity": str(self.severity),
+            "code": self.code,
+            "extension": self.extension,
+            "where": self.where,
+            "message": self.message,
+            "hint": self.hint,
+        }
+
+
+def examine(
+    home: Path,
+    cwd: Path | None,
+    loaded: Loaded | None = None,
+    *,
+    seams: Mapping[str, str] | None = None,
+    needed_seams: Iterable[str] = (),
+    seams_failure: str | None = None,
+    host_commands: Iterable[str] = (),
+    host_tools: Iterable[str] = (),
+    ci: bool = False,
+    prog: Prog = HERMES_EXT,
+) -> tuple[Finding, ...]:
+    """Everything found, errors first.
+
+    loaded: what loading showed; without it the records of the last load are judged. seams: what is
+    wrong with each function of the host that is to be wrapped, empty where nothing is; None where
+    that was not looked at. needed_seams: those without which guards do not hold.
+    seams_failure: why the host could not be looked at, None if it could. host_commands: the names
+    of the host's own slash commands. host_tools: the names of all its tools, none where they are
+    not known. ci: for a pipeline, where a project that is not trusted as it is, and a pin that
+    trusts nothing, are errors. prog: what the user calls, for the hints.
+    """
+    seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
+    refusal = None if loaded is None else loaded.refusal
+    names = (*host_tools, *seen.config.read_only_tools)
+    tools = ToolNames(frozenset(names), complete=bool([*host_tools]))
+    findings = [
+        *_off_findings(seen.config),
+        *_refusal_findings(refusal, seen.config),
+        *_problem_findings(seen.problems, seen.records, seen.config, seen.projects, ci=ci),
+        *_trust_findings(home, seen.projects, prog, ci=ci),
+        *(
+            finding
+            for record in seen.records
+            for finding in _record_findings(record, seen, prog, refusal)
+        ),
+        *_tool_name_findings(seen.config, seen.records, tools),
+        *_command_findings(seen.records, frozenset(host_commands)),
+        *_state_findings(home),
+        *_host_findings(home, seen.config, prog),
+        *_sentinel_findings(home, seen.config, prog),
+        *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
+    ]
+    return in_order(findings)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Errors, then warnings, then notes; each kind as it was found, nothing twice."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: finding.severity.rank))
+
+
+def is_broken(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
+    """Whether loading it went wrong, or ended with nothing that could ever be called."""
+    off = record.status is Status.MISSING and not record.configured_on
+    faulty = any(hook.fault for hook in record.hooks)
+    return (record.status in BROKEN and not off) or _is_idle(record, config) or faulty
+
+
+def _is_idle(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
+    """Whether it registers nothing by itself, and not because its hooks were turned off."""
+    registered = record.hooks or record.commands
+    return record.loaded and not registered and not config.hooks_off(record.name)
+
+
+# -- the configuration ----------------------------------------------------------------------------
+
+
+def _off_findings(config: ExtensionsConfig) -> Iterator[Finding]:
+    if switched_off():
+        yield Finding(
+            Severity.WARNING,
+            "switched-off",
+            None,
+            f"${OFF_SWITCH}",
+            f"the environment variable {OFF_SWITCH} turns every extension off",
+            f"Unset {OFF_SWITCH} to turn them on again",
+        )
+    if not config.enabled:
+        yield Finding(
+            Severity.WARNING,
+            "switched-off",
+            None,
+            _place(config.file, config.line_of("enabled")),
+            "extensions.enabled is false: nothing loads",
+            "Take it out, or set it to true",
+        )
+
+
+def _refusal_findings(refusal: str | None, config: ExtensionsConfig) -> Iterator[Finding]:
+    if not config.readable:
+        # Hermes reads the same file for the names of its plugins. A host that has this package
+        # built in refuses all calls; so does a Hermes that has started before the file broke.
+        yield Finding(
+            Severity.ERROR,
+            "config-unreadable",
+            None,
+            printable(config.file),
+            "the file cannot be read: a Hermes that starts now loads no plugin, so NONE of your "
+            "rules is in force",
+            "Fix what is named here",
+        )
+    elif refusal:
+        yield Finding(
+            Severity.ERROR,
+            "required-missing",
+            None,
+            "extensions.required",
+            f"the agent refuses every tool call: {refusal}",
+            None,  # what to do stands in the text itself
+        )
+
+
+def _problem_findings(
+    problems: Sequence[Problem],
+    records: Sequence[ExtensionRecord],
+    config: ExtensionsConfig,
+    projects: ProjectStack,
+    *,
+    ci: bool,
+) -> Iterator[Finding]:
+    """Problems of files; those that are a record's own reason are told with the record."""
+    told = {
+        part
+        for record in records
+        if record.status is not Status.MISSING
+        for part in record.reason.split("; ")
+    }
+    of_projects = {each.project.settings_file for each in projects.trusted}
+    for problem in problems:
+        if str(problem) in told:
+            continue
+        message = f"{problem.key}: {problem.message}" if problem.key else problem.message
+        code = problem.code or ("config" if problem.file == config.file else "manifest")
+        if problem.file.parent.suffix in {".dist-info", ".egg-info"}:
+            code = "distribution"
+        if problem.file in of_projects:
+            code = "project-settings"
+        serious = code == "config" or (ci and problem.code is not None)
+        yield Finding(
+            Severity.ERROR if serious else Severity.WARNING,
+            code,
+            None,
+            _place(problem.file, problem.line),
+            message,
+            problem.hint,
+        )
+
+
+# -- session state ---------------------------------------------------------------------------------
+
+
+def _state_findings(home: Path) -> Iterator[Finding]:
+    """Whether what extensions keep for conversations can be read and stored."""
+    from hermes_ext.turns.sqlite_store import STATE_FILE, SQLiteStore
+
+    store = SQLiteStore(home / STATE_FILE, busy_timeout=1)
+    try:
+        store.check()
+    except StateError as error:
+        where = printable(store.path)
+        yield Finding(Severity.ERROR, "session-state", None, where, error.message, error.hint)
+    finally:
+        store.close()
+
+
+# -- trust ----------------------------------------------------------------------------------------
+
+
+def _trust_findings(
+    home: Path, projects: ProjectStack, prog: Prog, *, ci: bool
+) -> Iterator[Finding]:
+    try:
+        TrustStore(home).entries()
+    except ConfigError as error:
+        where = None if error.path is None else printable(error.path)
+        told = f"no project is trusted: {error.message}"
+        yield Finding(Severity.ERROR, "trust-store", None, where, told, error.hint)
+    yield from (_new_data(each, prog) for each in projects.drifted)
+    found = [*(_distrust(each, prog) for each in projects.left_out), *_pin_findings(projects)]
+    yield from (evolve(each, severity=Severity.ERROR) if ci else each for each in found)
+
+
+def _new_data(project: Verdict, prog: Prog) -> Finding:
+    root = shlex.quote(printable(project.project.root))
+    return Finding(
+        Severity.WARNING,
+        "new-data",
+        None,
+        printable(project.project.folder),
+        f"new data since you trusted it: {listed_paths(project.changed)}; the trusted version is "
+        "in force",
+        "Remove the files (extensions should write to their data_dir), or review and trust them: "
+        f"{prog('trust')} {root}",
+    )
+
+
+def _distrust(project: Verdict, prog: Prog) -> Finding:
+    told = "the extensions of this project are not loaded: "
+    hint = None
+    if project.standing is Standing.REFUSED:  # where trusting is not possible
+        told += project.reason
+    else:
+        told += f"{', '.join(project.names) or 'only settings'} ({project.reason})"
+        root = shlex.quote(printable(project.project.root))
+        hint = f"To look at them and decide: {prog('trust')} {root}"
+    new = project.standing is Standing.UNTRUSTED
+    return Finding(
+        Severity.NOTE if new else Severity.WARNING,
+        str(project.standing),
+        None,
+        printable(project.project.folder),
+        told,
+        hint,
+    )
+
+
+def _pin_findings(projects: ProjectStack) -> Iterator[Finding]:
+    fault = pin_fault()
+    if fault is not None:
+        hint = "`trust --digest` prints the digest of a project"
+        yield Finding(Severity.WARNING, "pin-invalid", None, f"${PIN}", fault, hint)
+    if not pins() or any(each.pinned for each in projects.trusted):
+        return
+    project = projects.nearest
+    here = "there is no project with extensions here"
+    if project is not None:
+        digest = "is not known" if project.tree is None else f"is {project.tree.digest}"
+        here = f"the digest of {printable(project.project.folder)} {digest}"
+    told = f"{PIN} trusts nothing here: {here}"
+    hint = "Right if it is meant for another project; else look at what changed, and set it anew"
+    yield Finding(Severity.WARNING, "pin-unmatched", None, f"${PIN}", told, hint)
+
+
+# -- one extension --------------------------------------------------------------------------------
+
+
+def _record_findings(
+    record: ExtensionRecord, seen: Inventory | Loaded, prog: Prog, refusal: str | None
+) -> Iterator[Finding]:
+    # What the refusal says to do about a required one is not said twice. What cannot be an
+    # extension's name cannot be disabled by it.
+    said = record.required and refusal is not None
+    advice = (
+        None
+        if said or name_fault(record.name)
+        else advice_on(record.name, prog, required=record.required)
+    )
+    yield from _status_findings(record, advice)
+    if record.status is Status.SHADOWED:
+        yield _shadow_finding(record, seen)
+    if _is_idle(record, seen.config):
+        yield _about(
+            record,
+            Severity.ERROR,
+            "registers-nothing",
+            "; ".join(record.warnings)
+            or "it registers no handler, so nothing of it is ever called",
+        )
+    else:
+        for warning in record.warnings:
+            yield _about(record, Severity.WARNING, "warning", warning)
+    for hook in record.hooks:
+        if hook.fault:
+            told = f"{hook.hook}: {hook.handler}: {hook.fault}"
+            yield _about(record, Severity.ERROR, "wrong-return", told)
+    if record.status is not Status.ENABLED:
+        return
+    if record.import_seconds is not None and record.import_seconds > SLOW_IMPORT_SECONDS:
+        yield _about(
+            record,
+            Severity.WARNING,
+            "slow-import",
+            f"importing it takes {record.import_seconds:.1f} s of every start",
+            "Import what is heavy inside the functions that need it",
+        )
+    yield from (_fails_open(record, info) for info in record.hooks if _can_fail_open(info))
+
+
+def advice_on(name: str, prog: Prog, *, required: bool) -> str:
+    """What to do about an extension that does not load."""
+    if required:  # turning it off would leave all tool calls refused
+        return "Take it out of extensions.required, or repair it"
+    return f"Until it is repaired it can be turned off: {prog(f'disable {name}')}"
+
+
+def _status_findings(record: ExtensionRecord, advice: str | None) -> Iterator[Finding]:
+    if record.status in {Status.LOAD_ERROR, Status.CONFIG_ERROR}:
+        yield _about(
+            record,
+            Severity.ERROR,
+            str(record.status),
+            record.reason,
+            advice,
+        )
+    elif record.status in {Status.INCOMPATIBLE, Status.NOT_AN_EXTENSION}:
+        yield _about(record, Severity.ERROR, str(record.status), record.reason)
+    elif record.status is Status.SKIPPED:
+        yield _about(record, Severity.NOTE, "skipped", record.reason)
+
+
+def _shadow_finding(record: ExtensionRecord, seen: Inventory | Loaded) -> Finding:
+    """Another one of its name is used: as ever, or between a project and the user's own."""
+    used = [
+        each
+        for each in seen.records
+        if each.status is not Status.SHADOWED
+        and each.path is not None
+        and printable(each.path) in record.reason
+    ]
+    severity, hint = Severity.NOTE, None
+    if _is_lost_guard(record, used, seen.config):
+        severity = Severity.ERROR
+        hint = "It is a guard, and it is not in force. Rename or remove one of the two"
+    if record.source is Source.PROJECT and any(e.source is not Source.PROJECT for e in used):
+        severity = max(severity, Severity.WARNING, key=lambda each: -each.rank)
+        return _about(record, severity, "not-replaced", record.reason, hint)
+    if record.source is not Source.PROJECT and any(e.source is Source.PROJECT for e in used):
+        return _about(record, severity, "replaced", record.reason, hint)
+    return _about(record, severity, "shadowed", record.reason, hint)
+
+
+def _is_lost_guard(
+    record: ExtensionRecord, used: Sequence[ExtensionRecord], config: ExtensionsConfig
+) -> bool:
+    """Whether a guard is not in force that nobody has said to do without."""
+    if SAME_CODE in record.reason:
+        return False
+    if record.source in OFF_UNTIL_NAMED and not config.is_on(record.name):
+        return False
+    by_project = any(each.source is Source.PROJECT for each in used)
+    if by_project and record.source is not Source.PROJECT and config.is_overridable(record.name):
+        return False
+    return registers_guard(record.path)
+
+
+def _can_fail_open(info: HookInfo) -> bool:
+    return info.hook == "intercept_tool_call" and "pass" in (info.on_error, info.on_store_error)
+
+
+def _fails_open(record: ExtensionRecord, info: HookInfo) -> Finding:
+    option, when = "on_error", "it fails"
+    if info.on_error != "pass":
+        option, when = "on_store_error", "session state is unavailable"
+    return Finding(
+        Severity.NOTE,
+        "fails-open",
+        record.name,
+        f"{info.file}:{info.line}",
+        f'{info.handler} lets the tool run when {when} ({option}="pass")',
+        f'Right for a convenience; a rule should have {option}="block"',
+    )
+
+
+def _about(
+    record: ExtensionRecord, severity: Severity, code: str, message: str, hint: str | None = None
+) -> Finding:
+    where = None if record.path is None else printable(record.path)
+    return Finding(severity, code, record.name, where, message, hint)
+
+
+# -- names of tools -------------------------------------------------------------------------------
+
+
+def _tool_name_findings(
+    config: ExtensionsConfig, records: Sequence[ExtensionRecord], tools: ToolNames
+) -> Iterator[Finding]:
+    for name, settings in config.settings.items():
+        if isinstance(settings, Mapping):
+            for key in _TOOL_SETTINGS & settings.keys():
+                place = _place(config.file, config.line_of(name, key))
+                for tool in _texts(settings[key]):
+                    told = f"extensions.{name}.{key}"
+                    yield from _tool_name_finding(name, place, told, tool, tools)
+    for record in records:
+        for info in record.hooks:
+            place = f"{info.file}:{info.line}"
+            if dead_guard(info, tools):
+                told = f"it is not in force: {told_dead(info)}"
+                hint = 'Name a tool that this Hermes has; those of MCP servers begin with "mcp_"'
+                yield Finding(Severity.ERROR, "matches-nothing", record.name, place, told, hint)
+                continue
+            for tool in info.tools or ():
+                told = f"tools= of {info.handler}"
+                yield from _tool_name_finding(record.name, place, told, tool, tools)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        yield from (item for item in value if isinstance(item, str))
+
+
+def _tool_name_finding(
+    extension: str, where: str, key: str, tool: str, tools: ToolNames
+) -> Iterator[Finding]:
+    if tools.can_match(tool):
+        return
+    if tool in TOOL_ALIASES:
+        yield Finding(
+            Severity.NOTE,
+            "tool-alias",
+            extension,
+            where,
+            f'{key}: Hermes has no tool "{tool}"; workflow-guard takes it for'
+            f" {TOOL_ALIASES[tool]}, other extensions may not",
+            f"Write {TOOL_ALIASES[tool]}; write_file, patch, terminal and execute_code can all"
+            " change files",
+        )
+        return
+    yield Finding(
+        Severity.WARNING,
+        "unknown-tool",
+        extension,
+        where,
+        f'{key}: Hermes itself has no tool "{tool}"',
+        nearest(tool) or "Right if a plugin or an MCP server brings it",
+    )
+
+
+# -- who can write --------------------------------------------------------------------------------
+
+
+# -- the host -------------------------------------------------------------------------------------
+
+
+def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
+    host = host_package()
+    if host is None:
+        yield Finding(
+            Severity.NOTE,
+            "no-hermes-agent",
+            None,
+            None,
+            "hermes-agent is not in this Python",
+            "If Hermes is to use the extensions, install both into one environment",
+        )
+    # Without Hermes here, another host may be the one that runs the extensions.
+    severity = Severity.NOTE if host is None else Severity.ERROR
+    unreadable = None if host is None else plugins_unreadable()
+    if unreadable is not None:
+        yield Finding(severity, "plugin-off", None, None, unreadable)
+    off = plugin_off(home)
+    if off is None:
+        return
+    if off.hint is None:
+        yield Finding(
+            severity,
+            "plugin-off",
+            None,
+            _place(off.file, off.line),
+            f"{off.key} {off.told}, so Hermes loads no extension",
+            f"Run {prog('install')}",
+        )
+    elif config.readable:  # else the file as a whole is told already
+        told = f"{off.key}: {off.told}" if off.key else off.told
+        yield Finding(severity, "plugin-off", None, _place(off.file, off.line), told, off.hint)
+
+
+def _sentinel_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
+    fault = sentinel_fault(home, config)
+    if fault is not None:
+        told = f"{fault}: if this package goes, Hermes runs without the required extensions"
+        where = printable(sentinel_folder(home))
+        hint = f"Run {prog('install')}"
+        yield Finding(Severity.WARNING, "sentinel-missing", None, where, told, hint)
+
+
+def taken_command(name: str) -> str:
+    """That a slash command has the name of one of Hermes."""
+    return f"/{name} is a command of Hermes itself, so this one is never called"
+
+
+def _command_findings(
+    records: Iterable[ExtensionRecord], taken: frozenset[str]
+) -> Iterator[Finding]:
+    for record in records:
+        for command in record.commands if record.status is Status.ENABLED else ():
+            if command.name in taken:
+                yield Finding(
+                    Severity.WARNING,
+                    "command-taken",
+                    record.name,
+                    _place(Path(command.file), command.line),
+                    taken_command(command.name),
+                    "Rename it",
+                )
+
+
+def _seam_findings(
+    seams: Mapping[str, str], needed: frozenset[str], failure: str | None
+) -> Iterator[Finding]:
+    if failure:
+        yield Finding(
+            Severity.WARNING,
+            "host-unseen",
+            None,
+            None,
+            f"what the package attaches to in Hermes could not be looked at: {failure}",
+            f"See whether `{host_program()} --version` works",
+        )
+    for name, fault in seams.items():
+        if fault:
+            yield Finding(
+                Severity.ERROR if name in needed else Severity.WARNING,
+                "host-changed",
+                None,
+                name,
+                f"{fault} ({host_package()})",
+                "Use a version of hermes-agent that this package knows, or a newer package",
+            )
+
+
+def _place(file: Path, line: int | None) -> str:
+    return printable(file) + ("" if line is None else f":{line}")

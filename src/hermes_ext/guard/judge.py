@@ -1,0 +1,218 @@
+"""What of a call touches the rules: by its effects, and by what is said where those are open."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from attrs import frozen
+
+from hermes_ext.effects import Change, ChangeKind, Command, Effects
+from hermes_ext.guard.identity import Identities
+from hermes_ext.guard.places import Protected
+from hermes_ext.guard.talk import (
+    SWITCHES,
+    code_in,
+    command_in,
+    command_somewhere_in,
+    names_the_home,
+    rule_command,
+    run_by_lookup,
+    switch_in,
+    tells_the_home,
+)
+
+__all__ = ["Finding", "finding_in"]
+
+_DEPTH: Final = 12
+_LONGEST_PATH: Final = 4_096
+_PATHS: Final = frozenset({"path", "file_path", "filepath", "output_path", "destination"})
+_FILTERS: Final = frozenset(
+    {"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"}
+)
+_EXECUTES: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_HANDS_ON: Final = frozenset({"parallel", "xargs"})
+_FILES: Final = ("config.yaml", ".env", "__init__.py", "extension.yaml", "trusted.json")
+# Files that shells, and what stands in for them, take variables from.
+_STARTS: Final = re.compile(
+    r"/\.(?:bashrc|bash_profile|bash_login|profile|zshrc|zshenv|zprofile|zlogin|xprofile"
+    r"|pam_environment|envrc|config/environment\.d/[^/]+)\Z"
+)
+
+
+@frozen
+class Finding:
+    """What is not to happen. what: for a message. by: what would do it; "" where that says nothing.
+
+    kind: `home` is the Hermes home as such; `switch`, a variable that turns rules off; `unread`, a
+    call that cannot be read, of which it is not known what it does to the rules.
+    """
+
+    kind: Literal["place", "home", "command", "switch", "unread"]
+    what: str
+    by: str = ""
+
+
+def finding_in(
+    effects: Effects, args: Mapping[str, Any], protected: Protected, cwd: Path | None = None
+) -> Finding | None:
+    """The first reason to refuse a call; None if it leaves the rules alone.
+
+    cwd: where the session works; the rules of that project are protected from further up, too.
+    """
+    return next(_findings(effects, args, protected, cwd), None)
+
+
+def _findings(
+    effects: Effects, args: Mapping[str, Any], protected: Protected, cwd: Path | None
+) -> Iterator[Finding]:
+    if effects.unread is not None:
+        yield Finding("unread", effects.unread)
+    identities = Identities(protected)
+    for change in effects.changes:
+        found = _changed(change, protected, identities)
+        if found is not None:
+            yield found
+        if change.kind is ChangeKind.DELETE and cwd is not None and cwd.is_relative_to(change.path):
+            place = protected.above(str(cwd), str(change.path))
+            if place is not None:
+                yield Finding("place", place, change.by)
+    for command in effects.commands:
+        for name in SWITCHES & set(command.variables):
+            yield Finding("switch", name, command.name or "")
+        told = rule_command(command)
+        if told:
+            yield Finding("command", told)
+    if any(_STARTS.search(str(path)) for path in effects.writes):
+        for switch in filter(None, map(switch_in, _texts(args))):
+            yield Finding("switch", switch)
+    for name in SWITCHES & (effects.variables | set(_keys(args))):
+        yield Finding("switch", name)
+    if effects.unknown:
+        yield from _said(effects, protected, identities)
+        yield from _put_together(effects, args)
+        yield from _looked_for(effects, protected)
+    yield from _spelt(args, protected)
+
+
+def _changed(change: Change, protected: Protected, identities: Identities) -> Finding | None:
+    path = str(change.path)
+    place = protected.place(path) or identities.of(path)
+    if place is not None:
+        return Finding("place", place, change.by)
+    if change.kind is ChangeKind.DELETE:
+        if protected.is_home(path):
+            return Finding("home", path, change.by)
+        # Not only of what is below: a link or a folder above may hold the only way to it.
+        covered = protected.below(path)
+        return None if covered is None else Finding("place", covered, change.by)
+    if change.tree and protected.is_home(path):
+        return Finding("home", path, change.by)
+    return None
+
+
+def _said(effects: Effects, protected: Protected, identities: Identities) -> Iterator[Finding]:
+    """What is meant by words that are given to something which nobody knows."""
+    # What is only read was told apart from the rest.
+    for path in effects.mentions - effects.reads:
+        place = protected.place(str(path)) or identities.of(str(path))
+        if place is not None:
+            yield Finding("place", place)
+        elif protected.is_home(str(path)):
+            yield Finding("home", str(path))
+    for text in effects.texts:
+        switch, command = switch_in(text), command_in(text)
+        if switch:
+            yield Finding("switch", switch)
+        if command:
+            yield Finding("command", command)
+        if names_the_home(text):
+            yield Finding("home", protected.hermes_home)
+    # The words of one command, which something else is to run: `uv run hermes-ext …`.
+    told = "\n".join((*effects.texts, *effects.unknown))
+    command = command_in(told) or code_in(told) or run_by_lookup(effects.commands)
+    if command:
+        yield Finding("command", command)
+
+
+def _put_together(effects: Effects, args: Mapping[str, Any]) -> Iterator[Finding]:
+    """A command made of words that stand in a text, of which it is not known how."""
+    if any(not command.name for command in effects.commands):
+        for told in filter(None, map(command_somewhere_in, _texts(args))):
+            yield Finding("command", told)
+
+
+def _looked_for(effects: Effects, protected: Protected) -> Iterator[Finding]:
+    """Something that nobody knows is done to all files below a directory, or to settings."""
+    handed_on = next((each.name for each in effects.commands if each.name in _HANDS_ON), "")
+    searched = [*map(str, effects.searches), *_listed(effects)]
+    for path in searched if handed_on else ():
+        place = protected.place(path)
+        if place is not None:
+            yield Finding("place", place, handed_on)
+        elif protected.is_home(path):
+            yield Finding("home", path, handed_on)
+    for command in effects.commands:
+        # Alone, that is only shown.
+        if tells_the_home(command) and len(effects.commands) > 1:
+            yield Finding("home", protected.hermes_home)
+        by = "find -exec" if _EXECUTES.intersection(command.args) else handed_on
+        if command.name == "find" and by:
+            for path in searched:
+                covered = protected.below(path)
+                if covered is not None and _may_find(command, protected.holds_home(path)):
+                    yield Finding("place", covered, by)
+
+
+def _listed(effects: Effects) -> Iterator[str]:
+    """Directories whose files a `find` that does not go deep gives to what runs behind it."""
+    if any("-maxdepth" in each.args for each in effects.commands):
+        yield from (str(each) for each in effects.reads if each.is_dir())
+
+
+def _may_find(command: Command, home: bool) -> bool:
+    """Whether `find` finds rules, as far as its filters tell. home: the Hermes home is searched."""
+    names: list[str] = []
+    for option, value in pairwise(command.args):
+        if option in _FILTERS:
+            names.append(value or "*")
+            if option not in ("-name", "-iname") and "hermes" in names[-1].lower():
+                return True
+    return not names or (home and any(fnmatchcase(*each) for each in product(_FILES, names)))
+
+
+def _spelt(args: Mapping[str, Any], protected: Protected) -> Iterator[Finding]:
+    """Paths that a tool may take for protected ones: in quotes, blanks, or with variables."""
+    for key in _PATHS & args.keys():
+        text = args[key]
+        if isinstance(text, str) and len(text) <= _LONGEST_PATH:
+            bare = os.path.expandvars(text.strip().strip("\"'`").strip())
+            place = protected.place(os.path.normpath(os.path.join("/", bare)))
+            if bare != text and place is not None:
+                yield Finding("place", place)
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple) and depth <= _DEPTH:
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each, depth + 1)
+
+
+def _keys(value: Any, depth: int = 0) -> Iterator[str]:
+    """The names in some arguments: of variables too, where a tool takes an environment."""
+    if depth > _DEPTH:
+        return
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield str(name)
+            yield from _keys(each, depth + 1)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _keys(each, depth + 1)

@@ -1,0 +1,250 @@
+"""What is protected: the files that the rules are made of.
+
+Names are compared without regard to case and to spellings that a file system may take for the
+same.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from hermes_ext._text import printable
+
+__all__ = ["PROJECT_FOLDER", "Protected"]
+
+PROJECT_FOLDER: Final = ".hermes"
+
+# In a Hermes home, and in each of its profiles.
+_NAMES: Final = {
+    "config.yaml": "Hermes's settings",
+    ".env": "Hermes's environment",
+    "extensions": "the extensions",
+    "plugins": "Hermes's plugins",
+    "extensions-trust": "the list of trusted projects",
+    "extensions-data": "the extensions' own files",
+}
+_BEGINNINGS: Final = {
+    ("extensions-state.db",): "the extensions' state",
+    (".config.yaml.",): "Hermes's settings",
+    ("logs", "extensions.jsonl"): "the decision log",
+    ("cache", "hermes-ext"): "what the last load recorded",
+}
+_OF_A_PROJECT: Final = "a project's rules"
+
+
+def fold(path: str) -> str:
+    """A path as it is compared: case, compatible characters and invisible ones do not count."""
+    if path.isascii():
+        return path.lower()
+    shown = "".join(each for each in path if unicodedata.category(each) != "Cf")
+    return unicodedata.normalize("NFKC", shown).casefold()
+
+
+def is_below(path: str, place: str) -> bool:
+    return path.startswith(place) and path[len(place) : len(place) + 1] in ("", "/")
+
+
+def _two_names(path: str | Path) -> tuple[str, ...]:
+    written = os.path.abspath(path)
+    return tuple(dict.fromkeys((written, os.path.realpath(written))))
+
+
+@frozen
+class Protected:
+    """The protected places of one Hermes home; made by `of`.
+
+    hermes_home: what `$HERMES_HOME` stands for. homes: the Hermes homes (the one in use, the root
+    above a profile, all profiles), as written by what they are compared as, the longest first.
+    roots: likewise, further protected folders and files. user_homes: what `~` may stand for.
+    """
+
+    hermes_home: str
+    homes: Mapping[str, str]
+    roots: Mapping[str, str]
+    user_homes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, home: Path, global_dir: Path, places: Iterable[Path] = ()) -> Protected:
+        """The places of `home`, looked up on the disk now.
+
+        Args:
+            home: the Hermes home.
+            global_dir: the folder of its extensions.
+            places: where loaded extensions are.
+        """
+        homes = dict.fromkeys(_homes(home))
+        roots = dict.fromkeys(
+            name
+            for place in (
+                global_dir,
+                *_elsewhere(places, global_dir),
+                *_own_code(),
+                *_led_to(homes, global_dir),
+            )
+            for name in _two_names(place)
+        )
+        return cls(
+            os.path.abspath(home),
+            {fold(each): each for each in sorted(homes, key=len, reverse=True)},
+            {fold(each): each for each in roots},
+            _user_homes(home),
+        )
+
+    def place(self, path: str) -> str | None:
+        """The protected place that a path is in, for a message; None if in none.
+
+        Args:
+            path: absolute, without `.` and `..`.
+        """
+        folded = fold(path)
+        rest = folded
+        for home in self.homes:
+            if folded.startswith(home) and folded[len(home) : len(home) + 1] == "/":
+                rest = folded[len(home) :]
+                what = _in_a_home(rest[1:].split("/"))
+                if what is not None:
+                    return _shown(path, what)
+                break
+        if PROJECT_FOLDER in rest and PROJECT_FOLDER in map(_bare, rest.split("/")):
+            return _shown(path, _OF_A_PROJECT)
+        if any(is_below(folded, root) for root in self.roots):
+            return _shown(path, "the extensions")
+        return None
+
+    def is_home(self, path: str) -> bool:
+        """Whether a path is a Hermes home, or the folder of the profiles."""
+        folded = fold(path)
+        if folded in self.homes:
+            return True
+        return any(
+            is_below(folded, home) and _is_of_profiles(folded[len(home) + 1 :].split("/"))
+            for home in self.homes
+        )
+
+    def below(self, directory: str) -> str | None:
+        """A protected place that exists in a directory or below it, for a message."""
+        folded = fold(directory).rstrip("/")
+        for place, written in (*self.homes.items(), *self.roots.items()):
+            if is_below(place, folded):
+                return _shown(written, "where the rules are")
+        for place, written in self.known():
+            if is_below(place, folded) and os.path.lexists(written):
+                return _shown(written, "where the rules are")
+        project = os.path.join(directory, PROJECT_FOLDER)
+        return _shown(project, _OF_A_PROJECT) if os.path.lexists(project) else None
+
+    def above(self, directory: str, top: str) -> str | None:
+        """The rules of a project that a directory lies in, at `top` or below, for a message."""
+        while True:
+            project = os.path.join(directory, PROJECT_FOLDER)
+            if os.path.lexists(project):
+                return _shown(project, _OF_A_PROJECT)
+            if directory in (top, "/"):
+                return None
+            directory = os.path.dirname(directory)
+
+    def holds_home(self, directory: str) -> bool:
+        """Whether a Hermes home is a directory, or lies below it."""
+        folded = fold(directory).rstrip("/")
+        return any(is_below(home, folded) for home in self.homes)
+
+    def known(self) -> Iterator[tuple[str, str]]:
+        """The protected places that have a fixed path: as compared, and as written."""
+        for home, written in self.homes.items():
+            for name in (*_NAMES, *map("/".join, _BEGINNINGS)):
+                yield f"{home}/{name}", f"{written}/{name}"
+        yield from self.roots.items()
+
+
+def _homes(home: Path) -> Iterator[str]:
+    bases = [*_two_names(home)]
+    for each in tuple(bases):
+        parent = os.path.dirname(each)
+        if os.path.basename(parent) == "profiles":
+            bases += _two_names(os.path.dirname(parent))
+    for base in bases:
+        yield base
+        with suppress(OSError), os.scandir(os.path.join(base, "profiles")) as entries:
+            yield from (os.path.realpath(entry.path) for entry in entries)
+
+
+def _elsewhere(places: Iterable[Path], global_dir: Path) -> Iterator[Path]:
+    """Those that do not lie in the folder of the extensions, which is protected as a whole."""
+    within = f"{os.fspath(global_dir)}{os.sep}"
+    for place in places:
+        if not os.fspath(place).startswith(within) or os.path.islink(place):
+            yield place
+
+
+def _led_to(homes: Iterable[str], global_dir: Path) -> Iterator[Path]:
+    """Where links in the places lead: a settings file kept elsewhere, a plugin that is a link."""
+    folders = [global_dir]
+    for home in homes:
+        for name in _NAMES:
+            place = os.path.join(home, name)
+            if os.path.islink(place):
+                yield Path(place)
+        folders += [Path(home, "extensions"), Path(home, "plugins")]
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            yield from (Path(entry.path) for entry in entries if entry.is_symlink())
+
+
+def _own_code() -> Iterator[Path]:
+    """This package, where it is installed; in a checkout people work on it."""
+    package = Path(__file__).resolve().parents[1]
+    if package.parent.name in ("site-packages", "dist-packages"):
+        yield package
+        yield from islice(package.parent.glob("hermes_ext-*.dist-info"), 3)
+
+
+def _user_homes(home: Path) -> tuple[str, ...]:
+    """The user's home by the environment, by the password database, and Hermes's own for tools."""
+    found = [os.path.expanduser("~")]
+    own = os.path.join(home, "home")
+    if os.path.isdir(own):
+        found.append(own)
+    if sys.platform != "win32":
+        import pwd
+
+        with suppress(KeyError):
+            found.append(pwd.getpwuid(os.getuid()).pw_dir)
+    return tuple(dict.fromkeys(os.path.normpath(each) for each in found))
+
+
+def _shown(path: str, what: str) -> str:
+    return f"{printable(path)} ({what})"
+
+
+def _bare(name: str) -> str:
+    # Windows takes trailing dots and spaces for nothing.
+    return name.rstrip(" .") if name[-1:] in (" ", ".") else name
+
+
+def _in_a_home(parts: list[str]) -> str | None:
+    """What a path is, given by its folded parts below a Hermes home."""
+    if parts[0] == "profiles" and len(parts) > 2:
+        parts = parts[2:]
+    name = _bare(parts[0])
+    what = _NAMES.get(name)
+    if what is not None:
+        return what
+    for beginning, what in _BEGINNINGS.items():
+        *folders, start = beginning
+        name = parts[len(folders)] if len(parts) > len(folders) else ""
+        if parts[: len(folders)] == folders and name.startswith(start):
+            return what
+    return None
+
+
+def _is_of_profiles(parts: list[str]) -> bool:
+    return parts[0] == "profiles" and len(parts) <= 2

@@ -1,0 +1,491 @@
+"""What a hook is about: the frozen events, and `Scope`, what every handler may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
+
+from attrs import field, frozen
+
+from hermes_ext._text import text_of
+from hermes_ext.hooks.isolation import Messages, identical, is_flat, own_copy, own_messages, raw
+from hermes_ext.hooks.results import HookName
+
+if TYPE_CHECKING:
+    from hermes_ext.effects import Machine
+
+__all__ = [
+    "ARGUMENTS",
+    "EVENT_OF",
+    "NAMED_ONLY",
+    "NO_METADATA",
+    "ORIGINS",
+    "SCOPE_FACTS",
+    "SCOPE_IDS",
+    "UNKNOWN",
+    "Event",
+    "LLMRequest",
+    "Scope",
+    "ToolCall",
+    "ToolResult",
+    "UserInput",
+    "or_unknown",
+]
+
+
+class _Unknown:
+    """The sentinel for what the runtime does not know."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+UNKNOWN: Final[Any] = _Unknown()
+
+ORIGINS: Final = ("user", "api", "cron", "batch", "subagent", "background", "steer", "extension")
+
+
+def or_unknown(value: Any) -> Any:
+    """`UNKNOWN` for None: what a host does not tell."""
+    return UNKNOWN if value is None else value
+
+
+def _known(value: Any) -> Any:
+    return None if value is UNKNOWN else value
+
+
+def _plain_text(value: Any) -> str:
+    if type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise TypeError(f"expected a str, got {type(value).__name__}")
+
+
+def _own_parts(value: Any) -> list[Any] | None:
+    return own_copy(list(value)) if isinstance(value, (list, tuple)) else None
+
+
+def _own_args(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return own_copy(value if isinstance(value, dict) else dict(value))  # type: ignore[no-any-return]
+    if value is None or value == "":
+        return {}
+    raise TypeError(f"tool_args must be a dict, got {type(value).__name__}")
+
+
+def _with_text(parts: list[Any], text: str) -> list[Any]:
+    """The parts with their text replaced: one text part, where the first one stood."""
+    first = next((place for place, part in enumerate(parts) if _is_text(part)), 0)
+    kind = parts[first] if parts and _is_text(parts[first]) else {"type": "text"}
+    others = [part for part in parts if not _is_text(part)]
+    before = sum(not _is_text(part) for part in parts[:first])
+    return [*others[:before], {**kind, "text": text}, *others[before:]]
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("text"), str)
+
+
+# No slots: attrs builds a frozen class with slots at half the speed, and these are built often.
+@frozen(slots=False)
+class UserInput:
+    """What the user wrote, before messages are built from it.
+
+    Attributes:
+        text: the text that the person typed; empty if there is none.
+        content: the parts (dicts), where the message is a list; None for plain text.
+        command: the skill whose slash command the text came with.
+    """
+
+    hook: ClassVar[HookName] = HookName.TRANSFORM_USER_INPUT
+    expected: ClassVar[str] = "a str (the new text) or a list of content parts (dicts)"
+
+    text: str = field(converter=_plain_text)
+    content: list[dict[str, Any]] | None = field(default=None, converter=_own_parts)
+    command: str | None = None
+
+    @property
+    def value(self) -> str | list[dict[str, Any]]:
+        """What flows through the chain: the parts if there are any, else the text."""
+        return self.text if self.content is None else self.content
+
+    def lend(self) -> Self:
+        """The same event with contents of its own."""
+        return self if self.content is None else type(self)(self.text, self.content, self.command)
+
+    def problem(self, value: Any) -> str | None:
+        """Why `value` cannot be what the text is rewritten to, or None."""
+        if isinstance(value, str):
+            return None
+        return _list_problem(value)
+
+    def rewritten(self, value: Any) -> Self:
+        """This event with the text, or all parts, replaced."""
+        if not isinstance(value, str):
+            parts = own_copy(value)  # plain ones, so that their text is what guards see as text
+            return type(self)(text_of(parts), parts, self.command)
+        content = None if self.content is None else _with_text(self.content, value)
+        return type(self)(value, content, self.command)
+
+
+_DICT: Final = frozenset({dict})
+
+
+def _list_problem(value: Any) -> str | None:
+    if not isinstance(value, list):
+        return type(value).__name__
+    if _DICT.issuperset(map(type, list.__iter__(value))):
+        return None
+    for place, item in enumerate(list.__iter__(value)):
+        if not isinstance(item, dict):
+            return f"a list with {type(item).__name__} at [{place}]"
+    return None
+
+
+@frozen(slots=False)
+class LLMRequest:
+    """A request to the model, the same for all its retries.
+
+    Attributes:
+        messages: chat-completions messages, whatever the provider speaks.
+        system_prompt: the system prompt, injections of earlier handlers included.
+        api_call_count: 1 for the turn's first request; a retry keeps its number. None: unknown.
+        request_id: the host's id of the request. None: unknown.
+    """
+
+    hook: ClassVar[HookName] = HookName.BEFORE_LLM_CALL
+    expected: ClassVar[str] = "a list of messages (dicts)"
+
+    messages: list[dict[str, Any]] = field(converter=Messages)
+    system_prompt: str = ""
+    api_call_count: int | None = field(default=None, converter=_known)
+    request_id: str | None = field(default=None, converter=_known)
+    _plain: list[dict[str, Any]] = field(init=False, eq=False, repr=False)
+
+    @_plain.default
+    def _the_same_messages(self) -> list[dict[str, Any]]:
+        return raw(self.messages)
+
+    @property
+    def value(self) -> list[dict[str, Any]]:
+        """What flows through the chain: the messages."""
+        return self.messages
+
+    def lend(self) -> Self:
+        """The same event with contents of its own (copied when read)."""
+        return self._with(self._plain, self.system_prompt)
+
+    def problem(self, value: Any) -> str | None:
+        """Why `value` cannot be what the messages are rewritten to, or None."""
+        return _list_problem(value)
+
+    def rewritten(self, value: Any) -> Self:
+        """This event with the messages replaced; those that are left alone are shared."""
+        return self._with(own_messages(value, self._plain), self.system_prompt)
+
+    def with_injections(self, system: Sequence[str], user: Sequence[str]) -> Self:
+        """As later handlers see it: what was injected stands at the end."""
+        shown = [{"role": "user", "content": str(text)} for text in user]
+        prompt = "\n\n".join(filter(None, [self.system_prompt, *system]))
+        return self._with([*self._plain, *shown], prompt)
+
+    def without(self, user: Sequence[str], system_prompt: str) -> Self:
+        """The reverse of `with_injections`, after a handler rewrote what it saw."""
+        messages = self._plain.copy()
+        for text in reversed(user):
+            shown = {"role": "user", "content": str(text)}
+            place = len(messages) - 1
+            while place >= 0 and not identical(messages[place], shown):
+                place -= 1
+            if place >= 0:
+                del messages[place]
+        return self._with(messages, system_prompt)
+
+    def _with(self, messages: list[dict[str, Any]], system_prompt: str) -> Self:
+        return type(self)(messages, system_prompt, self.api_call_count, self.request_id)
+
+
+@frozen(slots=False)
+class ToolCall:
+    """A tool call that is about to run.
+
+    Attributes:
+        tool_name: the tool.
+        tool_args: its arguments, after the host's own coercion of types.
+        tool_call_id: unique in its turn.
+        machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
+    """
+
+    hook: ClassVar[HookName] = HookName.INTERCEPT_TOOL_CALL
+    expected: ClassVar[str] = "a dict of tool arguments with str keys"
+
+    tool_name: str
+    tool_args: dict[str, Any] = field(converter=_own_args)
+    tool_call_id: str = ""
+    machine: Machine | None = field(default=None, eq=False, repr=False)
+    # What was found out about this call: shared by its copies, not by what it is rewritten to.
+    memo: dict[str, Any] = field(factory=dict, eq=False, repr=False)
+    _flat: bool = field(init=False, eq=False, repr=False)
+
+    @_flat.default
+    def _holds_no_containers(self) -> bool:
+        return is_flat(self.tool_args)
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """What flows through the chain: the arguments."""
+        return self.tool_args
+
+    def lend(self) -> Self:
+        """The same event with arguments of its own."""
+        return type(self)(
+            self.tool_name, self.tool_args, self.tool_call_id, self.machine, self.memo
+        )
+
+    def problem(self, value: Any) -> str | None:
+        """Why `value` cannot be what the arguments are rewritten to, or None."""
+        if not isinstance(value, dict):
+            return type(value).__name__
+        return next(
+            (
+                f"a dict with a key of type {type(key).__name__}"
+                for key in value
+                if not isinstance(key, str)
+            ),
+            None,
+        )
+
+    def rewritten(self, value: Any) -> Self:
+        """This event with the arguments replaced."""
+        return type(self)(self.tool_name, value, self.tool_call_id, self.machine)
+
+
+@frozen(slots=False)
+class ToolResult:
+    """A tool's result, before the model sees it.
+
+    Attributes:
+        tool_name: the tool.
+        tool_args: the arguments that it ran with.
+        tool_call_id: unique in its turn.
+        result: the result's text.
+        status: how the call ended, in the host's words (`ok`, `error`, …). None: unknown.
+        duration_ms: how long it ran, in milliseconds. None: unknown.
+        exit_code: of the program that the tool ran, where its result tells one. None: unknown.
+        machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
+    """
+
+    hook: ClassVar[HookName] = HookName.TRANSFORM_TOOL_RESULT
+    expected: ClassVar[str] = "a str (the new result)"
+
+    tool_name: str
+    tool_args: dict[str, Any] = field(converter=_own_args)
+    tool_call_id: str = ""
+    result: str = field(default="", converter=_plain_text)
+    status: str | None = field(default=None, converter=_known)
+    duration_ms: float | None = field(default=None, converter=_known)
+    machine: Machine | None = field(default=None, eq=False, repr=False)
+    memo: dict[str, Any] = field(factory=dict, eq=False, repr=False)
+    _flat: bool = field(init=False, eq=False, repr=False)
+
+    @_flat.default
+    def _holds_no_containers(self) -> bool:
+        return is_flat(self.tool_args)
+
+    @property
+    def value(self) -> str:
+        """What flows through the chain: the result's text."""
+        return self.result
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the program ended that the tool ran, where the result is JSON that tells it.
+
+        Of a program that was left running in the background Hermes tells 0 as well.
+        """
+        import json
+
+        with suppress(ValueError, RecursionError):
+            # Hosts and extensions add notes behind it.
+            told, _ = json.JSONDecoder().raw_decode(self.result.lstrip())
+            code = told.get("exit_code") if isinstance(told, dict) else None
+            return code if type(code) is int else None
+        return None
+
+    def lend(self) -> Self:
+        """The same event with arguments of its own."""
+        return self.rewritten(self.result)
+
+    def problem(self, value: Any) -> str | None:
+        """Why `value` cannot be what the result is rewritten to, or None."""
+        return None if isinstance(value, str) else type(value).__name__
+
+    def rewritten(self, value: Any) -> Self:
+        """This event with the result replaced."""
+        return type(self)(
+            self.tool_name,
+            self.tool_args,
+            self.tool_call_id,
+            value,
+            self.status,
+            self.duration_ms,
+            self.machine,
+            self.memo,
+        )
+
+
+Event: TypeAlias = UserInput | LLMRequest | ToolCall | ToolResult
+
+EVENT_OF: Final[Mapping[HookName, type[Event]]] = {
+    kind.hook: kind for kind in (UserInput, LLMRequest, ToolCall, ToolResult)
+}
+
+SCOPE_IDS: Final = ("session_id", "conversation_id", "turn_id")
+"""What a turn is called. With `SCOPE_FACTS`, what `Runtime.turn` takes."""
+
+SCOPE_FACTS: Final = (
+    "turn_number",
+    "task_id",
+    "platform",
+    "origin",
+    "interactive",
+    "model",
+    "cwd",
+    "project_root",
+    "is_subagent",
+    "parent_session_id",
+    "sender_id",
+    "chat_id",
+)
+"""What is known of a turn beside its ids."""
+
+_SCOPE_FIELDS: Final = (*SCOPE_IDS, *SCOPE_FACTS, "state")
+
+
+def _no_data_dir(extension: str) -> Path:
+    raise LookupError(f"there is no place for files of {extension}")
+
+
+def _throwaway_state(_extension: str) -> MutableMapping[str, Any]:
+    return {}
+
+
+class Scope:
+    """What a handler may ask for in every hook; one per turn. Treat it as frozen.
+
+    Args:
+        session_id, conversation_id, turn_id, turn_number, task_id, platform, origin, interactive,
+        model, cwd, project_root, is_subagent, parent_session_id, sender_id, chat_id, state: as the
+            handlers' arguments of these names. What is left out, or is `UNKNOWN`, reads as None and
+            its name is in `unknown`.
+        session_state_of: the session state of an extension, by its name.
+        data_dir_of: the data folder of an extension, by its name; made where it is not there.
+        check_tool_args: what is wrong with rewritten arguments of a tool (name, arguments), or
+            None; None where the host gives no schemas.
+        not_counted: why the turn has no number, although somebody may ask for it; else None.
+    """
+
+    __slots__ = (
+        *_SCOPE_FIELDS,
+        "check_tool_args",
+        "data_dir_of",
+        "not_counted",
+        "session_state_of",
+        "unknown",
+    )
+
+    session_id: str | None
+    conversation_id: str | None
+    turn_id: str | None
+    turn_number: int | None
+    task_id: str | None
+    platform: str | None
+    origin: str | None
+    interactive: bool | None
+    model: str | None
+    cwd: Path | None
+    project_root: Path | None
+    is_subagent: bool | None
+    parent_session_id: str | None
+    sender_id: str | None
+    chat_id: str | None
+    state: MutableMapping[str, Any]
+    session_state_of: Callable[[str], MutableMapping[str, Any]]
+    data_dir_of: Callable[[str], Path]
+    check_tool_args: Callable[[str, dict[str, Any]], str | None] | None
+    not_counted: str | None
+    unknown: frozenset[str]
+
+    def __init__(
+        self,
+        *,
+        session_state_of: Callable[[str], MutableMapping[str, Any]] = _throwaway_state,
+        data_dir_of: Callable[[str], Path] = _no_data_dir,
+        check_tool_args: Callable[[str, dict[str, Any]], str | None] | None = None,
+        not_counted: str | None = None,
+        **values: Any,
+    ) -> None:
+        values.setdefault("state", {})
+        values.setdefault("origin", "user")
+        strange = values.keys() - set(_SCOPE_FIELDS)
+        if strange:
+            raise TypeError(f"Scope has no {', '.join(sorted(strange))}")
+        self.session_state_of = session_state_of
+        self.data_dir_of = data_dir_of
+        self.check_tool_args = check_tool_args
+        self.not_counted = not_counted
+        self.unknown = frozenset(
+            name for name in _SCOPE_FIELDS if values.get(name, UNKNOWN) is UNKNOWN
+        )
+        for name in _SCOPE_FIELDS:
+            setattr(self, name, _known(values.get(name, UNKNOWN)))
+
+    def replace(self, **changes: Any) -> Scope:
+        """The same scope with some values changed."""
+        made = object.__new__(Scope)
+        for name in Scope.__slots__:
+            setattr(made, name, getattr(self, name))
+        for name, value in changes.items():
+            setattr(made, name, _known(value))
+        now_unknown = {name for name, value in changes.items() if value is UNKNOWN}
+        made.unknown = (self.unknown - changes.keys()) | now_unknown
+        return made
+
+
+_EVERYWHERE: Final = ("event", *_SCOPE_FIELDS, "session_state", "config", "data_dir", "metadata")
+
+NAMED_ONLY: Final = frozenset({"data_dir"})
+"""What `**kwargs` does not hold, because giving it leaves something on the disk."""
+
+ARGUMENTS: Final[Mapping[HookName, tuple[str, ...]]] = {
+    HookName.TRANSFORM_USER_INPUT: ("user_message", "user_content", "command", *_EVERYWHERE),
+    HookName.BEFORE_LLM_CALL: (
+        "messages",
+        "system_prompt",
+        "api_call_count",
+        "request_id",
+        *_EVERYWHERE,
+    ),
+    HookName.INTERCEPT_TOOL_CALL: ("tool_name", "tool_args", "tool_call_id", *_EVERYWHERE),
+    HookName.TRANSFORM_TOOL_RESULT: (
+        "tool_name",
+        "tool_args",
+        "tool_call_id",
+        "result",
+        "status",
+        "duration_ms",
+        *_EVERYWHERE,
+    ),
+}
+"""The names that a handler of each hook may ask for."""
+
+NO_METADATA: Final[Mapping[str, Any]] = MappingProxyType({})

@@ -1,0 +1,412 @@
+"""The process's side of Hermes: its runtime, and the turn that an agent or a tool call is in."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from hermes_ext._forks import has_locks
+from hermes_ext._redaction import redacted
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.hosts.hermes.adapter.approvals import approver, is_interactive
+from hermes_ext.hosts.hermes.adapter.batches import BATCH, is_batch
+from hermes_ext.hosts.hermes.adapter.notices import the_notices
+from hermes_ext.hosts.hermes.adapter.places import (
+    has_processes,
+    machine_now,
+    project_of,
+    session_directory,
+)
+from hermes_ext.hosts.hermes.home.lost_hooks import note_lost_hooks
+from hermes_ext.runtime import Runtime
+from hermes_ext.turns import state as turn_state
+from hermes_ext.turns.turn import Turn
+
+logger = logging.getLogger("hermes_ext")
+
+# Of tasks that are over: a thread that is left behind comes soon or never.
+REMEMBERED_TASKS: Final = 1024
+
+_PAST_THE_TURN: Final = (
+    "a turn began past AIAgent.run_conversation, so {who} did not see the input. Disable the "
+    "plugin that begins it, or disable {who}."
+)
+
+
+class TurnData:
+    """What the adapter keeps for one turn: on `Turn.host`, gone with it.
+
+    Attributes:
+        agent: weakly, the agent that runs the turn.
+        verdicts: of the tool calls that were judged and have not run yet.
+        call_ids: Hermes's ids of the calls that were judged.
+        request: what was decided on the newest request to the model.
+        stopped: the reply of a blocked or answered request, to every later one of the turn.
+        summary: whether the request under way is the one after the iteration limit.
+        stray_task: the task of a call from outside of any turn, which is not to be found by it.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "agent",
+        "call_ids",
+        "request",
+        "stopped",
+        "stray_task",
+        "summary",
+        "verdicts",
+    )
+
+    def __init__(self, agent: Any, stray_task: str | None = None) -> None:
+        self.agent = weakref.ref(agent) if agent is not None else lambda: None
+        self.verdicts: list[Any] = []
+        self.call_ids: set[str] = set()
+        self.request: Any = None
+        self.stopped: Any = None
+        self.summary = False
+        self.stray_task = stray_task
+
+
+class Host:
+    """One per process: loads the runtime at the first turn, and tells turns apart."""
+
+    def __init__(self) -> None:
+        self.renew_locks()
+        has_locks(self)
+        self._runtimes: dict[Path, Runtime] = {}
+        self._lost: dict[Path, tuple[str, ...]] = {}
+        self._over: OrderedDict[str, None] = OrderedDict()
+        self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
+
+    def renew_locks(self) -> None:
+        """After a fork."""
+        self._lock = threading.Lock()
+        # Not the lock above: that one is held while extensions are loaded.
+        self._over_lock = threading.Lock()
+
+    def runtime(self, *ids: str | None) -> Runtime:
+        """What is in force where a session works.
+
+        It is loaded once for each Hermes home, and once for each project.
+
+        Args:
+            ids: its task's id and its own; none: the turn or directory of this context.
+        """
+        here = None if ids else turn_state.current_turn()
+        if isinstance(here, Turn) and not here.closed:
+            return here.runtime
+        return self._of_home().for_directory(session_directory(*ids))
+
+    def runtime_in(self, directory: Path) -> Runtime:
+        """What is in force in a directory, loaded if need be."""
+        return self._of_home().for_directory(directory)
+
+    def may_withhold_input(self) -> bool:
+        """Whether an extension in this context, or in any project known so far, handles input."""
+        hook = HookName.TRANSFORM_USER_INPUT
+        return self.runtime().manager.has(hook) or self._of_home().has_anywhere(hook)
+
+    def _of_home(self) -> Runtime:
+        """The runtime of the Hermes home that this context works for."""
+        from hermes_constants import get_hermes_home
+
+        home = Path(get_hermes_home())
+        runtime = self._runtimes.get(home)
+        if runtime is None:
+            with self._lock:
+                runtime = self._runtimes.get(home)
+                if runtime is None:
+                    runtime = self._load(home)
+                    self._runtimes[home] = runtime
+        runtime.machine = machine_now(runtime.machine)
+        return runtime
+
+    def loaded(self) -> Runtime | None:
+        """What is in force in this context's directory, if its home is loaded already."""
+        from hermes_constants import get_hermes_home
+
+        runtime = self._runtimes.get(Path(get_hermes_home()))
+        return None if runtime is None else runtime.for_directory(session_directory())
+
+    def _load(self, home: Path) -> Runtime:
+        try:
+            # In no project: each turn chooses its own.
+            runtime = Runtime.from_config(
+                cwd=os.sep,
+                home=home.absolute(),
+                tool_schemas=_schema_of,
+                command="hermes extensions",
+            )
+        except Exception as error:
+            # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
+            logger.exception("hermes-ext could not load its runtime")
+            runtime = Runtime()
+            told = redacted(f"{type(error).__name__}: {error}")
+            runtime.refusal = (
+                f"the extensions could not be loaded ({told}); "
+                "no tool runs until this is mended (hermes extensions doctor)"
+            )
+        runtime.approver = approver(lambda: runtime.approve_without_human)
+        runtime.on_failure = the_notices.failed
+        runtime.on_slow = the_notices.slow
+        runtime.on_not_taken = the_notices.not_taken
+        runtime.on_store_problem = the_notices.store_problem
+        runtime.on_notice = the_notices.show
+        runtime.agent_at_work = has_processes
+        return runtime
+
+    def refusal(self, runtime: Runtime) -> str | None:
+        """Why no turn may be run in this Hermes, or None; what is merely lost is said."""
+        # Not at the top: what is wrapped, and what of it is lost, is said in terms of this module.
+        from hermes_ext.hosts.hermes.adapter import lacking
+
+        found = lacking.lacks(runtime)
+        refusal = lacking.refusal(runtime, found) if found else None
+        for lack in found:
+            if refusal is None or str(lack) not in refusal:
+                the_notices.say(str(lack))
+        if refusal is not None:
+            the_notices.say(refusal)
+        self._note_lost(tuple(map(str, found)))
+        return refusal
+
+    def _note_lost(self, lines: tuple[str, ...]) -> None:
+        """For `list` in another process; of a home where nothing is lost nothing is written."""
+        from hermes_constants import get_hermes_home
+
+        home = Path(get_hermes_home())
+        if self._lost.get(home) != lines:
+            self._lost[home] = lines
+            note_lost_hooks(home, lines)
+
+    def refusal_without_turn(self, *ids: str | None) -> str | None:
+        """The same for a request or a tool call, where its turn began without us."""
+        from hermes_ext.hosts.hermes.adapter import lacking
+
+        return self.refusal(self.runtime(*ids)) if lacking.turn_is_lost() else None
+
+    def refusal_of_request(self, *ids: str | None) -> str | None:
+        """Why a request may not be sent that belongs to no open turn, or None.
+
+        Only a turn makes these requests: one that is not there was begun past the wrap, however
+        well that stands.
+        """
+        runtime = self.runtime(*ids)
+        refusal = self.refusal_without_turn(*ids) or runtime.refusal
+        if refusal is not None:
+            return refusal
+        who = runtime.who_must_see_tools()
+        if who:
+            return f"The request was not sent: {_PAST_THE_TURN.format(who=', '.join(who))}"
+        if not runtime.idle:
+            names = (record.name for record in runtime.records if record.loaded)
+            the_notices.say(f"not in force: {_PAST_THE_TURN.format(who=', '.join(names))}")
+        return None
+
+    def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
+        """A turn for one `run_conversation` of an agent."""
+        with the_notices.beginning(agent):
+            turn = self._turn_of(agent, history, task_id)
+            the_notices.report(turn.runtime)
+        return turn
+
+    def _turn_of(self, agent: Any, history: Any, task_id: str | None) -> Turn:
+        session_id = str(getattr(agent, "session_id", "") or "")
+        directory = self._directory_of(agent, task_id)
+        turn = self._of_home().turn(
+            session_id=session_id,
+            conversation_id=_conversation_of(agent) or session_id,
+            turns_before=_user_messages(history),
+            task_id=task_id,
+            platform=platform_of(agent),
+            origin=origin_of(agent),
+            interactive=_interactive(),
+            model=getattr(agent, "model", None) or None,
+            cwd=directory,
+            project_root=project_of(directory),
+            is_subagent=_is_subagent(agent),
+            parent_session_id=getattr(agent, "_parent_session_id", None) or None,
+            sender_id=getattr(agent, "_user_id", None) or None,
+            chat_id=getattr(agent, "_chat_id", None) or None,
+        )
+        turn.host = TurnData(agent)
+        turn.attended = True  # `with` is around all that the agent does
+        return turn
+
+    def _directory_of(self, agent: Any, task_id: str | None) -> Path:
+        """Where an agent's session works.
+
+        A subagent and a background review work where their parent does, and start in threads and
+        with tasks for which Hermes knows no directory.
+        """
+        inherited = self._directories.get(agent)
+        if inherited is None and origin_of(agent) == "background":
+            family = {getattr(agent, name, None) for name in ("session_id", "_parent_session_id")}
+            family -= {None, ""}
+            known = list(self._directories.items())
+            near = (path for one, path in known if getattr(one, "session_id", "") in family)
+            inherited = next(near, None)
+        if inherited is not None and origin_of(agent) in {"background", "subagent"}:
+            return inherited
+        directory = session_directory(task_id, str(getattr(agent, "session_id", "") or ""))
+        self._directories[agent] = directory
+        return directory
+
+    def child_of(self, parent: Any, child: Any) -> None:
+        """Have a subagent work in its parent's directory."""
+        turn = self.turn_of_agent(parent)
+        directory = self._directories.get(parent) if turn is None else turn.directory
+        if directory is not None:
+            self._directories[child] = directory
+
+    @contextmanager
+    def stray_turn(self, session_id: str, task_id: str | None) -> Iterator[Turn]:
+        """A turn for one tool call that came from outside of any turn (a plugin's own dispatch)."""
+        directory = session_directory(task_id, session_id)
+        turn = self._of_home().turn(
+            session_id=session_id,
+            origin="extension",
+            interactive=_interactive(),
+            cwd=directory,
+            project_root=project_of(directory),
+        )
+        # Its task id is no way to find it: the task's own next turn would be taken for two.
+        turn.host = TurnData(None, task_id)
+        with turn:
+            yield turn
+
+    def find_turn(self, context: dict[str, Any]) -> Turn | None:
+        """The open turn of a tool call or request, by the ids that Hermes gives with it."""
+        task_id = _text(context.get("task_id"))
+        # What is left of a turn that is over must not slip into the session's next turn.
+        late = self._task_is_over(task_id)
+        turn = turn_state.find_turn(
+            turn_id=_text(context.get("turn_id")),
+            task_id=task_id,
+            session_id=None if late else _text(context.get("session_id")),
+        )
+        return turn if isinstance(turn, Turn) and isinstance(turn.host, TurnData) else None
+
+    def turn_of_agent(self, agent: Any) -> Turn | None:
+        """The turn that an agent is in, asked from any thread."""
+        turn = turn_state.find_open(lambda one: isinstance(one, Turn) and _runs(one, agent))
+        return turn if isinstance(turn, Turn) else None
+
+    def turn_is_over(self, context: dict[str, Any]) -> bool:
+        """Whether a call belongs to a turn that has ended (or was never seen to begin)."""
+        here = turn_state.current_turn()
+        if context.get("turn_id") or (here is not None and here.closed):
+            return True
+        return self._task_is_over(_text(context.get("task_id")))
+
+    def task_ends(self, task_id: str | None) -> None:
+        """A turn ends whose task was made for it alone: nobody else may call under its id."""
+        if not task_id:
+            return
+        with self._over_lock:
+            self._over[task_id] = None
+            while len(self._over) > REMEMBERED_TASKS:
+                self._over.popitem(last=False)
+
+    def _task_is_over(self, task_id: str | None) -> bool:
+        with self._over_lock:
+            return task_id in self._over
+
+
+def _runs(turn: Turn, agent: Any) -> bool:
+    return isinstance(turn.host, TurnData) and turn.host.agent() is agent
+
+
+def current_agent_turn(agent: Any) -> Turn | None:
+    """The turn that `agent` runs in this context."""
+    turn = turn_state.current_turn()
+    return turn if isinstance(turn, Turn) and not turn.closed and _runs(turn, agent) else None
+
+
+def origin_of(agent: Any) -> str:
+    """Where an agent's input comes from, in the words of the contract."""
+    writes_as = getattr(agent, "_memory_write_origin", "")
+    # A copy of the agent answers what a person asks with `/btw` in newer Hermes.
+    is_kept = writes_as == "side_question" or not getattr(agent, "_persist_disabled", False)
+    if writes_as == "background_review" or not is_kept:
+        return "background"
+    if _is_subagent(agent):
+        return "subagent"
+    platform = str(getattr(agent, "platform", "") or "")
+    if platform == "cron" or os.environ.get("HERMES_CRON_SESSION"):
+        return "cron"
+    if is_batch(agent):
+        return BATCH
+    return {"api_server": "api", "api": "api"}.get(platform, "user")
+
+
+def platform_of(agent: Any) -> str | None:
+    """The platform of an agent; the batch runner's have none of their own."""
+    return getattr(agent, "platform", None) or (BATCH if is_batch(agent) else None)
+
+
+def _is_subagent(agent: Any) -> bool:
+    return int(getattr(agent, "_delegate_depth", 0) or 0) > 0
+
+
+def _interactive() -> bool | None:
+    approval = sys.modules.get("tools.approval")
+    if approval is None:
+        return None
+    try:
+        return is_interactive(approval)
+    except Exception:  # noqa: BLE001 - names of another Hermes; the argument is then unknown
+        return None
+
+
+def _conversation_of(agent: Any) -> str | None:
+    """The id that stays the same over compression and is shared by subagents."""
+    root = getattr(agent, "_conversation_root_id", None)
+    if callable(root):
+        found = root()
+        return str(found) if found else None
+    start = getattr(agent, "_parent_session_id", None) or getattr(agent, "session_id", None)
+    return conversation_of_session(getattr(agent, "_session_db", None), start)
+
+
+def conversation_of_session(database: Any, start: Any) -> str | None:
+    """The same for a session, by Hermes's database of them; the session's id without one."""
+    for _ in range(64):  # a chain of compressions; a loop in the data must not hang the turn
+        row = database.get_session(start) if database is not None and start else None
+        parent = row.get("parent_session_id") if isinstance(row, dict) else None
+        if not parent:
+            break
+        start = parent
+    return str(start) if start else None
+
+
+def _user_messages(history: Any) -> int:
+    return sum(1 for m in history or () if isinstance(m, dict) and m.get("role") == "user")
+
+
+def _schema_of(tool_name: str) -> Any:
+    registry = sys.modules.get("tools.registry")
+    if registry is None:
+        return None
+    schema = registry.registry.get_schema(tool_name)
+    return schema.get("parameters") if isinstance(schema, dict) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def hook_is_on(turn: Turn, hook: HookName) -> bool:
+    """Whether any handler waits for the hook in this turn's runtime."""
+    return turn.runtime.manager.has(hook)
+
+
+the_host: Final = Host()

@@ -1,0 +1,286 @@
+"""What a person sees of the rules: each line where they look, on every surface.
+
+    hermes chat             through Hermes's own printer, above the prompt
+    TUI, desktop            a status event of the session
+    messaging gateway       what a rule did: a status message in that chat; what is not in force is
+                            for whoever runs the gateway: standard error and the log
+    -z, chat -q, API, cron  standard error, past Hermes's redirected streams; never standard output
+    ACP                     standard error
+
+Two kinds of lines: `say` is for what the person must know before they rely on a rule, `show` for
+what a rule did.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import shutil
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+from hermes_ext._redaction import redacted
+from hermes_ext._text import printable_lines
+from hermes_ext.hooks.source import OWN
+from hermes_ext.hosts.hermes.adapter.tool_names import dead_guards
+from hermes_ext.loading.records import BROKEN
+from hermes_ext.runtime import Runtime
+from hermes_ext.turns.notices import Notice
+from hermes_ext.turns.state import current_turn
+from hermes_ext.turns.turn import Turn
+
+logger = logging.getLogger("hermes_ext")
+
+_DIM: Final = "\x1b[2m{}\x1b[0m"
+_IN_CHAT: Final = "/extensions why"
+_IN_SHELL: Final = "hermes extensions why"
+_WHO: Final = f"{OWN}: "
+
+# Programs whose person has a screen of Hermes's, and clients that get nothing but the answer.
+_SCREENS: Final = frozenset({"tui", "desktop"})
+_NO_CHATS: Final = frozenset({"", "cli", "api", "api_server", "batch", "cron", "acp"})
+
+_beginning: ContextVar[Any] = ContextVar("hermes_ext_notices_agent", default=None)
+
+
+class Notices:
+    """The lines of one process, and where they go. Nothing here raises."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+        self._matched: weakref.WeakSet[Runtime] = weakref.WeakSet()
+        self._on_screen: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
+        self._serial = itertools.count(1)
+
+    @contextmanager
+    def beginning(self, agent: Any) -> Iterator[None]:
+        """While open, what is said is for the person who talks to this agent: its turn begins."""
+        token = _beginning.set(agent)
+        try:
+            yield
+        finally:
+            _beginning.reset(token)
+
+    def say(self, text: str, *, log: bool = True, again: bool = False) -> None:
+        """A line that the person must see: once per process, and once per session on a screen.
+
+        Args:
+            text: what is wrong, why, and what to do.
+            log: write it into the Hermes log too.
+            again: say it once more, because it is so once more.
+        """
+        text = redacted(text)
+        first = text not in self._said
+        self._said.add(text)
+        if log and first:
+            logger.warning("%s", text)
+        agent = _agent_here()
+        send = _screen_of(agent)
+        if send is not None:
+            seen = self._on_screen.setdefault(agent, set())
+            first = text not in seen
+            seen.add(text)
+        if not first and not again:
+            return
+        line = _WHO + printable_lines(text)
+        if send is None or not send("warn", line):
+            _print(line)
+
+    def say_last(self, text: str) -> None:
+        """The line with which the process ends at once: Hermes's own printer would be too late."""
+        _to_stderr(_WHO + printable_lines(redacted(text)))
+
+    def report(self, runtime: Runtime) -> None:
+        """All that is not in force in a runtime, and all that is wrong in the configuration."""
+        if runtime.refusal is not None:
+            self.say(runtime.refusal)
+        reported = runtime.refusal or ""
+        for record in runtime.records:
+            broken = record.status in BROKEN and record.configured_on
+            if broken and record.reason not in reported:
+                self.say(
+                    f"extension {record.name} is not in force ({record.status}): {record.reason}"
+                )
+                reported += record.reason
+        for problem in runtime.problems:
+            if str(problem) not in reported:
+                self.say(str(problem))
+        for notice in filter(None, (*runtime.notices, runtime.store_problem)):
+            self.say(notice, log=False)  # the runtime has logged it
+        self._report_dead_guards(runtime)
+        self._report_commands(runtime)
+
+    def _report_dead_guards(self, runtime: Runtime) -> None:
+        if runtime not in self._matched:
+            self._matched.add(runtime)
+            for text in dead_guards(runtime.records, _tool_names):
+                self.say(text)
+
+    def _report_commands(self, runtime: Runtime) -> None:
+        if not runtime.commands:
+            return
+        from hermes_ext.hosts.hermes.adapter.commands import taken_by_hermes
+
+        for name, owner in taken_by_hermes(runtime.commands).items():
+            extension = runtime.commands[name].extension
+            self.say(
+                f"/{name} of the extension {extension} is never called, because {owner} has a"
+                " command of this name; rename it"
+            )
+
+    def not_taken(self, text: str) -> None:
+        """What changed on the disk is not in force; each time that it is so anew."""
+        self.say(text, log=False, again=True)  # the runtime has logged it
+
+    def store_problem(self, text: str) -> None:
+        """Session state cannot be read or stored; each time that it is so anew."""
+        self.say(text, log=False, again=True)  # the runtime has logged it
+
+    def failed(self, text: str) -> None:
+        """A handler failed. One-shot mode turns all logs off, so the line goes to the person."""
+        if logging.root.manager.disable >= logging.WARNING:
+            self.say(text, log=False)
+
+    def slow(self, text: str) -> None:
+        """A handler takes long: for a person who looks at a screen while it does."""
+        line = _WHO + printable_lines(text)
+        send = _screen_of(_agent_here())
+        if send is not None and send("warn", line):
+            return
+        if _prompt() is not None or _is_terminal(sys.__stderr__):
+            _print(line)
+
+    def show(self, notice: Notice) -> None:
+        """What a rule did in the turn of this context, as one line."""
+        agent = _agent_here()
+        send = _screen_of(agent) or _chat_of(agent)
+        if send is not None:
+            # A chat that edits its last status message tells messages apart by their kind.
+            kind = f"{OWN}-{next(self._serial)}"
+            if send(kind, notice.line(hint=_IN_CHAT)):
+                return
+        printer = _printer()
+        if printer is not None:
+            line = notice.line(_columns(), hint=_IN_CHAT)
+            if _done(printer, _DIM.format(line)):
+                return
+        line = notice.line(hint=_IN_SHELL).removeprefix("┊ ")
+        _to_stderr(_WHO + line.removeprefix(f"{OWN} "))
+
+
+def _tool_names() -> tuple[str, ...]:
+    """Of the tools that this process has; () where they are not known."""
+    registry = getattr(sys.modules.get("tools.registry"), "registry", None)
+    try:
+        return () if registry is None else tuple(map(str, registry.get_all_tool_names()))
+    except Exception:  # noqa: BLE001 - the host's own code, of any version
+        return ()
+
+
+def _agent_here() -> Any:
+    """The agent of the turn that begins, or is open, in this context; None outside of any."""
+    agent = _beginning.get()
+    if agent is not None:
+        return agent
+    turn = current_turn()
+    data = turn.host if isinstance(turn, Turn) else None
+    return None if data is None else data.agent()
+
+
+Send = Callable[[str, str], bool]
+
+
+def _screen_of(agent: Any) -> Send | None:
+    """Sends a status event to the TUI or desktop program that an agent's session is shown in."""
+    return _status_of(agent) if _platform_of(agent) in _SCREENS else None
+
+
+def _chat_of(agent: Any) -> Send | None:
+    """Sends a status message to the chat that an agent talks to."""
+    return None if _platform_of(agent) in _NO_CHATS else _status_of(agent)
+
+
+def is_chat(agent: Any) -> bool:
+    """Whether an agent talks to people through a messaging platform."""
+    return _platform_of(agent) not in _NO_CHATS | _SCREENS
+
+
+def _platform_of(agent: Any) -> str:
+    return str(getattr(agent, "platform", "") or "")
+
+
+def _status_of(agent: Any) -> Send | None:
+    callback = getattr(agent, "status_callback", None)
+    return (lambda kind, text: _done(callback, kind, text)) if callable(callback) else None
+
+
+def _print(line: str) -> None:
+    printer = _printer()
+    if printer is None or not _done(printer, line):
+        _to_stderr(line)
+
+
+def _printer() -> Callable[[str], Any] | None:
+    """How Hermes prints above its prompt; None while this process shows none.
+
+    Written past it, a line is drawn over by the prompt.
+    """
+    if _prompt() is None:
+        return None
+    cli = sys.modules.get("cli")
+    # The session's agent has the best one: newer Hermes holds lines back while it draws a reply.
+    session = getattr(getattr(cli, "_active_agent_ref", None), "_print_fn", None)
+    found = session or getattr(cli, "_cprint", None)
+    return found if callable(found) else None
+
+
+def _prompt() -> Any:
+    """The prompt_toolkit application that draws on this process's terminal, or None."""
+    module = sys.modules.get("prompt_toolkit.application")
+    current = getattr(module, "get_app_or_none", None)
+    try:
+        app = current() if callable(current) else None
+        return app if app is not None and app.is_running else None
+    except Exception:  # names of another prompt_toolkit; standard error takes the line then
+        logger.debug("cannot tell whether a prompt is shown", exc_info=True)
+        return None
+
+
+def _columns() -> int:
+    try:
+        return int(_prompt().output.get_size().columns)
+    except Exception:  # noqa: BLE001 - a prompt that has just ended; any width will do
+        return shutil.get_terminal_size().columns
+
+
+def _done(send: Callable[..., Any], *args: str) -> bool:
+    """Whether the host took a line."""
+    try:
+        send(*args)
+    except Exception:  # the host's own; the line goes to standard error instead
+        logger.debug("the host could not show a line", exc_info=True)
+        return False
+    return True
+
+
+def _is_terminal(stream: Any) -> bool:
+    try:
+        return stream is not None and bool(stream.isatty())
+    except (OSError, ValueError):  # closed
+        return False
+
+
+def _to_stderr(line: str) -> None:
+    stream = sys.__stderr__
+    if stream is not None:
+        try:
+            print(line, file=stream, flush=True)
+        except (OSError, ValueError):
+            logger.debug("standard error is closed")
+
+
+the_notices: Final = Notices()

@@ -1,0 +1,123 @@
+"""Where a session works, and where its tools do: Hermes keeps both, and they differ.
+
+The session's directory is the one that it was opened in: by an editor or a desktop program through
+a task's override, by a gateway through a context variable, else `TERMINAL_CWD` or the process's.
+The tools' directory moves with every `cd` in the terminal. A guard judges paths by the second,
+and finds the project (its plan, its rules) by the first.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve
+
+from hermes_ext.effects import Machine
+from hermes_ext.trust.place import project_of
+
+__all__ = ["machine_now", "project_of", "session_directory", "tool_directory"]
+
+logger = logging.getLogger("hermes_ext")
+
+
+def session_directory(*keys: str | None) -> Path:
+    """The directory that a session was opened in.
+
+    Args:
+        keys: the ids that Hermes may have registered one under: task, then session.
+    """
+    for key in filter(None, keys):
+        found = _registered(key)
+        if found is not None:
+            return _shared(found)
+    return _shared(_pinned() or _configured() or _of_the_process())
+
+
+@functools.lru_cache(maxsize=256)
+def _shared(directory: Path) -> Path:
+    """The same object for the same directory: thousands of sessions that wait keep it."""
+    return directory
+
+
+def tool_directory(task_id: str | None, session: Path) -> Path:
+    """The directory that a tool call's relative paths start from, now.
+
+    Args:
+        task_id: Hermes's task of the call.
+        session: the session's directory, where Hermes cannot be asked.
+    """
+    tools = sys.modules.get("tools.file_tools")
+    base = getattr(tools, "_resolve_base_dir", None)
+    if not callable(base):
+        return session
+    try:
+        return Path(str(base(task_id or "default")))
+    except Exception:
+        logger.warning("cannot tell where the tools of %s work", task_id, exc_info=True)
+        return session
+
+
+def machine_now(machine: Machine) -> Machine:
+    """The machine that the tools run on, as Hermes has it set up now."""
+    kind = os.environ.get("TERMINAL_ENV", "").strip().lower()
+    home = _home_of_tools()
+    local = kind in ("", "local")
+    homes = (home,) if home and local else machine.homes
+    if (local, homes) == (machine.local, machine.homes):
+        return machine
+    return evolve(machine, local=local, homes=homes)
+
+
+def has_processes() -> bool:
+    """Whether something runs in the background that a tool has started."""
+    registry = getattr(sys.modules.get("tools.process_registry"), "process_registry", None)
+    running = getattr(registry, "count_running", None) or getattr(registry, "has_any_active", None)
+    return callable(running) and bool(running())
+
+
+def _home_of_tools() -> str | None:
+    constants = sys.modules.get("hermes_constants")
+    override = getattr(constants, "get_subprocess_home", None)
+    if inspect.iscoroutinefunction(override):
+        override = None
+    try:
+        found = override(dict(os.environ)) if callable(override) else None
+    except Exception:
+        logger.warning("cannot tell the home directory of the tools", exc_info=True)
+        found = None
+    return str(found or os.environ.get("HOME") or "") or None
+
+
+def _registered(key: str) -> Path | None:
+    overrides: Any = getattr(sys.modules.get("tools.terminal_tool"), "_task_env_overrides", None)
+    found = overrides.get(key) if isinstance(overrides, dict) else None
+    return _existing(found.get("cwd")) if isinstance(found, dict) else None
+
+
+def _pinned() -> Path | None:
+    override = getattr(sys.modules.get("agent.runtime_cwd"), "_session_cwd_override", None)
+    return _existing(override()) if callable(override) else None
+
+
+def _configured() -> Path | None:
+    return _existing(os.environ.get("TERMINAL_CWD"))
+
+
+def _existing(path: Any) -> Path | None:
+    if not isinstance(path, str) or not path.strip():
+        return None
+    place = Path(path.strip()).expanduser()
+    return place if place.is_absolute() and place.is_dir() else None
+
+
+def _of_the_process() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # somebody removed the directory that we stand in
+        return Path("/")

@@ -1,0 +1,338 @@
+"""What of Hermes is wrapped, and why: one row for each function.
+
+A wrap of the function itself survives `discover_plugins(force=True)`, which forgets every plugin's
+hooks in mid-session, and it works the same for all call sites. Where a Hermes publishes a way that
+holds as well, `unless` names what shows that it does, and nothing is wrapped. Each wrap passes
+straight through while no extension is on. `attaching` does the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from attrs import frozen
+
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.hosts.hermes.adapter import (
+    api_store,
+    approvals,
+    commands,
+    host_questions,
+    requests,
+    silence,
+    titles,
+    tools,
+    turns,
+)
+
+_INPUT: Final = (HookName.TRANSFORM_USER_INPUT,)
+_REQUEST: Final = (HookName.BEFORE_LLM_CALL,)
+_CALL: Final = (HookName.INTERCEPT_TOOL_CALL,)
+_RESULT: Final = (HookName.TRANSFORM_TOOL_RESULT,)
+
+# In a Hermes that has it, plugins' `pre_tool_call` hooks run inside of the step that is the gate.
+_HOOKS_INSIDE: Final = "hermes_cli.plugins:_dispatch_pre_tool_call_hooks"
+
+
+@frozen
+class Seam:
+    """One function of the host that is wrapped.
+
+    Attributes:
+        module: where it is.
+        name: the function, or `Class.method`; the class may inherit it.
+        wrapper: called as `wrapper(original, *args, **kwargs)`.
+        purpose: what it is wrapped for, as the docs say it.
+        why: why nothing that Hermes publishes serves instead.
+        rule: whether a rule is weaker without it; what is else is for convenience.
+        needed: whether a hook cannot be held without it.
+        takes: its leading parameters, after `self`, where the wrapper relies on them.
+        by_name: whether the wrapper looks for those by name, however they are passed.
+        unless: `module:name` of what another Hermes has instead; nothing is wrapped there.
+        newer: whether only a newer Hermes has it, so that no other one lacks it.
+        surface: whether its module is one of many ways to talk to the agent, which nothing but a
+            person who uses it needs to import.
+        hooks: those that do not fire, or are not honored, without it.
+    """
+
+    module: str
+    name: str
+    wrapper: Callable[..., Any]
+    purpose: str = ""
+    why: str = ""
+    rule: bool = True
+    needed: bool = True
+    takes: tuple[str, ...] = ()
+    by_name: bool = False
+    unless: str | None = None
+    newer: bool = False
+    surface: bool = False
+    hooks: tuple[HookName, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+_NO_INPUT_HOOK: Final = "no hook may change what the user said"
+_LAST: Final = "plugins' middleware runs inside of each other; only this is inside of all of them"
+_SUMMARY: Final = "no middleware is around this request"
+_NOT_HERMES: Final = "no hook is called before another program is handed the turn"
+
+SEAMS: Final = (
+    Seam(
+        "run_agent",
+        "AIAgent.run_conversation",
+        turns.run_conversation,
+        "the turn, and the input",
+        _NO_INPUT_HOOK,
+        takes=("user_message",),
+        by_name=True,
+        hooks=_INPUT + _REQUEST + _CALL + _RESULT,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent.steer",
+        turns.steer,
+        "text for a running turn",
+        _NO_INPUT_HOOK,
+        needed=False,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent.redirect",
+        turns.redirect,
+        "text that turns a running turn around",
+        _NO_INPUT_HOOK,
+        needed=False,
+        newer=True,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._run_codex_app_server_turn",
+        turns.codex_turn,
+        "a turn whose tools nobody can check is refused",
+        _NOT_HERMES,
+        needed=False,
+    ),
+    Seam(
+        "agent.copilot_acp_client",
+        "CopilotACPClient._run_prompt",
+        turns.copilot_prompt,
+        "a program that runs its own tools is refused while a guard is on",
+        _NOT_HERMES,
+        needed=False,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._build_api_kwargs",
+        requests.build_api_kwargs,
+        "requests, whatever the provider",
+        "`llm_request` middleware gets each provider's own form, and not every request",
+        takes=("api_messages",),
+        hooks=_REQUEST,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._handle_max_iterations",
+        requests.handle_max_iterations,
+        "the summary after the iteration limit",
+        _SUMMARY,
+        takes=("messages",),
+        hooks=_REQUEST,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._drop_thinking_only_and_merge_users",
+        requests.last_look_at_messages,
+        "the messages of that summary, in any provider's form",
+        _SUMMARY,
+        hooks=_REQUEST,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._has_content_after_think_block",
+        silence.has_content,
+        "an answer without text is not taken for a model that failed",
+        "no hook is asked whether an answer is complete",
+        takes=("content",),
+        rule=False,
+        needed=False,
+    ),
+    Seam(
+        "hermes_cli.middleware",
+        "run_llm_execution_middleware",
+        requests.run_llm_execution,
+        "what was injected is still there; answers without the model",
+        _LAST,
+        takes=("request", "next_call"),
+        hooks=_REQUEST,
+    ),
+    Seam(
+        "hermes_cli.middleware",
+        "apply_tool_request_middleware",
+        tools.apply_tool_request,
+        "the verdict on a tool call",
+        needed=False,
+        unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "hermes_cli.plugins",
+        "resolve_pre_tool_block",
+        tools.pre_tool_block,
+        "the block that observers see",
+        needed=False,
+        unless=_HOOKS_INSIDE,
+        newer=True,
+    ),
+    Seam(
+        "hermes_cli.plugins",
+        "get_pre_tool_call_block_message",
+        tools.pre_tool_block,
+        "the block that observers see, in 0.17",
+        needed=False,
+        unless="hermes_cli.plugins:resolve_pre_tool_block",
+    ),
+    Seam(
+        "hermes_cli.plugins",
+        "_dispatch_pre_tool_call_hooks",
+        tools.pre_tool_hooks,
+        "arguments that a plugin's `modify` changes after the gate are checked again",
+        "a plugin's own hook does not see what the plugins after it change",
+        needed=False,
+        newer=True,
+    ),
+    Seam(
+        "hermes_cli.middleware",
+        "run_tool_execution_middleware",
+        tools.run_tool_execution,
+        "the last gate",
+        _LAST,
+        takes=("tool_name", "args", "next_call"),
+        hooks=_CALL + _RESULT,
+    ),
+    Seam(
+        "tools.registry",
+        "ToolRegistry.dispatch",
+        tools.dispatch,
+        "the same gate for calls that come another way",
+        "a plugin's direct dispatch goes past every hook and middleware",
+        takes=("name", "args"),
+        hooks=_CALL + _RESULT,
+    ),
+    Seam(
+        "run_agent",
+        "AIAgent._invoke_tool",
+        tools.invoke_tool,
+        "which of two ways a call takes",
+        rule=False,
+        needed=False,
+        unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "tools.tool_search",
+        "dispatch_tool_search",
+        tools.search_catalog,
+        "a tool that looks other tools up, outside of every middleware",
+        needed=False,
+        unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "tools.tool_search",
+        "dispatch_tool_describe",
+        tools.describe_tool,
+        "the same",
+        needed=False,
+        unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "tools.approval",
+        "_await_gateway_decision",
+        approvals.gateway_decision,
+        "an answer from a chat that Hermes does not offer is a no, to our own questions; a person "
+        "is asked once about a command that Hermes would ask about too",
+        "Hermes takes every answer but `deny` for a yes, and its hooks only observe",
+        needed=False,
+        takes=("session_key", "notify_cb", "approval_data"),
+    ),
+    Seam(
+        "tools.approval",
+        "prompt_dangerous_approval",
+        host_questions.prompt,
+        "the same at a terminal",
+        "the same",
+        rule=False,
+        needed=False,
+        takes=("command", "description"),
+    ),
+    Seam(
+        "tools.delegate_tool",
+        "_build_child_agent",
+        turns.build_child_agent,
+        "a subagent works in its parent's project",
+        "the hook `subagent_start` names ids, and a parent's may be gone by then",
+        needed=False,
+    ),
+    Seam(
+        "gateway.platforms.api_server",
+        "ResponseStore.put",
+        api_store.put,
+        "what the API server keeps of a turn that did not end has no message",
+        "no hook is called for what the API server stores",
+        needed=False,
+    ),
+    Seam(
+        "gateway.platforms.api_server",
+        "APIServerAdapter._build_response_conversation_history",
+        api_store.build_history,
+        "what the API server keeps of an input is what it became",
+        "no hook is called for what the API server stores",
+        needed=False,
+    ),
+    Seam(
+        "agent.title_generator",
+        "maybe_auto_title",
+        titles.maybe_auto_title,
+        "no title from a withheld input",
+        needed=False,
+        unless="agent.title_generator:apply_instant_title",
+    ),
+    Seam(
+        "hermes_cli.plugins",
+        "get_plugin_command_handler",
+        commands.command_handler,
+        "slash commands of extensions are among the plugins'",
+        "`register_command` has one set of commands for all projects of a process",
+        rule=False,
+        needed=False,
+    ),
+    Seam(
+        "hermes_cli.plugins",
+        "get_plugin_commands",
+        commands.all_commands,
+        "the same, where Hermes lists and completes them",
+        "the same",
+        rule=False,
+        needed=False,
+    ),
+    Seam(
+        "cli",
+        "HermesCLI.process_command",
+        commands.in_command_line,
+        "in which session a slash command was typed",
+        "the hook `pre_command` names a key, and not the session",
+        rule=False,
+        needed=False,
+        surface=True,
+    ),
+    Seam(
+        "gateway.run",
+        "GatewayRunner._handle_message",
+        commands.in_gateway,
+        "the same in chats; `tui_gateway.server` too",
+        "the same",
+        rule=False,
+        needed=False,
+        surface=True,
+    ),
+)

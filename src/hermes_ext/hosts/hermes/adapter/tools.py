@@ -1,0 +1,435 @@
+"""Tool calls: one verdict for each, and a last gate that runs nothing without one.
+
+A call passes Hermes in steps, and other plugins may change it at each of them. It is judged once,
+at the first step, as a `Verdict` that names exactly what may run. The later steps look the verdict
+up by what is about to run; different arguments mean a new judgement, and no exception of ours
+reaches Hermes, because Hermes would let the call through.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from attrs import define, evolve, field
+
+from hermes_ext.hooks.source import OWN
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.hosts.hermes.adapter.host import hook_is_on, the_host
+from hermes_ext.hosts.hermes.adapter.host_questions import agreed_to
+from hermes_ext.hosts.hermes.adapter.results import error_result, internal_fault, looked_at
+from hermes_ext.hosts.hermes.adapter.verdicts import Args, Judge, Verdict, coerced, digest_of
+from hermes_ext.turns.state import entered
+from hermes_ext.turns.turn import ENDED, Turn
+
+logger = logging.getLogger("hermes_ext")
+
+NextCall = Callable[[Any], Any]
+
+
+@define(eq=False)
+class _Grant:
+    """Leave to run one call, given by the gate to what it calls; good for one step inside."""
+
+    verdict: Verdict
+    turn: Turn
+    used: bool = False
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def use(self) -> bool:
+        """Use it up; False if that was done already. Threads of the tool may do it at once."""
+        with self._lock:
+            before, self.used = self.used, True
+            return not before
+
+
+_grant: ContextVar[_Grant | None] = ContextVar("hermes_ext_grant", default=None)
+_in_invoke_tool: ContextVar[bool] = ContextVar("hermes_ext_in_invoke_tool", default=False)
+
+
+# -- the steps, in the order in which Hermes takes them ----------------------------------------
+
+
+def apply_tool_request(
+    original: Callable[..., Any], tool_name: str, args: Any, **context: Any
+) -> Any:
+    """Wraps `hermes_cli.middleware.apply_tool_request_middleware`: the others first, then we."""
+    result = original(tool_name, args, **context)
+    turn = the_host.find_turn(context)
+    if turn is None or not _concerned(turn):
+        return result
+    try:
+        judge = Judge(turn)
+        verdict = judge.fresh(tool_name, result.payload, str(context.get("tool_call_id") or ""))
+        judge.store(verdict)
+        # Types that Hermes coerces anyway are no change: other plugins see what they always saw.
+        if digest_of(tool_name, coerced(tool_name, result.payload)) != verdict.digest:
+            result.changed = True
+            result.trace = [*result.trace, {"source": "hermes-ext"}]
+            result.payload = copy.deepcopy(verdict.args)
+    except Exception:  # without a verdict the last gate judges the call, or refuses it
+        logger.exception("hermes-ext could not judge a call of %s at its first step", tool_name)
+    return result
+
+
+def pre_tool_block(
+    original: Callable[..., Any], tool_name: str, args: Any, *positional: Any, **context: Any
+) -> Any:
+    """Wraps `hermes_cli.plugins.resolve_pre_tool_block` (0.17: `get_pre_tool_call_block_message`).
+
+    Other plugins' hooks run first, once: their block stands, and their leave does not lift ours.
+    """
+    message = original(tool_name, args, *positional, **context)
+    turn = the_host.find_turn(context)
+    if turn is None:
+        why = None if _idle_at(context) else _why_outside(context)
+        return message or (None if why is None else f"[hermes-ext] {why}")
+    if not _concerned(turn):
+        return message
+    try:
+        return _block_message(Judge(turn), tool_name, args, context, message)
+    except Exception as error:  # a guard that cannot be asked has not said yes
+        logger.exception("hermes-ext could not judge a call of %s", tool_name)
+        return message or _not_evaluated(turn, tool_name, error)
+
+
+def pre_tool_hooks(
+    original: Callable[..., Any], tool_name: str, args: Any, *positional: Any, **context: Any
+) -> Any:
+    """Wraps `hermes_cli.plugins._dispatch_pre_tool_call_hooks`.
+
+    In a Hermes that has it, plugins' hooks run inside of the gate, and may change the arguments
+    that the gate has let through, by `modify` or in place. Those are checked as any others are.
+
+    Returns:
+        A block's message or None, and the arguments that run, or None for those that were given.
+    """
+    message, changed = original(tool_name, args, *positional, **context)
+    turn, host_id = the_host.find_turn(context), str(context.get("tool_call_id") or "")
+    grant = None if turn is None else _leave_for(turn, tool_name, host_id)
+    if message is not None or grant is None:
+        return message, changed
+    try:
+        now = coerced(tool_name, args if changed is None else changed)
+        if digest_of(tool_name, now) != grant.verdict.digest:
+            grant.verdict = Judge(grant.turn).again(grant.verdict, now).settled()
+    except Exception as error:  # a guard that cannot be asked has not said yes
+        logger.exception("hermes-ext could not check what a hook made of a call of %s", tool_name)
+        refusal = _not_evaluated(grant.turn, tool_name, error)
+        grant.verdict = evolve(grant.verdict, refusal=refusal)
+    verdict = grant.verdict
+    # Our own copy, even of what is unchanged: a hook may have kept the dict that it was given.
+    return verdict.refusal or _in_place_of_a_run(verdict), copy.deepcopy(verdict.args)
+
+
+def _in_place_of_a_run(verdict: Verdict) -> str | None:
+    """What keeps Hermes from running an answered call: the gate around it gives the answer."""
+    return verdict.answer if verdict.answer is None else verdict.answer or "answered"
+
+
+def _block_message(
+    judge: Judge, tool: str, args: Any, context: dict[str, Any], message: str | None
+) -> str | None:
+    host_id = str(context.get("tool_call_id") or "")
+    now = coerced(tool, args)
+    verdict = judge.find(tool, digest_of(tool, now), host_id)
+    if verdict is None:
+        verdict = _without_exact(judge, tool, now, host_id)
+        judge.store(verdict)
+    if message is None:
+        message = verdict.settled().refusal
+    if message is not None:
+        judge.drop(verdict)
+    return message
+
+
+def _without_exact(judge: Judge, tool: str, args: Args, host_id: str) -> Verdict:
+    before, _ = judge.take(tool, "", host_id)
+    return judge.again(before, args) if before is not None else judge.fresh(tool, args, host_id)
+
+
+def run_tool_execution(
+    original: Callable[..., Any],
+    tool_name: str,
+    args: Any,
+    next_call: NextCall,
+    **context: Any,
+) -> Any:
+    """Wraps `hermes_cli.middleware.run_tool_execution_middleware`: the last gate.
+
+    `next_call` is what really runs the tool, inside every other plugin's middleware.
+    """
+    turn = the_host.find_turn(context)
+    if turn is None:
+        return _stray_execution(original, tool_name, args, next_call, context)
+    if not _concerned(turn):
+        return original(tool_name, args, next_call, **context)
+    return _gated_execution(turn, original, tool_name, args, next_call, context)
+
+
+def _stray_execution(
+    original: Callable[..., Any],
+    tool_name: str,
+    args: Any,
+    next_call: NextCall,
+    context: dict[str, Any],
+) -> Any:
+    if _idle_at(context):
+        return original(tool_name, args, next_call, **context)
+    why = _why_outside(context)
+    if why is not None:
+        return error_result(f"[hermes-ext] {why}")
+    task_id, session_id = _ids(context)
+    with the_host.stray_turn(session_id, task_id or None) as turn:
+        return _gated_execution(turn, original, tool_name, args, next_call, context)
+
+
+def _why_outside(context: dict[str, Any]) -> str | None:
+    """Why a call may not run that belongs to no open turn, or None where it may be checked."""
+    return the_host.refusal_without_turn(*_ids(context)) or (
+        ENDED if the_host.turn_is_over(context) else None
+    )
+
+
+def _ids(context: dict[str, Any]) -> tuple[str, str]:
+    task_id, session_id = (str(context.get(key) or "") for key in ("task_id", "session_id"))
+    return task_id, session_id
+
+
+def _idle_at(context: dict[str, Any]) -> bool:
+    """Whether nothing is in force where the session of a call works."""
+    return the_host.runtime(*_ids(context)).idle
+
+
+def _gated_execution(
+    turn: Turn,
+    original: Callable[..., Any],
+    tool_name: str,
+    args: Any,
+    next_call: NextCall,
+    context: dict[str, Any],
+) -> Any:
+    """One execution with the gate innermost: around what really runs the tool."""
+    host_id = str(context.get("tool_call_id") or "")
+    outer = _passed_on(turn, tool_name, host_id)
+    judged: list[Verdict] = []
+
+    def gate(final: Any) -> Any:
+        verdict = _admitted(turn, tool_name, final, host_id, outer)
+        judged.append(verdict)
+        if verdict.refusal is not None:
+            return _not_run(tool_name, verdict, error_result(verdict.refusal), context, "blocked")
+        if verdict.answer is not None:
+            return _not_run(tool_name, verdict, verdict.answer, context, None)
+        with _granted(turn, verdict) as grant:
+            try:
+                result = next_call(copy.deepcopy(verdict.args))
+            finally:
+                judged[-1] = grant.verdict  # a hook inside may have changed what runs
+        return result if grant.verdict.answer is None else grant.verdict.answer
+
+    started = time.monotonic()
+    result = original(tool_name, args, gate, **context)
+    if outer is not None:
+        return result  # the step around this one looks at it
+    if judged:
+        verdict = judged[0]
+    else:  # another plugin's middleware did not pass the call on: its result has no leave yet
+        verdict = _admitted(turn, tool_name, args, host_id, None)
+        if verdict.refusal is not None:
+            result = error_result(verdict.refusal)
+        elif verdict.answer is not None:
+            result = verdict.answer
+    if verdict.refusal is not None and result == error_result(verdict.refusal):
+        return result  # nothing of the tool's to look at
+    seen = looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
+    return _for_script(seen) if _called_by_script() else seen
+
+
+def _called_by_script() -> bool:
+    """Whether the call comes back from a script that `execute_code` runs."""
+    grant = _grant.get()
+    return grant is not None and grant.verdict.tool == "execute_code"
+
+
+def _for_script(result: Any) -> Any:
+    """A result in the one form that the script's end of the line reads: JSON in one line."""
+    if not isinstance(result, str):
+        return result
+    try:
+        json.loads(result)
+    except ValueError:
+        return json.dumps(result)
+    return result
+
+
+def _passed_on(turn: Turn, tool: str, host_id: str) -> _Grant | None:
+    """The grant of the step around this one, where Hermes nests two steps for one call."""
+    grant = _leave_for(turn, tool, host_id)
+    return grant if grant is not None and grant.use() else None
+
+
+def _leave_for(turn: Turn, tool: str, host_id: str | None) -> _Grant | None:
+    """The grant that the gate around this step has given to this very call.
+
+    Args:
+        turn: the turn of the call. What a tool runs may be a turn of its own, of a subagent say,
+            in which the same tool is called.
+        tool: the tool.
+        host_id: Hermes's id of the call; None where it gives none.
+    """
+    grant = _grant.get()
+    if grant is None or grant.used or grant.turn is not turn or grant.verdict.tool != tool:
+        return None
+    return grant if host_id in (None, grant.verdict.host_id) else None
+
+
+def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | None) -> Verdict:
+    """The verdict under which the call may run, or may not."""
+    verdict = None if turn.closed else _verdict_at_gate(turn, tool, args, host_id, outer)
+    if verdict is None or turn.closed:  # it may have ended while a person was asked
+        return Verdict(tool, host_id, "", {}, "", refusal=f"[{OWN}] {ENDED}")
+    return verdict
+
+
+def _verdict_at_gate(
+    turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | None
+) -> Verdict:
+    try:
+        judge = Judge(turn)
+        now = coerced(tool, args)
+        digest = digest_of(tool, now)
+        if outer is not None:
+            if outer.verdict.digest == digest:
+                return outer.verdict
+            changed = judge.again(outer.verdict, now).settled()
+            outer.verdict.refusal = changed.refusal  # the outer step is to know what came of it
+            return changed
+        verdict, exact = judge.take(tool, digest, host_id)
+        if verdict is None:
+            return judge.fresh(tool, now, host_id).settled()
+        return (verdict if exact else judge.again(verdict, now)).settled()
+    except Exception as error:  # a guard that cannot be asked has not said yes
+        logger.exception("hermes-ext could not judge a call of %s at the last gate", tool)
+        return Verdict(tool, host_id, "", {}, "", refusal=_not_evaluated(turn, tool, error))
+
+
+def _not_evaluated(turn: Turn, tool: str, error: Exception) -> str:
+    """The refusal of a call that could not be evaluated; the person sees it too."""
+    if turn.closed:
+        return f"[{OWN}] {ENDED}"
+    refusal = internal_fault(error)
+    turn.notify_refusal(OWN, tool, refusal.removeprefix(f"[{OWN}] "))
+    return refusal
+
+
+@contextmanager
+def _granted(turn: Turn, verdict: Verdict) -> Iterator[_Grant]:
+    given = _Grant(verdict, turn)
+    grant = _grant.set(given)
+    # What runs inside (a subagent, say) is on paths of its own.
+    path = _in_invoke_tool.set(False)
+    try:
+        # `entered` also in a thread that has found it by its ids.
+        with entered(turn), agreed_to(lambda: given.verdict.host_question):
+            yield given
+    finally:
+        _in_invoke_tool.reset(path)
+        _grant.reset(grant)
+
+
+def _not_run(
+    tool: str, verdict: Verdict, result: str, context: dict[str, Any], status: str | None
+) -> str:
+    """The result of a call that did not run, told to observers where Hermes would not."""
+    if _in_invoke_tool.get():
+        from model_tools import _emit_post_tool_call_hook
+
+        _emit_post_tool_call_hook(
+            function_name=tool,
+            function_args=verdict.args,
+            result=result,
+            task_id=str(context.get("task_id") or ""),
+            session_id=str(context.get("session_id") or ""),
+            tool_call_id=verdict.host_id,
+            turn_id=str(context.get("turn_id") or ""),
+            api_request_id=str(context.get("api_request_id") or ""),
+            status=status,
+            error_type="plugin_block" if status else None,
+            error_message=verdict.refusal,
+        )
+    return result
+
+
+def invoke_tool(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
+    """Wraps `AIAgent._invoke_tool`: marks the path on which a gate must tell observers itself."""
+    token = _in_invoke_tool.set(True)
+    try:
+        return original(agent, *args, **kwargs)
+    finally:
+        _in_invoke_tool.reset(token)
+
+
+def dispatch(
+    original: Callable[..., Any], registry: Any, name: str, args: Any, **kwargs: Any
+) -> Any:
+    """Wraps `ToolRegistry.dispatch`: runs what the gate granted, judges what came another way."""
+    context = {"task_id": kwargs.get("task_id"), "session_id": kwargs.get("session_id")}
+    return _run_directly(
+        name, args, lambda final: original(registry, name, final, **kwargs), context
+    )
+
+
+def search_catalog(original: Callable[..., Any], args: Any, **kwargs: Any) -> Any:
+    """Wraps `tools.tool_search.dispatch_tool_search`, which no middleware is around."""
+    return _read_catalog("tool_search", args, lambda final: original(final, **kwargs))
+
+
+def describe_tool(original: Callable[..., Any], args: Any, **kwargs: Any) -> Any:
+    """Wraps `tools.tool_search.dispatch_tool_describe`, which no middleware is around."""
+    return _read_catalog("tool_describe", args, lambda final: original(final, **kwargs))
+
+
+def _read_catalog(name: str, args: Any, run: NextCall) -> Any:
+    """Run one of the two tools that Hermes runs without saying for which call."""
+    turn = the_host.find_turn({})
+    judged = Judge(turn).waiting(name, args) if turn is not None else None
+    return _run_directly(name, args, run, {"tool_call_id": judged.host_id if judged else ""})
+
+
+def _run_directly(name: str, args: Any, run: NextCall, context: dict[str, Any]) -> Any:
+    """Run a tool whose caller passed no gate, or has leave from the gate around it."""
+    turn = the_host.find_turn(context)
+    if turn is None:
+        return _stray_execution(_no_middleware, name, args, run, context)
+    grant = _leave_for(turn, name, None)
+    has_leave = grant is not None and grant.use()
+    if (
+        grant is not None
+        and has_leave
+        and digest_of(name, coerced(name, args)) == grant.verdict.digest
+    ):
+        # Our own copy: nobody else can change it between this look and the run.
+        return run(copy.deepcopy(grant.verdict.args))
+    if not _concerned(turn):
+        return run(args)
+    return _gated_execution(turn, _no_middleware, name, args, run, context)
+
+
+def _no_middleware(tool: str, args: Any, next_call: NextCall, **_: Any) -> Any:
+    return next_call(args)
+
+
+def _concerned(turn: Turn) -> bool:
+    return (
+        turn.runtime.refusal is not None
+        or hook_is_on(turn, HookName.INTERCEPT_TOOL_CALL)
+        or hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT)
+    )

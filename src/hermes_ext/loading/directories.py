@@ -1,0 +1,249 @@
+"""Which extensions are in force in a directory: one runtime per stack of projects, on one base.
+
+A turn asks when it begins, so that what the user trusts or stops trusting counts from the next turn
+on. Code that was trusted and loaded stays in force while its files change: what changed has not
+been trusted, and a guard must not go because somebody touched its file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Generic, Protocol, TypeAlias, TypeVar
+
+from attrs import Factory, define, evolve
+
+from hermes_ext._forks import has_locks
+from hermes_ext.exceptions import ConfigError
+from hermes_ext.loading.finding.projects import NO_PROJECTS, ProjectStack, has_drifted, stacked
+from hermes_ext.loading.loader import Base, Loaded, load_projects
+from hermes_ext.trust.candidates import Candidate, Listed, find_candidates
+from hermes_ext.trust.store import Verdict, is_still_trusted, judge, stamp_now
+
+
+class _Runtime(Protocol):
+    def tell_of(self, projects: ProjectStack) -> None:
+        """What of these projects is not in force as it is on the disk."""
+
+
+R = TypeVar("R", bound=_Runtime)
+
+_Roots: TypeAlias = tuple[Path, ...]
+
+
+@define(eq=False)
+class _Known:
+    """One project. loaded: its verdict when it was trusted last. now: as it is on the disk."""
+
+    lock: threading.Lock = Factory(threading.Lock)
+    loaded: Verdict | None = None
+    now: Verdict | None = None
+    stamp: Hashable = None
+    place: tuple[int, int] | None = None
+
+
+@define(eq=False)
+class _Made(Generic[R]):
+    """What is in force where these projects apply.
+
+    projects: those that were loaded. made: of what the runtime was made.
+    """
+
+    lock: threading.Lock = Factory(threading.Lock)
+    runtime: R | None = None
+    made: Loaded | None = None
+    projects: tuple[Verdict, ...] = ()
+
+
+class Projects(Generic[R]):
+    """The runtimes of one Hermes home. Thread-safe.
+
+    Args:
+        base: what is loaded whatever the project.
+        make: makes a runtime of what was loaded.
+    """
+
+    def __init__(self, base: Base, make: Callable[[Loaded], R]) -> None:
+        self._base = base
+        self._make = make
+        self._known: dict[Path, _Known] = {}
+        self._made: dict[_Roots, _Made[R]] = {}
+        self.renew_locks()
+        has_locks(self)
+        self._listed: Listed | None = None
+        self._seen: dict[Path, tuple[Candidate, ...]] = {}
+        self._without = load_projects(base, NO_PROJECTS)
+        self.without = make(self._without)
+
+    def renew_locks(self) -> None:
+        """After a fork; what a thread of the parent was loading is loaded in the child again."""
+        self._lock = threading.Lock()
+        for known in self._known.values():
+            known.lock = threading.Lock()
+        for made in self._made.values():
+            made.lock = threading.Lock()
+
+    def at(self, directory: Path | None) -> R:
+        """The runtime for work in a directory, as things are now."""
+        stack = self._stack(directory)
+        if stack.nearest is None:
+            return self.without
+        with self._lock:
+            made = self._made.setdefault(_roots(stack), _Made())
+        with made.lock:
+            runtime = made.runtime
+            if runtime is None or made.projects != stack.shown:
+                runtime = self._load(made, stack)
+            runtime.tell_of(stack)
+            return runtime
+
+    @property
+    def base(self) -> Base:
+        """What is loaded whatever the project."""
+        return self._base
+
+    def on(self, base: Base) -> Projects[R]:
+        """The same on another base: of each project what was trusted when it was loaded.
+
+        These stay as they are, for the turns that run.
+        """
+        new = Projects(base, self._make)
+        if not base.config.project_local:
+            return new
+        with self._lock:
+            known, made, seen = dict(self._known), dict(self._made), dict(self._seen)
+        for root, each in known.items():
+            with each.lock:
+                # No stamp: what has become of the files is told to the new runtime's turns too.
+                new._known[root] = _Known(loaded=each.loaded, place=each.place)
+        for roots, other in made.items():
+            with other.lock:
+                before, projects = other.made, other.projects
+            if before is not None and self._all_in_force(projects):
+                again = new._made[roots] = _Made(made=before)
+                new._load(again, ProjectStack(projects))
+        new._seen = seen
+        return new
+
+    def loads(self) -> dict[_Roots, Loaded]:
+        """What is in force, by the roots of the projects: none for what holds everywhere."""
+        with self._lock:
+            made = [(roots, each.made, each.projects) for roots, each in self._made.items()]
+        in_force = {roots: each for roots, each, of in made if each and self._all_in_force(of)}
+        return {(): self._without} | in_force
+
+    def packages(self) -> set[str]:
+        """The private packages of all modules in use."""
+        with self._lock:
+            made = [each.made for each in self._made.values() if each.made is not None]
+        return set().union(*(each.own_packages() for each in (self._without, *made)))
+
+    def made(self) -> list[R]:
+        """All runtimes so far."""
+        with self._lock:
+            made = [each.runtime for each in self._made.values()]
+        return [self.without, *(runtime for runtime in made if runtime is not None)]
+
+    def _load(self, made: _Made[R], stack: ProjectStack) -> R:
+        with self._lock:
+            others = [each.made for each in self._made.values() if each is not made]
+        before = [each for each in (*others, made.made) if each is not None]
+        made.made = load_projects(self._base, stack, before)
+        made.projects = stack.shown
+        made.runtime = self._make(made.made)
+        return made.runtime
+
+    def _all_in_force(self, projects: tuple[Verdict, ...]) -> bool:
+        """Whether all of these are what is in force of them now."""
+        known = ((self._known.get(each.project.root), each) for each in projects)
+        return all(one is not None and one.loaded is each for one, each in known)
+
+    def _stack(self, directory: Path | None) -> ProjectStack:
+        """The projects there, each as it is in force."""
+        if directory is None:
+            return NO_PROJECTS
+        found = tuple(self._candidates(directory))
+        if not found:
+            return NO_PROJECTS
+        looked = [(each, *self._look(each)) for each in found]
+        stack = stacked((each, verdict) for each, verdict, _ in looked)
+        applied = {id(each) for each in stack.trusted}
+        self._seen[directory] = tuple(each for each, v, _ in looked if id(v) in applied)
+        on_disk = (now for _, verdict, now in looked if id(verdict) in applied)
+        return evolve(stack, drifted=tuple(filter(has_drifted, on_disk)))
+
+    def _candidates(self, directory: Path) -> Iterator[Candidate]:
+        config, home = self._base.config, self._base.home
+        if not config.project_local:
+            return
+        self._listed = listed = Listed.now(home, self._listed)
+        found = list(find_candidates(directory, listed, home=home, global_dir=config.global_dir))
+        yield from found
+        # Somebody may have taken the folder away that a trusted extension came from.
+        roots = {each.project.root for each in found}
+        yield from (e for e in self._seen.get(directory, ()) if e.project.root not in roots)
+
+    def _look(self, candidate: Candidate) -> tuple[Verdict, Verdict]:
+        """The verdict on a project that is in force, and the one on what is on the disk."""
+        project, home = candidate.project, self._base.home
+        with self._lock:
+            known = self._known.setdefault(project.root, _Known())
+        with known.lock:
+            place = _identity(project.root)
+            if place not in (known.place, None):  # another folder of its name is another project
+                known.place, known.now, known.loaded = place, None, None
+            like = candidate.trusted_like
+            if known.now is None or (like, stamp_now(project, home)) != known.stamp:
+                known.now = judge(project, home, like)
+                known.stamp = like, known.now.stamp
+                known.loaded = self._in_force(known.loaded, known.now)
+            return known.loaded or known.now, known.now
+
+    def _in_force(self, loaded: Verdict | None, now: Verdict) -> Verdict | None:
+        if now.is_trusted:
+            return loaded if loaded is not None and _digest(loaded) == _digest(now) else now
+        return loaded if loaded is not None and self._still_trusted(loaded) else None
+
+    def _still_trusted(self, loaded: Verdict) -> bool:
+        if loaded.pinned:
+            return True
+        try:
+            root = loaded.trusted_at or loaded.project.root
+            return is_still_trusted(root, _digest(loaded), self._base.home)
+        except ConfigError:  # a store that cannot be read does not say that trust was withdrawn
+            return True
+
+
+def _digest(verdict: Verdict) -> str:
+    assert verdict.tree is not None
+    return verdict.tree.digest
+
+
+def _roots(stack: ProjectStack) -> _Roots:
+    return tuple(each.project.root for each in stack.shown)
+
+
+class Still(Projects[R]):
+    """The same for a trial: nothing is loaded anew."""
+
+    not_taken: str | None = None
+
+    def choosing(self) -> AbstractContextManager[None]:
+        """Nothing is ever taken away."""
+        return nullcontext()
+
+    def turn_begins(self) -> None:
+        """What changed on the disk is not looked at."""
+
+    def close(self) -> None:
+        """There is nothing to stop."""
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,1 @@
+"""What lies in the places where extensions are looked for. None of their code runs here."""

@@ -1,0 +1,194 @@
+"""What is installed, told without running any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from attrs import evolve, frozen
+
+from hermes_ext._problems import Problem
+from hermes_ext._text import canonical_name
+from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.discovery import (
+    OFF_IN_VAIN,
+    discover,
+    load_stamp,
+    manifest_problems,
+    off_in_vain,
+    record_of,
+    standing,
+    trusted_names,
+    unknown_names,
+)
+from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.projects import (
+    NO_PROJECTS,
+    ProjectStack,
+    kept_from,
+    replaced_by,
+    settings_of,
+)
+from hermes_ext.loading.finding.snapshot import Remembered, key_of, read_snapshot
+from hermes_ext.loading.records import BROKEN, ExtensionRecord, HookInfo, Status, fault_status
+from hermes_ext.settings.config import ExtensionsConfig, read_config
+from hermes_ext.settings.merging import Merged, merged_through
+from hermes_ext.settings.project_settings import ProjectSettings
+
+
+@frozen
+class Inventory:
+    """What is installed, without running any of it; hooks are those that the last load recorded.
+
+    projects: what is to be thought of the projects. settings: of the trusted ones' own files, by
+    the root of the project, the outermost first. found: what the records are of.
+    """
+
+    config: ExtensionsConfig
+    records: tuple[ExtensionRecord, ...]
+    problems: tuple[Problem, ...]
+    projects: ProjectStack = NO_PROJECTS
+    settings: Mapping[Path, ProjectSettings] = MappingProxyType({})
+    found: tuple[Found, ...] = ()
+
+
+def inventory(home: Path, cwd: Path | None = None) -> Inventory:
+    """Records of every extension found or named. Imports nothing of them."""
+    config = read_config(home)
+    discovery = discover(config, home=home, cwd=cwd)
+    remembered = read_snapshot(home)
+    settings = _settings_of(discovery.projects)
+    problems, missing = unknown_names(
+        config, discovery.found, trusted_names(home), discovery.problems
+    )
+    records = _with_places_taken(
+        [(each, _inventory_record(each, config, remembered, settings)) for each in discovery.found],
+        config,
+        discovery.projects,
+    )
+    names = [each.name for each in discovery.found]
+    told = (
+        *config.problems,
+        *discovery.problems,
+        *discovery.writable,
+        *manifest_problems(discovery.found),
+        *problems,
+        *(problem for each in settings.values() for problem in each.problems),
+        *(problem for each in settings.values() for problem in each.unknown(names)),
+    )
+    found = discovery.found
+    return Inventory(config, (*records, *missing), told, discovery.projects, settings, found)
+
+
+def merged_of(
+    found: Found,
+    config: ExtensionsConfig,
+    settings: Mapping[Path, ProjectSettings],
+    *,
+    guard: bool,
+) -> Merged:
+    """The settings of an extension. settings, guard: as of `Inventory` and `merged_settings`."""
+    home = None if found.tree is None else found.tree.root
+    projects = ((each, root == home) for root, each in settings.items())
+    return merged_through(found.name, config, found.manifest, projects, guard=guard)
+
+
+def _settings_of(stack: ProjectStack) -> Mapping[Path, ProjectSettings]:
+    read = ((each.project.root, settings_of(each)) for each in stack.trusted)
+    return MappingProxyType({root: settings for root, settings in read if settings is not None})
+
+
+_Row: TypeAlias = tuple[Found, ExtensionRecord]
+
+
+def _with_places_taken(
+    rows: Sequence[_Row], config: ExtensionsConfig, stack: ProjectStack
+) -> Iterator[ExtensionRecord]:
+    """The records, with what projects' extensions would replace, and what they may not."""
+    order = {id(each.tree): depth for depth, each in enumerate(stack.trusted)}
+    places: dict[str, _Row] = {}
+    changed: dict[int, str] = {}
+    # Of one place, what is enabled last: what is not an extension takes nobody's name.
+    by_place = sorted(rows, key=lambda row: row[1].status is Status.ENABLED)
+    for row in sorted(by_place, key=lambda row: order.get(id(row[0].tree), -1)):
+        found, record = row
+        name = canonical_name(found.name)
+        holder = places.get(name)
+        if not _on(record):
+            continue
+        if holder is None or found.source is not Source.PROJECT:
+            places[name] = row
+        elif record.status is Status.ENABLED:
+            why = _kept_from(*holder, config)
+            if why is not None:
+                changed[id(found)] = why
+                continue
+            if holder[1].status is Status.ENABLED:
+                changed[id(holder[0])] = replaced_by(found)
+            places[name] = row
+    for found, record in rows:
+        why = changed.get(id(found))
+        yield record if why is None else _shadowed(record, why)
+
+
+def _kept_from(found: Found, record: ExtensionRecord, config: ExtensionsConfig) -> str | None:
+    # Not loaded yet: as long as nobody knows, it may be a guard.
+    known = bool(_hooks(record)) and record.status is Status.ENABLED
+    guard = not known or any(map(_is_guard, _hooks(record)))
+    return kept_from(found, guard=guard, config=config)
+
+
+def _shadowed(record: ExtensionRecord, why: str) -> ExtensionRecord:
+    changed = evolve(record, status=Status.SHADOWED, reason=why, configured_on=False)
+    return evolve(changed, hooks=(), turned_off=())
+
+
+def _on(record: ExtensionRecord) -> bool:
+    return record.status is Status.ENABLED or (record.configured_on and record.status in BROKEN)
+
+
+def _hooks(record: ExtensionRecord) -> tuple[HookInfo, ...]:
+    return (*record.hooks, *record.turned_off)
+
+
+def _is_guard(hook: HookInfo) -> bool:
+    return hook.guard
+
+
+def _inventory_record(
+    found: Found,
+    config: ExtensionsConfig,
+    remembered: dict[tuple[str, str, str], Remembered],
+    settings: Mapping[Path, ProjectSettings],
+) -> ExtensionRecord:
+    stand = standing(found, config)
+    last = remembered.get(key_of(found.source, found.name, found.path))
+    off = config.hooks_off(found.name)
+    known = () if last is None else last.hooks
+    changes: dict[str, Any] = {
+        "hooks": tuple(each for each in known if each.hook not in off),
+        "turned_off": tuple(each for each in known if each.hook in off),
+        "commands": () if last is None else last.commands,
+    }
+    if stand.status is not None:
+        changes |= {"status": stand.status, "reason": stand.reason}
+        return record_of(found, config, configured_on=stand.configured_on, **changes)
+    guard = not known or any(map(_is_guard, known))
+    problems = merged_of(found, config, settings, guard=guard).problems
+    changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
+    if problems:
+        changes["status"] = fault_status(problems, config)
+        changes["reason"] = "; ".join(map(str, problems))
+    elif last is not None and last.stamp != load_stamp(found, config, last.status):
+        changes["reason"] = "changed since it was last loaded"
+    elif last is not None:
+        changes |= {"status": last.status, "reason": last.reason}
+        vain = off_in_vain(config, found.name, {each.hook for each in known})
+        told = {*found.warnings, *vain}
+        changes["warnings"] = (
+            *(w for w in last.warnings if w not in told and not w.startswith(OFF_IN_VAIN)),
+            *(vain if last.status is Status.ENABLED else ()),
+        )
+    return record_of(found, config, configured_on=True, **changes)

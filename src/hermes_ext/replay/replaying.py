@@ -1,0 +1,173 @@
+"""`replay`: recorded events through today's extensions, and which verdicts changed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from attrs import frozen
+
+from hermes_ext._text import canonical_name
+from hermes_ext.doctor import is_broken
+from hermes_ext.replay.comparing import is_same, line_of, took_part, verdict_of
+from hermes_ext.replay.events import TOO_OLD, NotReplayableError, Recorded, of_line
+from hermes_ext.replay.touching import Touched
+from hermes_ext.replay.trial import Judged, everything, judged
+from hermes_ext.settings.config import ExtensionsConfig
+
+Line = Mapping[str, Any]
+
+
+@frozen
+class Asked:
+    """What is to be replayed.
+
+    lines: of the log, oldest first. chosen: the numbers of those that are to be compared; the
+    others only make the state that these meet. extension: only where this one takes part, then or
+    now.
+    """
+
+    lines: Sequence[Line]
+    chosen: frozenset[int]
+    extension: str | None = None
+
+
+def replay(
+    asked: Asked,
+    *,
+    home: Path,
+    cwd: Path | None,
+    config: ExtensionsConfig,
+    import_seconds: float,
+    prog: str,
+    progress: Callable[[int, int, str], object],
+) -> dict[str, Any]:
+    """Run the events, and tell what changed.
+
+    progress: called before each event with its number, how many there are, and what it is.
+    """
+    began = time.monotonic()
+    numbers, not_replayable = _replayable(asked)
+    events = _Events(asked.lines, numbers)
+    trial = everything(home, cwd, config, import_seconds, prog)
+    changed: list[dict[str, Any]] = []
+    compared = on_disk = 0
+
+    def before(number: int, recorded: Recorded) -> None:
+        progress(number, len(events), recorded.label)
+
+    for number, each in enumerate(judged(trial, events, each=True, before=before)):
+        if numbers[number] not in asked.chosen:
+            continue
+        then = each.recorded.line
+        assert then is not None
+        now = line_of(each.recorded, each.outcome)
+        if not _meant(asked.extension, then, now):
+            continue
+        compared += 1
+        on_disk += bool(each.touched.files)
+        if not is_same(then, now):
+            changed.append(_change(each, then, now))
+    records = trial.runtime.records
+    return {
+        "lines": len(asked.chosen),
+        "compared": compared,
+        "unchanged": compared - len(changed),
+        "looked_at_the_disk": on_disk,
+        "not_replayable": [
+            {"reason": reason, "count": count, "without_payloads": reason == TOO_OLD}
+            for reason, count in not_replayable.most_common()
+        ],
+        "broken": [each.name for each in records if is_broken(each, config)],
+        "refusal": trial.runtime.refusal,
+        "notices": sorted(trial.told),
+        "seconds": round(time.monotonic() - began, 3),
+        "changed": changed,
+    }
+
+
+class _Events(Sequence[Recorded]):
+    """The events of some lines, each made when it is looked at: the log can be a large one."""
+
+    def __init__(self, lines: Sequence[Line], numbers: Sequence[int]) -> None:
+        self._lines = lines
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> Recorded: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Recorded]: ...
+    def __getitem__(self, place: int | slice) -> Recorded | Sequence[Recorded]:
+        if isinstance(place, slice):
+            return _Events(self._lines, self._numbers[place])
+        return of_line(self._lines[self._numbers[place]])
+
+
+def _replayable(asked: Asked) -> tuple[list[int], Counter[str]]:
+    """The numbers of the lines to run again, and why how many others cannot be."""
+    numbers: list[int] = []
+    not_replayable: Counter[str] = Counter()
+    # The conversations whose state the chosen lines may meet.
+    needed = {_key(line) for number, line in enumerate(asked.lines) if number in asked.chosen}
+    for number, line in enumerate(asked.lines):
+        if _key(line) not in needed:
+            continue
+        try:
+            of_line(line)
+            numbers.append(number)
+        except NotReplayableError as error:
+            if number in asked.chosen:
+                not_replayable[str(error)] += 1
+    return numbers, not_replayable
+
+
+def _key(line: Line) -> Any:
+    return line.get("conversation") or line.get("session") or line.get("turn")
+
+
+def _meant(extension: str | None, then: Line, now: Line) -> bool:
+    if extension is None:
+        return True
+    return canonical_name(extension) in map(canonical_name, took_part(then) | took_part(now))
+
+
+def _change(each: Judged, then: Line, now: Line) -> dict[str, Any]:
+    return {
+        **{key: then.get(key) for key in ("time", "turn", "session", "cwd", "hook", "tool")},
+        "tool_call_id": then.get("tool_call_id"),
+        "input": each.recorded.event.value,
+        "then": verdict_of(then),
+        "now": verdict_of(now),
+        "looked_at": _looked_at(each, then, now),
+        "needs_past": each.needs_past,
+    }
+
+
+def _looked_at(each: Judged, then: Line, now: Line) -> dict[str, list[str]]:
+    """What those handlers looked at that decide otherwise now; what others saw explains nothing."""
+    before, after = _steps(then), _steps(now)
+    differ = {who for who in before.keys() | after.keys() if before.get(who) != after.get(who)}
+    touched = Touched()
+    for handled in each.handled:
+        if (handled.handler.extension, handled.handler.name) in differ or not differ:
+            touched.add(handled.touched)
+    return touched.to_json()
+
+
+def _steps(line: Line) -> dict[tuple[Any, Any], Any]:
+    """What each handler did, of those that were called."""
+    keys = ("action", "reason", "changed", "observed")
+    return {
+        (step.get("extension"), step.get("handler")): [
+            *(step.get(key) for key in keys),
+            (step.get("error") or {}).get("kind"),
+        ]
+        for step in line.get("steps") or ()
+        if not step.get("skipped")
+    }

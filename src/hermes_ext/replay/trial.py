@@ -1,0 +1,309 @@
+"""Extensions on trial: loaded as Hermes would, with state in memory, and nothing written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from attrs import Factory, evolve, frozen
+
+from hermes_ext._text import canonical_name
+from hermes_ext.chain.fold import ChainOutcome, Watch, run
+from hermes_ext.effects import Machine
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.hooks.payloads import Event, ToolCall, ToolResult
+from hermes_ext.hooks.source import OWN
+from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.projects import projects_at
+from hermes_ext.loading.loader import Loaded, load_base, load_projects
+from hermes_ext.replay.events import Recorded
+from hermes_ext.replay.touching import Touched
+from hermes_ext.replay.touching import Watch as DiskWatch
+from hermes_ext.runtime import Runtime, _machine_of, _Shared
+from hermes_ext.settings.config import ExtensionsConfig
+from hermes_ext.turns import state
+from hermes_ext.turns.store import MemoryStore
+from hermes_ext.turns.turn import Turn
+
+
+class TrialTurn(Turn):
+    """A turn that takes events as they were recorded. Asks nobody, and writes no log."""
+
+    __slots__ = ()
+
+    def judge(self, recorded: Recorded, watch: Watch | None = None) -> ChainOutcome:
+        """What the chain makes of an event."""
+        context = recorded.context
+        scope = self._scope.replace(
+            **{name: context[name] for name in ("origin", "model") if name in context},
+            **({} if recorded.cwd is None else {"cwd": recorded.cwd}),
+        )
+        event = self._placed(recorded.event, scope.cwd)
+        if isinstance(event, ToolCall) and self.runtime.refusal is not None:
+            return ChainOutcome.refused(self.runtime.refusal, OWN, event, self.runtime.cause)
+        chain = self._chain_of(event.hook, event, scope)
+        with state.entered(self):
+            return run(chain, event, scope, timed=True, watch=watch)
+
+    def _placed(self, event: Event, cwd: Path | None) -> Event:
+        """The event, with a call's id and the machine that its paths are on."""
+        if not isinstance(event, ToolCall | ToolResult):
+            return event
+        machine = self.runtime.machine_for(event.tool_name, cwd)
+        call_id = event.tool_call_id or self.new_call_id()
+        if isinstance(event, ToolCall):
+            return ToolCall(event.tool_name, event.tool_args, call_id, machine)
+        return ToolResult(
+            event.tool_name,
+            event.tool_args,
+            call_id,
+            event.result,
+            event.status,
+            event.duration_ms,
+            machine,
+        )
+
+
+class TrialRuntime(Runtime):
+    """A runtime whose turns are `TrialTurn`s."""
+
+    _turn_class = TrialTurn
+
+
+class WatchedStore(MemoryStore):
+    """Session state in memory, which tells of which conversations something was read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_read: set[str] = set()
+
+    def get(self, conversation_id: str, extension: str, key: str) -> str | None:
+        self.was_read.add(conversation_id)
+        return super().get(conversation_id, extension, key)
+
+    def items(self, conversation_id: str, extension: str) -> dict[str, str]:
+        self.was_read.add(conversation_id)
+        return super().items(conversation_id, extension)
+
+
+@frozen
+class Trial:
+    """Loaded extensions, and what is known of loading them.
+
+    store: the session state. told: what a host would have been told while they ran.
+    """
+
+    runtime: TrialRuntime
+    store: WatchedStore
+    told: set[str] = Factory(set)
+
+
+def everything(
+    home: Path, cwd: Path | None, config: ExtensionsConfig, import_seconds: float, prog: str
+) -> Trial:
+    """All that is on, in the directory of each turn its own project's too."""
+    base = load_base(home, import_seconds=import_seconds, config=config)
+    shared = _shared(config, prog)
+    runtime = TrialRuntime._on(base, shared, cwd)
+    assert isinstance(shared.store, WatchedStore)
+    return Trial(runtime, shared.store, shared.told)
+
+
+def one(
+    home: Path,
+    cwd: Path | None,
+    config: ExtensionsConfig,
+    name: str,
+    found: Sequence[Found],
+    import_seconds: float,
+    *,
+    alone: bool,
+) -> tuple[Trial, Loaded]:
+    """One extension, on whatever the configuration says of it.
+
+    found: all that there is, beside the project's. alone: without what else is on, and without the
+    package's own guard.
+    """
+    on = turned_on(config, name)
+    base = load_base(home, import_seconds=import_seconds, config=on, found=found)
+    loaded = load_projects(base, projects_at(config, home, cwd))
+    shared = _shared(config, "hermes-ext")
+    tried = loaded
+    if alone:
+        own = tuple(each for each in loaded.handlers if _is(each.extension, name))
+        # Without a base there is no guard of the package's own.
+        tried = evolve(loaded, handlers=own, refusal=None, base=None)
+    runtime = TrialRuntime._loaded(tried, shared)
+    assert isinstance(shared.store, WatchedStore)
+    return Trial(runtime, shared.store, shared.told), loaded
+
+
+def turned_on(config: ExtensionsConfig, name: str) -> ExtensionsConfig:
+    """The configuration with an extension on, and its verdicts in force."""
+    others = {each: hooks for each, hooks in config.disabled_hooks.items() if not _is(each, name)}
+    return evolve(
+        config,
+        enabled=True,
+        on=(*config.on, name),
+        disabled=tuple(each for each in config.disabled if not _is(each, name)),
+        disabled_hooks=others,
+        observe=tuple(each for each in config.observe if not _is(each, name)),
+    )
+
+
+def _is(one_name: str, name: str) -> bool:
+    return canonical_name(one_name) == canonical_name(name)
+
+
+def _shared(config: ExtensionsConfig, prog: str) -> _Shared:
+    return _Shared(
+        approver=None,
+        approve_without_human=False,
+        log=None,
+        store=WatchedStore(),
+        schemas=None,
+        command=prog,
+        machine=_machine_of(config, Machine()),
+    )
+
+
+# -- running events -------------------------------------------------------------------------------
+
+
+@frozen
+class Handled:
+    """What went into a handler and what it left. place: its own. touched: what it looked at."""
+
+    place: int
+    handler: Handler
+    shown: Event
+    left: Event
+    touched: Touched
+
+
+@frozen
+class Judged:
+    """An event and what came of it.
+
+    handled: of each handler that was called, where that was asked for. touched: what was looked
+    at. needs_past: session state was read of a conversation that began before these events.
+    """
+
+    recorded: Recorded
+    outcome: ChainOutcome
+    handled: tuple[Handled, ...]
+    touched: Touched
+    needs_past: bool
+
+
+def judged(
+    trial: Trial,
+    events: Sequence[Recorded],
+    *,
+    each: bool = False,
+    before: Callable[[int, Recorded], object] = lambda number, recorded: None,
+) -> Iterator[Judged]:
+    """Run events through the extensions, in their order; those of one turn in one turn.
+
+    events: gone through twice. each: also find out about each handler. before: called with the
+    number of each, from 0, and the event.
+    """
+    turns = _Turns(trial, events)
+    watch = DiskWatch(_code_of(trial))
+    with watch.installed():
+        for number, recorded in enumerate(events):
+            before(number, recorded)
+            turn = turns.of(number, recorded)
+            handled: list[Handled] = []
+            note = _noting(turn, recorded, watch, handled) if each else None
+            trial.store.was_read.clear()
+            watch_again = state.judging_again() if turns.is_second(number) else nullcontext()
+            watch.begin()
+            try:
+                with watch_again:
+                    outcome = turn.judge(recorded, note)
+            finally:
+                touched = watch.end()
+            for one_handled in handled:
+                touched.add(one_handled.touched)
+            needs_past = bool(trial.store.was_read) and turns.began_before(recorded)
+            turns.left(number)
+            yield Judged(recorded, outcome, tuple(handled), touched, needs_past)
+
+
+def _noting(turn: TrialTurn, recorded: Recorded, watch: DiskWatch, handled: list[Handled]) -> Watch:
+    origin = str(recorded.context.get("origin", "user"))
+    tool = getattr(recorded.event, "tool_name", None)
+    chain = turn.runtime.manager.chain(recorded.event.hook, tool, origin)
+
+    def note(place: int, shown: Event, left: Event) -> None:
+        handled.append(Handled(place, chain.handlers[place], shown, left, watch.end()))
+        watch.begin()
+
+    return note
+
+
+def _code_of(trial: Trial) -> Iterator[str]:
+    for record in trial.runtime.records:
+        if record.path is not None:
+            yield os.path.abspath(record.path)
+            yield os.path.realpath(record.path)
+
+
+class _Turns:
+    """The turns of some events: each is open from its first event to its last."""
+
+    def __init__(self, trial: Trial, events: Iterable[Recorded]) -> None:
+        self._runtime = trial.runtime
+        self._keys: list[Any] = []
+        self._last: dict[Any, int] = {}
+        self._open: dict[Any, TrialTurn] = {}
+        self._second: set[int] = set()
+        self._begun: dict[Any, bool] = {}  # of a conversation, whether it began before these events
+        calls: set[tuple[Any, str, str]] = set()
+        for number, recorded in enumerate(events):
+            key = self._key(number, recorded)
+            self._keys.append(key)
+            self._last[key] = number
+            context = recorded.context
+            self._begun.setdefault(_conversation(context), context.get("turn_number", 1) != 1)
+            event = recorded.event
+            if isinstance(event, ToolCall) and event.tool_call_id:
+                call = (key, event.tool_name, event.tool_call_id)
+                if call in calls:
+                    self._second.add(number)
+                calls.add(call)
+
+    @staticmethod
+    def _key(number: int, recorded: Recorded) -> Any:
+        context = recorded.context
+        turn = context.get("turn_id")
+        return number if turn is None else (context.get("session_id"), turn)
+
+    def is_second(self, number: int) -> bool:
+        """Whether a call was judged before, with other arguments: other plugins changed them."""
+        return number in self._second
+
+    def began_before(self, recorded: Recorded) -> bool:
+        return self._begun[_conversation(recorded.context)]
+
+    def of(self, number: int, recorded: Recorded) -> TrialTurn:
+        key = self._keys[number]
+        if key not in self._open:
+            context = {"session_id": "events", **recorded.context}
+            turn = self._runtime.turn(**context)
+            assert isinstance(turn, TrialTurn)
+            self._open[key] = turn
+        return self._open[key]
+
+    def left(self, number: int) -> None:
+        key = self._keys[number]
+        if self._last[key] == number:
+            self._open.pop(key).close()
+
+
+def _conversation(context: Mapping[str, Any]) -> Any:
+    return context.get("conversation_id") or context.get("session_id")

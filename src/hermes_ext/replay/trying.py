@@ -1,0 +1,180 @@
+"""`test`: one extension on a few events, and what each of its handlers made of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from hermes_ext._text import canonical_name, printable
+from hermes_ext.chain.outcome import Step
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.hooks.payloads import Event, LLMRequest, ToolResult
+from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.loader import Loaded
+from hermes_ext.loading.records import ExtensionRecord
+from hermes_ext.replay.comparing import line_of, verdict_of
+from hermes_ext.replay.events import Recorded
+from hermes_ext.replay.trial import Handled, Judged, Trial, judged, one
+from hermes_ext.settings.config import ExtensionsConfig
+
+
+@frozen
+class Try:
+    """What is to be tried.
+
+    found: what there is, beside the project's. events: those that some are chosen from. hook: only
+    its handlers for this. chain: as part of all that is on. last: only on the last of the events
+    that it is called for. samples: nobody chose the events, so only those that it is called for.
+    """
+
+    name: str
+    found: Sequence[Found]
+    events: Iterable[Recorded]
+    hook: str | None = None
+    chain: bool = False
+    last: bool = False
+    samples: bool = True
+
+
+def attempt(
+    asked: Try,
+    *,
+    home: Path,
+    cwd: Path | None,
+    config: ExtensionsConfig,
+    import_seconds: float,
+    progress: Callable[[int, int, str], object],
+) -> dict[str, Any]:
+    """Load it and run its handlers on the events of their hooks."""
+    trial, loaded = one(
+        home, cwd, config, asked.name, asked.found, import_seconds, alone=not asked.chain
+    )
+    record = _record(loaded, asked.name)
+    own = [each for each in trial.runtime.handlers if _is(each.extension, asked.name)]
+    own = [each for each in own if asked.hook in (None, each.hook.value)]
+    hooks = {handler.hook for handler in own}
+    meant = (each for each in asked.events if each.event.hook in hooks)
+    if asked.last or asked.samples:
+        meant = (each for each in meant if _is_for(each, own, trial))
+    # Of a log there can be more than fit into memory.
+    events = [*(deque(meant, 1) if asked.last else meant)]
+
+    def before(number: int, recorded: Recorded) -> None:
+        progress(number, len(events), recorded.label)
+
+    told: list[dict[str, Any]] = []
+    called: set[Handler] = set()
+    if record is not None and record.loaded:
+        for each in judged(trial, events, each=True, before=before):
+            told.append(_told(each))
+            called |= {one_of.handler for one_of in each.handled}
+    return {
+        "extension": None if record is None else record.to_json(),
+        "problems": [problem.to_json() for problem in _problems(loaded, record)],
+        "refusal": trial.runtime.refusal,
+        "notices": sorted(trial.told),
+        "events": told,
+        "not_called": [
+            _uncalled(each, asked.events) for each in own if each not in called and not asked.last
+        ],
+        "failed": sum("error" in step for each in told for step in each["handlers"]),
+    }
+
+
+def _record(loaded: Loaded, name: str) -> ExtensionRecord | None:
+    same = [each for each in loaded.records if _is(each.name, name)]
+    return next((each for each in same if each.loaded), same[0] if same else None)
+
+
+def _problems(loaded: Loaded, record: ExtensionRecord | None) -> Iterable[Any]:
+    """Of this extension's settings alone."""
+    if record is None:
+        return ()
+    keys = (f"extensions.{record.name}", record.name)
+    return [each for each in loaded.problems if each.key and each.key.startswith(keys)]
+
+
+def _is(one_name: str, name: str) -> bool:
+    return canonical_name(one_name) == canonical_name(name)
+
+
+def _is_for(recorded: Recorded, own: Sequence[Handler], trial: Trial) -> bool:
+    """Whether one of the handlers is called for an event."""
+    tool = getattr(recorded.event, "tool_name", None)
+    origin = str(recorded.context.get("origin", "user"))
+    chain = trial.runtime.manager.chain(recorded.event.hook, tool, origin)
+    return not chain.members.isdisjoint(own)
+
+
+def _uncalled(handler: Handler, events: Iterable[Recorded]) -> dict[str, Any]:
+    return {
+        "handler": handler.name,
+        "hook": handler.hook.value,
+        "tools": None if handler.tools is None else [*handler.tools],
+        "origins": None if handler.origins is None else [*handler.origins],
+        "file": printable(handler.file),
+        "line": handler.line,
+        "why": _why_uncalled(handler, events),
+    }
+
+
+def _why_uncalled(handler: Handler, events: Iterable[Recorded]) -> str:
+    same = [each for each in events if each.event.hook is handler.hook]
+    if not same:
+        return "no event is of its hook"
+    if handler.tools is not None or handler.origins is not None:
+        return "no event is of the tools or origins that it is for"
+    return "the chain ended before it"
+
+
+def _told(each: Judged) -> dict[str, Any]:
+    event = each.recorded.event
+    line = line_of(each.recorded, each.outcome)
+    steps = each.outcome.steps
+    injected = iter((*each.outcome.system_injections, *each.outcome.user_injections))
+    texts: dict[tuple[str, str], list[str]] = {}
+    for text in injected:
+        texts.setdefault((text.extension, text.handler), []).append(str(text))
+    return {
+        "label": printable(each.recorded.label),
+        "hook": event.hook.value,
+        "tool": getattr(event, "tool_name", None),
+        "input": _shown(event),
+        **({"tool_args": event.tool_args} if isinstance(event, ToolResult) else {}),
+        "output": None if each.outcome.blocked else each.outcome.final(event.value),
+        "verdict": verdict_of(line),
+        "duration_ns": sum(step.duration_ns or 0 for step in steps),
+        "looked_at": each.touched.to_json(),
+        "handlers": [*_handlers(each.handled, steps, texts)],
+    }
+
+
+def _handlers(
+    handled: Iterable[Handled],
+    steps: Sequence[Step],
+    texts: Mapping[tuple[str, str], list[str]],
+) -> Iterator[dict[str, Any]]:
+    for each in handled:
+        who = (each.handler.extension, each.handler.name)
+        step = steps[each.place]
+        data = step.to_json()
+        if step.error is not None:
+            data["error"]["traceback"] = step.error.traceback or ""
+        yield {
+            "guard": False,
+            "changed": False,
+            "setting": [],
+            **data,
+            "in": _shown(each.shown),
+            "out": _shown(each.left) if step.changed and not step.observed else None,
+            "injected": texts.get(who, []),
+            "looked_at": each.touched.to_json(),
+        }
+
+
+def _shown(event: Event) -> Any:
+    return [*event.messages] if isinstance(event, LLMRequest) else event.value

@@ -1,0 +1,1 @@
+"""A new extension: what it begins with, and its folder."""

@@ -1,0 +1,54 @@
+"""The keys of the `extensions` section, and which names that leaves for extensions."""
+
+from __future__ import annotations
+
+from hermes_ext._text import canonical_name
+from hermes_ext.hooks.source import OWN
+
+HOOKS = (
+    "transform_user_input",
+    "before_llm_call",
+    "intercept_tool_call",
+    "transform_tool_result",
+)
+
+RESERVED_KEYS = (
+    "enabled",
+    "global_dir",
+    "project_local",
+    "on",
+    "disabled",
+    "required",
+    "overridable",
+    "project_may_set",
+    "observe",
+    "ask_without_human",
+    "log",
+    "notify",
+    "reload",
+    "state_days",
+    "priorities",
+    "effects",
+)
+
+
+def name_fault(name: str) -> str | None:
+    """Why this cannot be the name of an extension, or None if it can."""
+    if not name.strip():
+        return "the name is empty"
+    if not name.isprintable():
+        return "the name has characters that cannot be printed or are not UTF-8"
+    if name in {".", ".."} or any(char in name for char in "/\\"):
+        return "the name is a path"
+    if ":" in name or "," in name or "[" in name or "]" in name or name[0] in "-'\"{}":
+        return "the name has characters that the configuration or the command line needs itself"
+    return _TAKEN.get(canonical_name(name))
+
+
+_TAKEN = {
+    **dict.fromkeys(
+        map(canonical_name, RESERVED_KEYS),
+        "the name is one of the keys of the `extensions` section",
+    ),
+    OWN: "it is the package's own name",
+}

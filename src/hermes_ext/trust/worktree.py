@@ -1,0 +1,103 @@
+"""The main work tree of a linked one (`git worktree add`), as git's own files name it.
+
+    WORK/.git                           "gitdir: GITDIR"
+    GITDIR/commondir                    the repository that all its work trees share
+    GITDIR/gitdir                       back to WORK/.git
+
+No git process runs, and nothing in these files is believed further than this: whoever wrote WORK
+chose what its `.git` names. So a link only ever adds rules that the user trusts elsewhere. Where it
+would put one tree in the place of another, the repository has to confirm it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from hermes_ext.trust.place import real_path
+
+_LONGEST: Final = 8_192  # bytes of a file that holds one path
+_GIT: Final = ".git"
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@frozen
+class Link:
+    """A linked work tree.
+
+    Attributes:
+        main: the real path of the main work tree.
+        confirmed: whether the repository itself names this work tree.
+    """
+
+    main: Path
+    confirmed: bool
+
+
+def link_of(folder: Path, roots: Iterable[Path] = ()) -> Link | None:
+    """How a folder is linked to a main work tree; None where it is not. Never raises.
+
+    Args:
+        folder: its real path.
+        roots: folders that may be the main work tree of a repository that is kept elsewhere
+            (`git init --separate-git-dir`, a submodule).
+    """
+    if not os.path.isfile(f"{folder}{os.sep}{_GIT}"):  # as at most folders, at every turn
+        return None
+    own = _git_folder(folder)
+    shared = None if own is None else _named(own / "commondir", own)
+    if own is None or shared is None:
+        return None
+    main = shared.parent if shared.name == _GIT else _main_among(roots, shared)
+    if main is None or main == folder:
+        return None
+    return Link(main, _is_confirmed(folder, own, shared))
+
+
+def _git_folder(folder: Path) -> Path | None:
+    """The folder that a `.git` file names."""
+    return _named(folder / _GIT, folder, "gitdir:")
+
+
+def _main_among(roots: Iterable[Path], shared: Path) -> Path | None:
+    return next((root for root in roots if _git_folder(root) == shared), None)
+
+
+def _is_confirmed(folder: Path, own: Path, shared: Path) -> bool:
+    back = _named(own / "gitdir", own)
+    return own.parent == shared / "worktrees" and back == folder / _GIT
+
+
+def _named(file: Path, base: Path, before: str = "") -> Path | None:
+    """The real path that a file of git's holds; None where it holds none.
+
+    Args:
+        file: where it should be.
+        base: where a relative path starts.
+        before: what precedes the path.
+    """
+    try:
+        text = os.fsdecode(_content(file)).rstrip("\r\n")
+        path = text.removeprefix(before).lstrip(" \t")
+        is_one = text.startswith(before) and path and "\n" not in path
+        return real_path(base / path) if is_one else None
+    except (OSError, ValueError):  # not there, not to be read, or a NUL in the path
+        return None
+
+
+def _content(file: Path) -> bytes:
+    if not stat.S_ISREG(os.lstat(file).st_mode):
+        return b""
+    descriptor = os.open(file, _FLAGS)  # does not wait, should it have become a pipe
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
+        data = os.read(descriptor, _LONGEST + 1)
+    finally:
+        os.close(descriptor)
+    return data if len(data) <= _LONGEST else b""

@@ -1,0 +1,135 @@
+"""Handlers that take long, or call without end: one line each, for the log and the person."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import Any, Final
+
+from hermes_ext._text import printable
+from hermes_ext.chain.at_work import AtWork, awaiting, culprits, everyone
+from hermes_ext.chain.calls import DEEPEST, Call, inside
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.turns import state
+
+__all__ = ["Watchdog", "begun_too_deep", "too_deep", "watchdog"]
+
+logger = logging.getLogger("hermes_ext")
+
+AFTER: Final = 10.0
+EVERY: Final = 1.0
+
+
+class Watchdog:
+    """Looks, while turns are open, for handlers without a limit that are waited for.
+
+    Attributes:
+        after: seconds after which a call is reported, once.
+        every: seconds between two looks.
+    """
+
+    def __init__(self, after: float = AFTER, every: float = EVERY) -> None:
+        self.after = after
+        self.every = every
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew: after a fork, the child does not have the thread."""
+        self._awake = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._since: dict[tuple[Any, ...], float] = {}
+        self._reported: set[tuple[Any, ...]] = set()
+
+    def watch(self) -> None:
+        """A turn has begun."""
+        if self._awake.is_set():
+            return
+        self._awake.set()
+        with self._lock:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="hermes-ext-watchdog", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # no thread can be started now; the turn goes on without it
+                    self._awake.clear()
+                else:
+                    self._thread = thread
+
+    def _run(self) -> None:
+        while True:
+            self._awake.wait()
+            if not state.any_at_work():
+                self._awake.clear()
+                if not state.any_at_work():  # else one has begun in between
+                    continue
+                self._awake.set()
+            time.sleep(self.every)
+            try:
+                self.look(time.monotonic())
+            except Exception:  # a fault of ours: nothing is reported, and nothing stops
+                logger.debug("the handlers at work could not be looked at", exc_info=True)
+
+    def look(self, now: float) -> None:
+        """Report the calls that have taken too long; now: seconds of any clock."""
+        found = {each.key: each for each in everyone()}
+        self._since = {key: self._since.get(key, now) for key in found}
+        self._reported &= found.keys()
+        for key, each in found.items():
+            took = now - self._since[key]
+            if took >= self.after and key not in self._reported:
+                self._reported.add(key)
+                _report(each, took)
+
+
+def _report(found: AtWork, took: float) -> None:
+    text = (
+        f"{_named(found.handler)} has been running for {took:.0f} s, and the turn waits for it. "
+        "Give it a limit with timeout= in register_hook"
+    )
+    logger.warning("%s", text)
+    turn = state.find_open(lambda one: one.uid == found.scope.turn_id)
+    if turn is not None:
+        turn.report_slow(text)
+
+
+def too_deep(call: Call | None) -> str | None:
+    """Why a call is refused that was made inside handlers, and what to do; None if it is not.
+
+    Args:
+        call: the call that it was made inside of; None where this context knows of none.
+    """
+    if call is not None and call.depth < DEEPEST:
+        return None
+    found = awaiting() if call is None else culprits(call)
+    depth = len(found) if call is None else call.depth + 1
+    if depth <= DEEPEST:
+        return None
+    who = "; ".join(map(_named, dict.fromkeys(found)))
+    return (
+        f"Refused, because handlers call each other without end: this call was made inside a "
+        f"handler, {depth} calls deep, and at most {DEEPEST} are allowed. The handlers: "
+        f"{who}. Let such a handler return at once for the calls that it makes itself, or "
+        "name the tools that it is for with tools="
+    )
+
+
+def begun_too_deep() -> bool:
+    """Whether handlers call each other without end up to this thread, which knows nothing of it.
+
+    All the turns that they have begun are open then, this one too: with few, nobody need look.
+    """
+    several = state.open_turn_count() > DEEPEST
+    return several and inside.get() is None and len(awaiting()) > DEEPEST
+
+
+def _named(handler: Handler) -> str:
+    where = f" ({handler.file}:{handler.line})" if handler.file else ""
+    return printable(f"{handler}{where} on {handler.hook.value}")
+
+
+watchdog: Final = Watchdog()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=watchdog.forget)

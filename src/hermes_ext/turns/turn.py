@@ -1,0 +1,883 @@
+"""One turn: where a host calls the hooks."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from attrs import evolve
+
+from hermes_ext._interrupts import let_through
+from hermes_ext._text import printable, printable_lines, text_of
+from hermes_ext.chain.calls import DEEPEST, Call, inside
+from hermes_ext.chain.fold import Ask, ChainOutcome, CompiledChain, Injection, arun, run
+from hermes_ext.chain.outcome import Settled, is_taken_away
+from hermes_ext.exceptions import HandlerError, TurnEndedError
+from hermes_ext.hooks.handler import is_store_error
+from hermes_ext.hooks.isolation import own_copy
+from hermes_ext.hooks.payloads import (
+    LLMRequest,
+    Scope,
+    ToolCall,
+    ToolResult,
+    UserInput,
+    or_unknown,
+)
+from hermes_ext.hooks.results import Action
+from hermes_ext.hooks.source import OWN
+from hermes_ext.hooks.specs import HookName
+from hermes_ext.turns import state
+from hermes_ext.turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
+from hermes_ext.turns.notices import Notice, TurnNotices, notice_of, refusal
+from hermes_ext.turns.requests import InjectionKind, Kept, Message, compose, split_system
+from hermes_ext.turns.slow import begun_too_deep, too_deep, watchdog
+
+if TYPE_CHECKING:
+    from hermes_ext.chain.outcome import Cause
+    from hermes_ext.runtime import Runtime
+    from hermes_ext.turns.session_state import SessionState
+
+logger = logging.getLogger("hermes_ext")
+
+_KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
+ENDED: Final = "the turn that this call belongs to has ended, so the call is refused"
+_FRAME: Final = re.compile(r'  File "[^"]*", line \d+, in \S+')
+_TOO_LATE: Final = Approval(approved=False, message=ENDED, by="nobody")
+
+
+class Turn(state.TurnCore):
+    """One turn of one session: where a host calls the hooks. Made by `Runtime.turn`.
+
+    Attributes:
+        runtime: the runtime that it belongs to, fixed for the turn.
+        kept: injections that stay for the rest of the turn.
+        host: for the host adapter's own use.
+    """
+
+    __slots__ = (
+        "_before",
+        "_begun_too_deep",
+        "_notices",
+        "_scope",
+        "conversation_id",
+        "host",
+        "kept",
+        "runtime",
+    )
+
+    # How a chain is run; tests have more found out about each handler.
+    _run = staticmethod(run)
+    _arun = staticmethod(arun)
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        session_id: str,
+        conversation_id: str,
+        turn_id: str | None,
+        task_id: str | None,
+        **scope: Any,
+    ) -> None:
+        super().__init__(session_id, turn_id, task_id)
+        self.runtime = runtime
+        self.conversation_id = conversation_id
+        self.kept: tuple[Kept, ...] = ()
+        self.host: Any = None
+        self._before: Any = None
+        self._notices = TurnNotices()
+        self._scope = Scope(
+            session_id=session_id,
+            conversation_id=conversation_id,
+            turn_id=self.uid,
+            task_id=or_unknown(task_id),
+            state=self.state,
+            # Not of this turn: one in a circle would not go when its host drops it.
+            session_state_of=partial(runtime.session_state, conversation_id),
+            data_dir_of=runtime.data_dir,
+            check_tool_args=runtime.schemas.error if runtime.schemas is not None else None,
+            **scope,
+        )
+        state.begin(self)
+        self._begun_too_deep = False
+        if runtime.manager.handlers:
+            self._begun_too_deep = begun_too_deep()
+            watchdog.watch()
+
+    @property
+    def packages(self) -> Set[str]:
+        """The packages of the extensions whose handlers it calls."""
+        return self.runtime.packages
+
+    def session_state_of_module(self, module: str) -> SessionState | None:
+        """The session state of the extension that a module belongs to; None for other modules."""
+        extension = self.runtime.owner_of(module)
+        if extension is None:
+            return None
+        return self.runtime.session_state(self.conversation_id, extension)
+
+    # -- life -------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self._before = state.enter(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        # A host may end a turn in another context (an async fixture, a thread of a pool): that
+        # one never had this turn, and the one that had it finds it closed.
+        state.leave(self, self._before)
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, *exc: Any) -> None:
+        self.__exit__(*exc)
+
+    def close(self) -> None:
+        """End the turn: its state is gone, and its tool calls are refused from now on."""
+        state.end(self)
+        with self.lock:
+            rest = self._notices.rest()
+        for notice in rest:
+            self._show(notice)
+
+    def bind(
+        self,
+        *,
+        session_id: str | None = None,
+        turn_id: str | None = None,
+        task_id: str | None = None,
+    ) -> None:
+        """Tell ids that the host made, or changed, after the turn began.
+
+        Handlers keep seeing the `turn_id` that the turn began with, as the decision log does.
+        """
+        super().bind(session_id=session_id, turn_id=turn_id, task_id=task_id)
+        self._scope = self._scope.replace(
+            session_id=self.session_id, task_id=or_unknown(self.task_id)
+        )
+
+    # -- input ------------------------------------------------------------------------------
+
+    def transform_user_input(
+        self,
+        message: Any,
+        *,
+        text: str | None = None,
+        origin: str | None = None,
+        command: str | None = None,
+    ) -> ChainOutcome:
+        """Run the hook on what the user wrote.
+
+        Args:
+            message: the text (`str`), or a list of content parts.
+            text: what was typed, where it is not the whole text of the parts.
+            origin: where this text came from, if not from where the turn did (`steer`).
+            command: the skill whose slash command the text came with.
+
+        Returns:
+            The outcome; `final(message)` is what to go on with unless it is blocked or answered.
+        """
+        event, scope = self._input(message, text, origin, command)
+        return self._sync(HookName.TRANSFORM_USER_INPUT, event, scope, message)
+
+    async def atransform_user_input(
+        self,
+        message: Any,
+        *,
+        text: str | None = None,
+        origin: str | None = None,
+        command: str | None = None,
+    ) -> ChainOutcome:
+        """`transform_user_input`, awaited."""
+        event, scope = self._input(message, text, origin, command)
+        return await self._async(HookName.TRANSFORM_USER_INPUT, event, scope, message)
+
+    def _input(
+        self, message: Any, text: str | None, origin: str | None, command: str | None
+    ) -> tuple[UserInput, Scope]:
+        content = message if isinstance(message, list) else None
+        typed = text_of(message) if text is None else text
+        event = UserInput(text=typed, content=content, command=command)
+        return event, self._scope.replace(origin=origin) if origin else self._scope
+
+    # -- requests ---------------------------------------------------------------------------
+
+    def before_llm_call(
+        self,
+        messages: Sequence[Message],
+        system_prompt: str = "",
+        *,
+        api_call_count: int | None = None,
+        request_id: str | None = None,
+        model: str | None = None,
+    ) -> ChainOutcome:
+        """Run the hook on a request to the model; `apply` puts the outcome into the request.
+
+        Args:
+            messages: chat-completions messages, without the system message.
+            system_prompt: the system prompt.
+            api_call_count: 1 for the turn's first request; a retry keeps its number.
+            request_id: the host's id of the request.
+            model: the model asked, if it is not the turn's.
+        """
+        event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
+        # A list of its own for the log, which reads it after the host has gone on.
+        outcome = self._sync(HookName.BEFORE_LLM_CALL, event, scope, list(messages))
+        self._keep(outcome, len(messages))
+        return outcome
+
+    async def abefore_llm_call(
+        self,
+        messages: Sequence[Message],
+        system_prompt: str = "",
+        *,
+        api_call_count: int | None = None,
+        request_id: str | None = None,
+        model: str | None = None,
+    ) -> ChainOutcome:
+        """`before_llm_call`, awaited."""
+        event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
+        outcome = await self._async(HookName.BEFORE_LLM_CALL, event, scope, list(messages))
+        self._keep(outcome, len(messages))
+        return outcome
+
+    def _request(
+        self,
+        messages: Sequence[Message],
+        system_prompt: str,
+        api_call_count: int | None,
+        request_id: str | None,
+        model: str | None,
+    ) -> tuple[LLMRequest, Scope]:
+        event = LLMRequest(
+            messages=messages if isinstance(messages, list) else list(messages),
+            system_prompt=system_prompt,
+            api_call_count=or_unknown(api_call_count),
+            request_id=request_id,
+        )
+        return event, self._scope.replace(model=model) if model else self._scope
+
+    def _keep(self, outcome: ChainOutcome, place: int) -> None:
+        """Remember injections that are to stay; the same one of the same handler stays once."""
+        with self.lock:
+            for kind in _KINDS:
+                for text in _injections(outcome, kind):
+                    self._keep_one(kind, text, place)
+
+    def _keep_one(self, kind: InjectionKind, text: Injection, place: int) -> None:
+        handler = _injector(text)
+        known = any((one.kind, one.handler, one.text) == (kind, handler, text) for one in self.kept)
+        if text.keep == "turn" and not known:
+            self.kept = (*self.kept, Kept(kind, text, handler, place))
+
+    def system_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
+        """All texts for the end of the system prompt, in handler order, each once.
+
+        Args:
+            outcome: of `before_llm_call`.
+            kept: the injections that stood before this request.
+        """
+        stay = [(one.handler, str(one.text)) for one in kept if one.kind == "system"]
+        new = [(_injector(text), str(text)) for text in _new(outcome, "system", kept)]
+        if stay and new:
+            chain = self.runtime.manager.chain(HookName.BEFORE_LLM_CALL, None, self._scope.origin)
+            rank = {f"{one.extension}/{one.name}": n for n, one in enumerate(chain.handlers)}
+            # What stays may be of a handler that is not there any more.
+            last = len(rank)
+            texts = sorted([*stay, *new], key=lambda one: rank.get(one[0], last))
+            return tuple(text for _, text in texts)
+        return tuple(text for _, text in (*stay, *new))
+
+    def user_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
+        """The new texts for the end of the request; those that are kept stand elsewhere in it."""
+        return tuple(str(text) for text in _new(outcome, "user", kept))
+
+    def apply(
+        self, outcome: ChainOutcome, messages: Sequence[Message], system_prompt: str = ""
+    ) -> tuple[list[Message], str]:
+        """A request as the outcome of its `before_llm_call` wants it.
+
+        Args:
+            outcome: neither blocked nor answered.
+            messages: what the hook was called with.
+            system_prompt: likewise.
+
+        Returns:
+            Messages and system prompt to send. The turn's own injections (`keep="turn"`) are in
+            them, at the place where they first stood. The arguments are not changed.
+        """
+        body = outcome.final(list(messages))
+        # What this very request was the first to inject is put in as new, and kept for later ones.
+        new = {id(text) for kind in _KINDS for text in _injections(outcome, kind)}
+        kept = [one for one in self.kept if id(one.text) not in new]
+        system: list[Message] = [{"role": "system", "content": system_prompt}]
+        composed = compose(
+            [*(system if system_prompt else []), *body],
+            system=self.system_texts(outcome, kept),
+            user=self.user_texts(outcome, kept),
+            kept=kept,
+        )
+        head, rest = split_system(composed)
+        return rest, text_of(head.get("content")) if head is not None else ""
+
+    # -- tool calls -------------------------------------------------------------------------
+
+    def intercept_tool_call(
+        self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
+    ) -> ChainOutcome:
+        """Run the hook on a tool call, and ask a person where a handler wants it.
+
+        Args:
+            tool_name: the tool.
+            tool_args: its arguments. They are not changed.
+            tool_call_id: the host's id of the call; one is made up where it is None or empty.
+
+        Returns:
+            The outcome: if it is blocked, `as_tool_result()` goes to the model; if it is answered,
+            `value` does; else the tool runs with `final(tool_args)`. A call whose turn ends while
+            the handlers run, or while a person is asked, is blocked.
+
+        Raises:
+            TurnEndedError: the turn is over.
+        """
+        outcome = self.judge_tool_call(tool_name, tool_args, tool_call_id=tool_call_id)
+        return self.settle(outcome, tool_name, outcome.final(tool_args))
+
+    async def aintercept_tool_call(
+        self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
+    ) -> ChainOutcome:
+        """`intercept_tool_call`, awaited."""
+        event = self._call(tool_name, tool_args, tool_call_id)
+        refused = self._refused(event)
+        if refused is not None:
+            return refused
+        outcome = await self._async(HookName.INTERCEPT_TOOL_CALL, event, self._scope, tool_args)
+        if outcome.action != Action.ASK:
+            return outcome
+        final = outcome.final(tool_args)
+        answers: list[Approval] = []
+        for ask, request in self._questions(outcome, tool_name, final):
+            answers.append(await self._aanswer(request))
+            if not answers[-1].approved:
+                return self._resolved(outcome, answers[-1], ask)
+        return self._resolved(outcome, _yes(answers), None)
+
+    @property
+    def directory(self) -> Path:
+        """The session's directory, where the turn began; `/` where the host knows none."""
+        return self._scope.cwd or Path("/")
+
+    def judge_tool_call(
+        self,
+        tool_name: str,
+        tool_args: dict[str, Any],
+        *,
+        tool_call_id: str | None = None,
+        cwd: Path | None = None,
+    ) -> ChainOutcome:
+        """`intercept_tool_call` without asking anybody: `settle` does that, later.
+
+        Args:
+            tool_name: the tool.
+            tool_args: its arguments.
+            tool_call_id: the host's id of the call.
+            cwd: where the call's relative paths start, if that is not the session's directory.
+        """
+        event = self._call(tool_name, tool_args, tool_call_id, cwd)
+        refused = self._refused(event)
+        if refused is not None:
+            return refused
+        scope = self._scope if cwd is None else self._scope.replace(cwd=cwd)
+        return self._sync(HookName.INTERCEPT_TOOL_CALL, event, scope, tool_args)
+
+    def settle(
+        self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any]
+    ) -> ChainOutcome:
+        """Ask a person about a call, where the outcome is `ask`; else return it as it is.
+
+        Args:
+            outcome: of `judge_tool_call`.
+            tool_name: the tool.
+            tool_args: the final arguments: a yes covers these and no others.
+        """
+        if outcome.action != Action.ASK:
+            return outcome
+        answers: list[Approval] = []
+        for ask, request in self._questions(outcome, tool_name, tool_args):
+            answers.append(self._answer(request))
+            if not answers[-1].approved:
+                return self._resolved(outcome, answers[-1], ask)
+        return self._resolved(outcome, _yes(answers), None)
+
+    def _call(
+        self,
+        tool_name: str,
+        tool_args: Any,
+        tool_call_id: str | None,
+        cwd: Path | None = None,
+    ) -> ToolCall:
+        if self.closed:
+            raise TurnEndedError(
+                f"{tool_name} was called after its turn had ended",
+                hint="Open a turn for it with Runtime.turn(...)",
+            )
+        return ToolCall(
+            tool_name=tool_name,
+            tool_args=tool_args,
+            tool_call_id=tool_call_id or self.new_call_id(),
+            machine=self.runtime.machine_for(tool_name, cwd or self._scope.cwd),
+        )
+
+    def _refused(self, call: ToolCall) -> ChainOutcome | None:
+        """The refusal of every call while a required extension is not loaded."""
+        if self.runtime.refusal is None:
+            return None
+        outcome = ChainOutcome.refused(self.runtime.refusal, OWN, call, self.runtime.cause)
+        self._write(HookName.INTERCEPT_TOOL_CALL, call, self._scope, call.value, outcome)
+        self._notify(HookName.INTERCEPT_TOOL_CALL, call, outcome)
+        return outcome
+
+    def _questions(
+        self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any]
+    ) -> Iterator[tuple[Ask, ApprovalRequest]]:
+        from hermes_ext.turns.decisions import canonical_digest
+
+        for ask in outcome.asks:
+            key = ask.key or canonical_digest([tool_name, tool_args])
+            # A colon of a project's path is not to be taken for one between the parts.
+            asker = self.runtime.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
+            request = ApprovalRequest(
+                extension=ask.extension,
+                handler=ask.handler,
+                tool_name=tool_name,
+                tool_args=own_copy(tool_args),  # what is shown can change nothing of what runs
+                reason=ask.reason,
+                rule_key=f"{asker}:{ask.handler}:{key}",
+                session_id=self.session_id,
+                turn_id=self.uid,
+            )
+            yield ask, request
+
+    def _answer(self, request: ApprovalRequest) -> Approval:
+        approver = self.runtime.approver
+        if self.closed:
+            return _TOO_LATE
+        if approver is None:
+            return nobody_there(request, approve=self.runtime.approve_without_human)
+        try:
+            with state.entered(self):
+                answer = approver(request)
+                if inspect.isawaitable(answer):
+                    from hermes_ext.chain.aio import wait_for
+
+                    answer = wait_for(answer, self._scope)
+        except BaseException as error:  # noqa: BLE001 - the host's; if broken, it has not said yes
+            let_through(error)
+            return _approver_failed(request)
+        return as_approval(answer, request)
+
+    async def _aanswer(self, request: ApprovalRequest) -> Approval:
+        approver = self.runtime.approver
+        if self.closed:
+            return _TOO_LATE
+        if approver is None:
+            return nobody_there(request, approve=self.runtime.approve_without_human)
+        import asyncio
+
+        try:
+            with state.entered(self):
+                answer = await asyncio.to_thread(approver, request)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+        except BaseException as error:  # the host's; if broken, it has not said yes
+            let_through(error)
+            task = asyncio.current_task()
+            is_ours = isinstance(error, asyncio.CancelledError) and task and task.cancelling()
+            if is_ours or isinstance(error, GeneratorExit):  # the caller's task is over
+                raise
+            return _approver_failed(request)
+        return as_approval(answer, request)
+
+    def _resolved(
+        self, outcome: ChainOutcome, answer: Approval, refused: Ask | None
+    ) -> ChainOutcome:
+        if self.closed:  # a yes that comes after the end grants nothing
+            answer = _TOO_LATE
+        settled = outcome.resolved(answer.approved, answer.message, answer.by, refused)
+        if answer is _TOO_LATE:
+            settled = evolve(settled, blocked_by=OWN, settled=Settled(None))
+        call = settled.first or settled.event
+        came_in = None if call is None else call.value
+        machine = getattr(call, "machine", None)
+        where = self._scope.cwd if machine is None or machine.cwd is None else machine.cwd
+        scope = self._scope if where == self._scope.cwd else self._scope.replace(cwd=where)
+        self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, came_in, settled)
+        self._note(call, settled)
+        by_person = refused is not None and answer.by == "person"
+        why = f"not approved: {refused.reason}" if refused is not None and by_person else None
+        self._notify(HookName.INTERCEPT_TOOL_CALL, call, settled, why)
+        return settled
+
+    # -- results ----------------------------------------------------------------------------
+
+    def transform_tool_result(
+        self,
+        tool_name: str,
+        tool_args: dict[str, Any],
+        result: str,
+        *,
+        tool_call_id: str | None = None,
+        status: str = "ok",
+        duration_ms: int | None = None,
+    ) -> ChainOutcome:
+        """Run the hook on a tool's result, before the model sees it.
+
+        Args:
+            tool_name: the tool that ran.
+            tool_args: with these arguments.
+            result: what it gave.
+            tool_call_id: the id that `intercept_tool_call` was given.
+            status: `ok` or `error`.
+            duration_ms: how long it ran, in milliseconds.
+        """
+        event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
+        return self._sync(HookName.TRANSFORM_TOOL_RESULT, event, self._scope, result)
+
+    async def atransform_tool_result(
+        self,
+        tool_name: str,
+        tool_args: dict[str, Any],
+        result: str,
+        *,
+        tool_call_id: str | None = None,
+        status: str = "ok",
+        duration_ms: int | None = None,
+    ) -> ChainOutcome:
+        """`transform_tool_result`, awaited."""
+        event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
+        return await self._async(HookName.TRANSFORM_TOOL_RESULT, event, self._scope, result)
+
+    def _result(
+        self,
+        tool_name: str,
+        tool_args: dict[str, Any],
+        result: str,
+        tool_call_id: str | None,
+        status: str,
+        duration_ms: int | None,
+    ) -> ToolResult:
+        return ToolResult(
+            tool_name=tool_name,
+            tool_args=tool_args,
+            tool_call_id=tool_call_id or self.new_call_id(),
+            result=result,
+            status=status,
+            duration_ms=or_unknown(duration_ms),
+            machine=self.runtime.machine_for(tool_name, self._scope.cwd),
+        )
+
+    # -- running a chain --------------------------------------------------------------------
+
+    def _chain_of(self, hook: HookName, event: Any, scope: Scope) -> CompiledChain:
+        tool = getattr(event, "tool_name", None)
+        return self.runtime.manager.chain(hook, tool, str(scope.origin))
+
+    def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
+        chain = self._chain_of(hook, event, scope)
+        outer = inside.get() or self.outer
+        if chain and (outer is not None or self._begun_too_deep or len(self.chains) > DEEPEST):
+            refused = self._too_deep(hook, event, scope, before, outer)
+            if refused is not None:
+                return refused
+            scope = _lent(scope, outer)
+        with state.Running(self, chain.handlers, outer):
+            outcome = self._unless_over(self._run(chain, event, scope), event)
+        return self._done(chain, event, scope, before, outcome)
+
+    async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
+        chain = self._chain_of(hook, event, scope)
+        outer = inside.get() or self.outer
+        if chain and (outer is not None or self._begun_too_deep or len(self.chains) > DEEPEST):
+            refused = self._too_deep(hook, event, scope, before, outer)
+            if refused is not None:
+                return refused
+            scope = _lent(scope, outer)
+        with state.Running(self, chain.handlers, outer):
+            outcome = self._unless_over(await self._arun(chain, event, scope), event)
+        return self._done(chain, event, scope, before, outcome)
+
+    def _done(
+        self, chain: CompiledChain, event: Any, scope: Scope, before: Any, outcome: ChainOutcome
+    ) -> ChainOutcome:
+        self._note(event, outcome)
+        _log_failures(chain, outcome, self.runtime.on_failure)
+        if _is_decided(chain, outcome) or self._is_recorded(outcome):
+            self._write(chain.hook, event, scope, before, outcome)
+        if outcome is not chain.passed:
+            self._notify(chain.hook, event, outcome)
+        return outcome
+
+    def _too_deep(
+        self, hook: HookName, event: Any, scope: Scope, before: Any, outer: Call | None
+    ) -> ChainOutcome | None:
+        """The refusal of what handlers call that were called by handlers, and so on."""
+        text = too_deep(outer)
+        if text is None:
+            return None
+        logger.warning("%s", text)
+        outcome = ChainOutcome.refused(text, OWN, event)
+        self._write(hook, event, scope, before, outcome)
+        self._notify(hook, event, outcome)
+        return outcome
+
+    def report_slow(self, text: str) -> None:
+        listener = self.runtime.on_slow
+        if listener is None:
+            return
+        try:
+            with state.entered(self):
+                listener(text)
+        except Exception:  # the host's own; the log has the line
+            logger.warning("a line could not be shown: %s", text, exc_info=True)
+
+    def _note(self, event: Any, outcome: ChainOutcome) -> None:
+        """Keep in mind which tool calls run: from what lets one run to its result."""
+        if isinstance(event, ToolResult) or (outcome.blocked and isinstance(event, ToolCall)):
+            self.running.discard(event.tool_call_id)
+        elif isinstance(event, ToolCall) and not outcome.answered:
+            self.running.add(event.tool_call_id)
+
+    def _unless_over(self, outcome: ChainOutcome, event: Any) -> ChainOutcome:
+        """The outcome; a refusal of a call whose turn has ended while it was evaluated."""
+        if self.closed and isinstance(event, ToolCall) and not outcome.blocked:
+            return ChainOutcome.refused(ENDED, OWN, event)
+        return outcome
+
+    def _is_recorded(self, outcome: ChainOutcome) -> bool:
+        """Whether what nobody had a say in is written too: for a rule that is still to come."""
+        log = self.runtime.log
+        recorded = log is not None and log.level == "payloads" and not self.runtime.idle
+        return recorded and outcome.action is not Action.ASK
+
+    # -- what the person is shown ---------------------------------------------------------------
+
+    def notify_refusal(
+        self,
+        extension: str,
+        tool_name: str,
+        reason: str,
+        *,
+        tool_args: Mapping[str, Any] | None = None,
+        tool_call_id: str | None = None,
+    ) -> None:
+        """Report a call that the host itself refuses: in the decision log, and as
+        `Runtime.on_notice` gets those of rules.
+
+        Args:
+            extension: in whose name.
+            tool_name: the tool.
+            reason: why.
+            tool_args: its arguments, where they are known.
+            tool_call_id: the id of the call; the same refusal of one call is shown once.
+        """
+        call = ToolCall(tool_name, tool_args or {}, tool_call_id or "")
+        self.log_refusal(HookName.INTERCEPT_TOOL_CALL, extension, reason, call)
+        if self.runtime.on_notice is not None and self.runtime.notify != "off":
+            self._show_once(refusal(extension, tool_name, reason), tool_call_id)
+
+    def log_refusal(
+        self,
+        hook: HookName,
+        extension: str,
+        reason: str,
+        call: ToolCall | None = None,
+        cause: Cause | None = None,
+    ) -> None:
+        """Write what the host itself refuses into the decision log; nothing of an input.
+
+        Args:
+            hook: where it is refused.
+            extension: in whose name.
+            reason: why.
+            call: the tool call, where it is one.
+            cause: what the runtime lacks, as `Runtime.cause` has it.
+        """
+        outcome = ChainOutcome.refused(reason, extension, call, cause)
+        value = None if call is None else call.value
+        self._write(hook, call, self._scope, value, outcome, again=False)
+
+    def _notify(
+        self, hook: HookName, event: Any, outcome: ChainOutcome, why: str | None = None
+    ) -> None:
+        """Report an outcome; a question is reported once it is answered."""
+        if self.runtime.on_notice is None or outcome.action is Action.ASK:
+            return
+        tool = getattr(event, "tool_name", None)
+        notice = notice_of(hook, tool, outcome, self.runtime.notify, why)
+        if notice is not None:
+            self._show_once(notice, getattr(event, "tool_call_id", None))
+
+    def _show_once(self, notice: Notice, call_id: str | None) -> None:
+        with self.lock:
+            new = self._notices.is_new(notice, call_id)
+        if new:
+            self._show(notice)
+
+    def _show(self, notice: Notice) -> None:
+        listener = self.runtime.on_notice
+        if listener is None:
+            return
+        try:
+            with state.entered(self):
+                listener(evolve(notice, session_id=self.session_id, turn_id=self.uid))
+        except Exception:  # the host's own; a line that cannot be shown changes no verdict
+            logger.warning("a notice could not be shown: %s", notice, exc_info=True)
+
+    # -- the decision log -----------------------------------------------------------------------
+
+    def _write(
+        self,
+        hook: HookName,
+        event: Any,
+        scope: Scope,
+        before: Any,
+        outcome: ChainOutcome,
+        *,
+        again: bool = True,
+    ) -> None:
+        """again: with what is needed to run the chain once more, where payloads are written."""
+        log = self.runtime.log
+        if log is None or not log.on:
+            return
+        from hermes_ext.turns.decisions import DecisionEvent
+
+        log.write(
+            DecisionEvent(
+                hook=str(hook),
+                before=before,
+                outcome=partial(as_logged, outcome),
+                turn=self.uid,
+                session=self.session_id,
+                conversation=self.conversation_id,
+                tool=getattr(event, "tool_name", None),
+                tool_call_id=getattr(event, "tool_call_id", None),
+                event=event if again else None,
+                scope=scope if again else None,
+                directory=self._scope.cwd,
+            )
+        )
+
+
+def _lent(scope: Scope, outer: Call | None) -> Scope:
+    """A scope for handlers that are called inside of a call that may be left behind."""
+    if outer is None or all(call.loan is None for call in outer.around()):
+        return scope
+    state_of = scope.session_state_of
+    return scope.replace(
+        state=outer.lent(scope.state),
+        session_state_of=lambda extension: outer.lent(state_of(extension)),
+    )
+
+
+def _log_failures(
+    chain: CompiledChain, outcome: ChainOutcome, also: Callable[[str], None] | None
+) -> None:
+    """One record for each handler that failed, with its traceback.
+
+    also: told in one line of each.
+    """
+    # Building an outcome's steps costs more than most chains: not where nobody can have failed.
+    if outcome is chain.passed or chain.members.isdisjoint(chain.failures.ailing):
+        return
+    # What a handler raised may quote what it was given, which is to be in no log if it is gone.
+    decider = outcome.decider
+    failed = decider is not None and decider.error is not None
+    quiet = is_taken_away(chain.hook, outcome.blocked, outcome.changed, failed)
+    for step in outcome.steps:
+        if step.error is None:
+            continue
+        if quiet:
+            cause = step.error.cause
+            kind = step.error.kind if cause is None else type(cause).__name__
+            who = f"{step.extension}, {chain.hook.value}: {step.handler}"
+            line = f"{who} failed ({kind}) at {step.error.path}:{step.error.line}"
+            frames = [] if chain.hook is HookName.TRANSFORM_USER_INPUT else _frames(step.error)
+            logger.warning("%s", printable_lines("\n".join([line, *frames])))
+        else:
+            line = " ".join(str(step.error).split())
+            told = "\n".join(filter(None, (str(step.error), step.error.traceback)))
+            # A store that fails says so itself, once for all handlers.
+            if step.error.cause is not None and is_store_error(step.error.cause):
+                logger.warning("%s", printable(line))
+                continue
+            logger.warning("%s", printable_lines(told))
+        if also is not None:
+            try:
+                also(printable(line))
+            except Exception:  # the host's own; the failure is in the log, and settled
+                logger.warning("a failure could not be shown: %s", printable(line), exc_info=True)
+
+
+def _frames(error: HandlerError) -> list[str]:
+    """The places that an error's traceback names, without any text of exceptions."""
+    lines = (error.traceback or "").splitlines()
+    places = [line for line in lines if _FRAME.fullmatch(line)]
+    return ["Traceback (most recent call last):", *places] if places else []
+
+
+def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:
+    """Whether there is something to log: asks are settled later, and where no extension waits for
+    the hook, nobody has decided anything.
+    """
+    if outcome.action is Action.ASK or not chain:
+        return False
+    return outcome is not chain.passed or any(one.extension != OWN for one in chain.handlers)
+
+
+def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:
+    return outcome.system_injections if kind == "system" else outcome.user_injections
+
+
+def _new(outcome: ChainOutcome, kind: InjectionKind, kept: Sequence[Kept]) -> Iterator[Injection]:
+    """What an outcome injects that `kept` does not already hold."""
+    there = {(one.handler, one.text) for one in kept if one.kind == kind}
+    return (text for text in _injections(outcome, kind) if (_injector(text), text) not in there)
+
+
+def _injector(text: Injection) -> str:
+    return f"{text.extension}/{text.handler}"
+
+
+def as_logged(outcome: ChainOutcome) -> dict[str, Any]:
+    """An outcome as the decision log wants it; the log keeps a digest of the value."""
+    return {
+        **outcome.to_json(),
+        "value": outcome.final(outcome.value),
+        "metadata": dict(outcome.metadata),
+    }
+
+
+def _yes(answers: Sequence[Approval]) -> Approval:
+    """All said yes; if the user's setting said one of them, that is what is to be known."""
+    by = next((answer.by for answer in answers if answer.by != "person"), "person")
+    return Approval(approved=True, by=by)
+
+
+def _approver_failed(request: ApprovalRequest) -> Approval:
+    logger.exception("the approver failed; the call is refused")
+    return Approval(
+        approved=False, by="nobody", message=f"Approval failed, so it is refused: {request.reason}"
+    )
