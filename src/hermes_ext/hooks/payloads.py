@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 from attrs import field, frozen
 
@@ -16,7 +16,7 @@ from hermes_ext.hooks.isolation import Messages, identical, own_copy, own_messag
 from hermes_ext.hooks.results import HookName
 
 if TYPE_CHECKING:
-    from hermes_ext.effects import Machine
+    from hermes_ext.effects import Machine, ToolTable
 
 __all__ = [
     "ARGUMENTS",
@@ -130,6 +130,7 @@ class UserInput:
         return type(self)(value, content, self.command)
 
 
+_Found = TypeVar("_Found")
 _DICT: Final = frozenset({dict})
 
 
@@ -207,67 +208,86 @@ class LLMRequest:
         return type(self)(messages, system_prompt, self.api_call_count, self.request_id)
 
 
+def _tools_of(machine: Machine | None) -> ToolTable:
+    from hermes_ext.hosts import default_tools
+
+    return (machine and machine.tools) or default_tools()
+
+
 class _AboutACall:
     """What a call and its result have in common: the arguments, and what is made when read."""
 
     tool_name: str
     arguments: Arguments
-    memo: dict[str, Any]
-    _machine_of: Callable[[str], Machine] | None
+    __match_args__: ClassVar[tuple[str, ...]]
+    _memo: dict[str, Any]
+    _machine_of: Callable[[str], Machine]
+
+    def _take(
+        self,
+        tool_name: str,
+        tool_args: Arguments | Mapping[str, Any] | None,
+        tool_call_id: str,
+        machine: Machine | Callable[[str], Machine] | None,
+    ) -> dict[str, Any]:
+        """The first values of a new event; returns where the others go."""
+        own = self.__dict__
+        own["tool_name"] = tool_name
+        own["arguments"] = taken = (
+            tool_args if type(tool_args) is Arguments else Arguments.of(tool_args)
+        )
+        own["tool_args"] = taken.shared
+        own["tool_call_id"] = tool_call_id
+        own["_machine_of" if callable(machine) else "machine"] = machine
+        own["_memo"] = {}
+        return own
 
     def __getattr__(self, name: str) -> Any:
-        # Most handlers read neither: a copy of the arguments in a lent event, and the machine.
+        # Most handlers read neither: a lent event's copy of the arguments, and the machine.
         if name == "tool_args":
             made: Any = self.arguments.copy()
         elif name == "machine":
-            made = None if self._machine_of is None else self._machine_of(self.tool_name)
+            made = self._machine_of(self.tool_name)
         else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self.__dict__[name] = made
         return made
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Whatever makes the machine stays with the turn.
+        return type(self), tuple(getattr(self, name) for name in self.__match_args__)
+
+    @property
+    def tools(self) -> ToolTable:
+        """The host's tools: their names, and what each does."""
+        return _tools_of(self.machine)
+
     def lend(self) -> Self:
         """The same event with arguments of its own, which are copied when read."""
-        lent = object.__new__(type(self))
-        lent.__dict__.update(self.__dict__)
-        del lent.__dict__["tool_args"]
+        lent = self._like()
+        lent.__dict__.pop("tool_args", None)
         return lent
 
-    def remembered(self, what: str, find: Callable[[dict[str, Any]], Any]) -> Any:
-        """What `find` makes of the arguments, found out once for all handlers of the chain.
+    def _like(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def remembered(self, what: str, find: Callable[[dict[str, Any]], _Found]) -> _Found:
+        """What `find` makes of the arguments, found once for all handlers of the chain.
 
         Args:
             what: a name for it.
             find: must not change the dict that it is given.
         """
-        own = self.__dict__.get("tool_args", self.arguments.shared)
-        if own is not self.arguments.shared and not identical(own, self.arguments.shared):
-            return find(own)  # the handler has changed the copy that it was given
-        if what not in self.memo:
-            self.memo[what] = find(self.arguments.shared)
-        return self.memo[what]
-
-
-# attrs builds a frozen class at half the speed of these two.
-def _taken(
-    event: _AboutACall,
-    tool_name: str,
-    tool_args: Arguments | Mapping[str, Any] | None,
-    machine: Machine | Callable[[str], Machine] | None,
-    memo: dict[str, Any] | None,
-) -> dict[str, Any]:
-    """Give an event its arguments, and what depends on them; returns its attributes."""
-    own = event.__dict__
-    arguments = tool_args if type(tool_args) is Arguments else Arguments.of(tool_args)
-    own["tool_name"] = tool_name
-    own["arguments"] = arguments
-    own["tool_args"] = arguments.shared
-    if callable(machine):
-        own["_machine_of"] = machine
-    else:
-        own["machine"] = machine
-    own["memo"] = {} if memo is None else memo
-    return own
+        shared = self.arguments.shared
+        own = self.__dict__.get("tool_args", shared)
+        if own is not shared and not identical(own, shared):
+            return find(own)  # a handler has changed its copy
+        if what not in self._memo:
+            self._memo[what] = find(shared)
+        found: _Found = self._memo[what]
+        return found
 
 
 @frozen(slots=False, init=False)
@@ -280,7 +300,6 @@ class ToolCall(_AboutACall):
         tool_call_id: unique in its turn.
         machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
         arguments: the arguments as the runtime has them.
-        memo: what was found out about this call: shared by its copies, not by rewritten calls.
     """
 
     hook: ClassVar[HookName] = HookName.INTERCEPT_TOOL_CALL
@@ -290,7 +309,6 @@ class ToolCall(_AboutACall):
     tool_args: dict[str, Any]
     tool_call_id: str = ""
     machine: Machine | None = field(default=None, eq=False, repr=False)
-    memo: dict[str, Any] = field(factory=dict, eq=False, repr=False)
 
     def __init__(
         self,
@@ -298,9 +316,8 @@ class ToolCall(_AboutACall):
         tool_args: Arguments | Mapping[str, Any] | None,
         tool_call_id: str = "",
         machine: Machine | Callable[[str], Machine] | None = None,
-        memo: dict[str, Any] | None = None,
     ) -> None:
-        _taken(self, tool_name, tool_args, machine, memo)["tool_call_id"] = tool_call_id
+        self._take(tool_name, tool_args, tool_call_id, machine)
 
     @property
     def value(self) -> dict[str, Any]:
@@ -340,7 +357,6 @@ class ToolResult(_AboutACall):
         exit_code: of the program that the tool ran, where its result tells one. None: unknown.
         machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
         arguments: the arguments as the runtime has them.
-        memo: what was found out about the call.
     """
 
     hook: ClassVar[HookName] = HookName.TRANSFORM_TOOL_RESULT
@@ -353,7 +369,6 @@ class ToolResult(_AboutACall):
     status: str | None = None
     duration_ms: float | None = None
     machine: Machine | None = field(default=None, eq=False, repr=False)
-    memo: dict[str, Any] = field(factory=dict, eq=False, repr=False)
 
     def __init__(
         self,
@@ -364,10 +379,8 @@ class ToolResult(_AboutACall):
         status: str | None = None,
         duration_ms: float | None = None,
         machine: Machine | Callable[[str], Machine] | None = None,
-        memo: dict[str, Any] | None = None,
     ) -> None:
-        own = _taken(self, tool_name, tool_args, machine, memo)
-        own["tool_call_id"] = tool_call_id
+        own = self._take(tool_name, tool_args, tool_call_id, machine)
         own["result"] = _plain_text(result)
         own["status"] = _known(status)
         own["duration_ms"] = _known(duration_ms)
@@ -398,8 +411,7 @@ class ToolResult(_AboutACall):
 
     def rewritten(self, value: Any) -> Self:
         """This event with the result replaced."""
-        changed = object.__new__(type(self))
-        changed.__dict__.update(self.__dict__)
+        changed = self._like()
         changed.__dict__["result"] = _plain_text(value)
         return changed
 
