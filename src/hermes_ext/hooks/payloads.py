@@ -15,7 +15,7 @@ from hermes_ext.hooks.isolation import Messages, identical, is_flat, own_copy, o
 from hermes_ext.hooks.results import HookName
 
 if TYPE_CHECKING:
-    from hermes_ext.effects import Machine
+    from hermes_ext.effects import Machine, ToolTable
 
 __all__ = [
     "ARGUMENTS",
@@ -214,6 +214,12 @@ class LLMRequest:
         return type(self)(messages, system_prompt, self.api_call_count, self.request_id)
 
 
+def _tools_of(machine: Machine | None) -> ToolTable:
+    from hermes_ext.hosts import default_tools
+
+    return (machine and machine.tools) or default_tools()
+
+
 @frozen(slots=False)
 class ToolCall:
     """A tool call that is about to run.
@@ -239,6 +245,11 @@ class ToolCall:
     @_flat.default
     def _holds_no_containers(self) -> bool:
         return is_flat(self.tool_args)
+
+    @property
+    def tools(self) -> ToolTable:
+        """The host's tools: their names, and what each does."""
+        return _tools_of(self.machine)
 
     @property
     def value(self) -> dict[str, Any]:
@@ -300,6 +311,11 @@ class ToolResult:
     @_flat.default
     def _holds_no_containers(self) -> bool:
         return is_flat(self.tool_args)
+
+    @property
+    def tools(self) -> ToolTable:
+        """The host's tools: their names, and what each does."""
+        return _tools_of(self.machine)
 
     @property
     def value(self) -> str:
