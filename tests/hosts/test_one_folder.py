@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import hermes_ext
-from hermes_ext.hosts.hermes.adapter.tool_names import HERMES_TOOLS
+from hermes_ext.hosts.hermes.facts.tools import TOOLS
 
 ROOT: Final = Path(hermes_ext.__file__).parent
 MODULES: Final = (
@@ -49,9 +49,10 @@ MEANS_SOMETHING_ELSE: Final = {
     ("cli/_pages.py", "tools"): OPTION,
     ("cli/_trying_pages.py", "tools"): OPTION,
     ("doctor.py", "tools"): "a setting of extensions",
-    ("effects/_other_tools.py", "patch"): PROGRAM,
+    ("effects/_other_tools.py", "patch"): "a text that changes files",
     ("effects/_programs/__init__.py", "patch"): PROGRAM,
     ("effects/_programs/patching.py", "patch"): "a function, in `__all__`",
+    ("effects/readings.py", "patch"): "an argument",
     ("hooks/payloads.py", "cron"): "an origin",
     ("hooks/registration.py", "tools"): OPTION,
     ("loading/finding/snapshot.py", "tools"): OPTION,
@@ -81,7 +82,7 @@ def names_of_hermes() -> tuple[tuple[str, str, int], ...]:
 def _names_of_hermes() -> Iterator[tuple[str, str, int]]:
     for path in sorted(ROOT.rglob("*.py")):
         file = path.relative_to(ROOT).as_posix()
-        if file.startswith(("hosts/", "effects/_tools", "replay/events")):
+        if file.startswith(("hosts/", "replay/events")):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         told = set(docstrings(tree))
@@ -89,7 +90,7 @@ def _names_of_hermes() -> Iterator[tuple[str, str, int]]:
             if not isinstance(node, ast.Constant) or node in told:
                 continue
             word = node.value
-            if isinstance(word, str) and (word in HERMES_TOOLS or A_MODULE.match(word)):
+            if isinstance(word, str) and (word in TOOLS.names or A_MODULE.match(word)):
                 yield file, word, node.lineno
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+from hermes_ext.effects import ToolTable
+
 __all__ = ["HomeLayout", "HostCommands", "HostFacts"]
 
 
@@ -80,6 +82,7 @@ class HostFacts:
         home: finds its home, absolute.
         version: finds its version, None where it is not installed.
         commands: how rules are changed in it; asked when the first call is judged.
+        tools: its tools; asked when they first matter.
     """
 
     name: str
@@ -91,3 +94,4 @@ class HostFacts:
     home: Callable[[], Path]
     version: Callable[[], str | None]
     commands: Callable[[], HostCommands]
+    tools: Callable[[], ToolTable]

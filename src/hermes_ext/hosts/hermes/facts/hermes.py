@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hermes_ext.effects import ToolTable
 from hermes_ext.hosts.facts import HomeLayout, HostCommands, HostFacts
 from hermes_ext.hosts.hermes.facts.names import DISTRIBUTION, HOME_VARIABLE
 from hermes_ext.hosts.hermes.facts.which_home import hermes_home
@@ -19,6 +20,12 @@ def _commands() -> HostCommands:
     from hermes_ext.hosts.hermes.facts.commands import COMMANDS
 
     return COMMANDS
+
+
+def _tools() -> ToolTable:
+    from hermes_ext.hosts.hermes.facts.tools import TOOLS
+
+    return TOOLS
 
 
 _CONFIG: Final = "config.yaml"
@@ -39,4 +46,5 @@ HERMES: Final = HostFacts(
     home=hermes_home,
     version=_version,
     commands=_commands,
+    tools=_tools,
 )
