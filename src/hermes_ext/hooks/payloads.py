@@ -209,9 +209,9 @@ class LLMRequest:
 
 
 def _tools_of(machine: Machine | None) -> ToolTable:
-    from hermes_ext.hosts import default_tools
+    from hermes_ext.hosts.default import default_host
 
-    return (machine and machine.tools) or default_tools()
+    return (machine and machine.tools) or default_host().tools()
 
 
 class _AboutACall:
