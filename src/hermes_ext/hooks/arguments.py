@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 from hermes_ext.hooks.isolation import identical, is_flat, own_copy
 
@@ -28,12 +28,14 @@ class Arguments:
         self.flat = is_flat(shared)
 
     @classmethod
-    def of(cls, value: Any) -> Self:
-        """The arguments that a host or an author gives: a copy of a mapping.
+    def of(cls, value: Any) -> Arguments:
+        """The arguments that a host or an author gives: a copy of a mapping, or what is taken.
 
         Raises:
             TypeError: it is not a mapping.
         """
+        if type(value) is Arguments:
+            return value
         if isinstance(value, Mapping):
             return cls(own_copy(value if isinstance(value, dict) else dict(value)))
         if value is None or value == "":

@@ -233,9 +233,7 @@ class _AboutACall:
         """The first values of a new event; returns where the others go."""
         own = self.__dict__
         own["tool_name"] = tool_name
-        own["arguments"] = taken = (
-            tool_args if type(tool_args) is Arguments else Arguments.of(tool_args)
-        )
+        own["arguments"] = taken = Arguments.of(tool_args)
         own["tool_args"] = taken.shared
         own["tool_call_id"] = tool_call_id
         own["_machine_of" if callable(machine) else "machine"] = machine

@@ -44,7 +44,7 @@ class TrialTurn(Turn):
         event = self._placed(recorded.event, scope.cwd)
         if isinstance(event, ToolCall) and self.runtime.refusal is not None:
             return ChainOutcome.refused(self.runtime.refusal, OWN, event, self.runtime.cause)
-        chain = self._chain_of(event.hook, event, scope)
+        chain = self._chain_of(event, scope)
         with state.entered(self):
             return run(chain, event, scope, timed=True, watch=watch)
 
