@@ -536,16 +536,20 @@ class Running(Call):
 
     __slots__ = ("_here", "_inside", "chain", "scope", "turn")
 
+    loan = None
+
+    # Not as `Call` does: that would take as long again as all of it.
     def __init__(self, turn: TurnCore, chain: Any, scope: Any, outer: Call | None) -> None:
-        # As `Call` does, which would take as long again.
-        self.handlers = chain.handlers
-        self.thread = get_ident()
-        self.outer = outer
-        self.depth = 0 if outer is None else outer.depth + 1
-        self.loan = None
         self.turn = turn
         self.chain = chain
         self.scope = scope
+        self.outer = outer
+        self.thread = get_ident()
+
+    @property
+    def handlers(self) -> Any:  # type: ignore[override]
+        """Those of the chain."""
+        return self.chain.handlers
 
     def __enter__(self) -> Running:
         turn = self.turn

@@ -44,11 +44,15 @@ if TYPE_CHECKING:
     from hermes_ext.chain.outcome import Cause
     from hermes_ext.effects import Machine
     from hermes_ext.runtime import Runtime
+    from hermes_ext.turns.decisions import DecisionLog
     from hermes_ext.turns.session_state import SessionState
 
 logger = logging.getLogger("hermes_ext")
 
 _KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
+_ASK: Final = Action.ASK
+_RESULT: Final = HookName.TRANSFORM_TOOL_RESULT
+_TOOL: Final = HookName.INTERCEPT_TOOL_CALL
 ENDED: Final = "the turn that this call belongs to has ended, so the call is refused"
 _FRAME: Final = re.compile(r'  File "[^"]*", line \d+, in \S+')
 _TOO_LATE: Final = Approval(approved=False, message=ENDED, by="nobody")
@@ -66,7 +70,8 @@ class Turn(state.TurnCore):
     __slots__ = (
         "_before",
         "_begun_too_deep",
-        "_machine_there",
+        "_log",
+        "_machine",
         "_notices",
         "_scope",
         "conversation_id",
@@ -95,7 +100,6 @@ class Turn(state.TurnCore):
         self.kept: tuple[Kept, ...] = ()
         self.host: Any = None
         self._before: Any = None
-        self._machine_there: tuple[Path | None, Callable[[str], Machine]] | None = None
         self._notices = TurnNotices()
         self._scope = Scope(
             session_id=session_id,
@@ -109,6 +113,9 @@ class Turn(state.TurnCore):
             check_tool_args=runtime.schemas.error if runtime.schemas is not None else None,
             **scope,
         )
+        # Most handlers do not ask for it.
+        self._machine = partial(runtime.machine_for, cwd=self._scope.cwd)
+        self._log = runtime.log
         state.begin(self)
         self._begun_too_deep = False
         if runtime.manager.handlers:
@@ -358,17 +365,19 @@ class Turn(state.TurnCore):
         Raises:
             TurnEndedError: the turn is over.
         """
-        call = self._call(tool_name, tool_args, tool_call_id, self._scope.cwd)
-        outcome = self._refused(call) or self._sync(call, self._scope)
+        call = self._call(tool_name, tool_args, tool_call_id)
+        outcome = self._sync(call, self._scope)
+        if outcome.action is not _ASK:
+            return outcome
         return self.settle(outcome, tool_name, _final(outcome, call))
 
     async def aintercept_tool_call(
         self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
     ) -> ChainOutcome:
         """`intercept_tool_call`, awaited."""
-        call = self._call(tool_name, tool_args, tool_call_id, self._scope.cwd)
-        outcome = self._refused(call) or await self._async(call, self._scope)
-        if outcome.action is not Action.ASK:
+        call = self._call(tool_name, tool_args, tool_call_id)
+        outcome = await self._async(call, self._scope)
+        if outcome.action is not _ASK:
             return outcome
         answers: list[Approval] = []
         for ask, request in self._questions(outcome, tool_name, _final(outcome, call)):
@@ -398,9 +407,11 @@ class Turn(state.TurnCore):
             tool_call_id: the host's id of the call.
             cwd: where the call's relative paths start, if that is not the session's directory.
         """
-        scope = self._scope if cwd is None else self._scope.replace(cwd=cwd)
-        call = self._call(tool_name, tool_args, tool_call_id, scope.cwd)
-        return self._refused(call) or self._sync(call, scope)
+        scope, machine = self._scope, None
+        if cwd is not None and cwd != scope.cwd:
+            scope, machine = scope.replace(cwd=cwd), partial(self.runtime.machine_for, cwd=cwd)
+        call = self._call(tool_name, tool_args, tool_call_id, machine)
+        return self._sync(call, scope)
 
     def settle(
         self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any] | Arguments
@@ -412,7 +423,7 @@ class Turn(state.TurnCore):
             tool_name: the tool.
             tool_args: the final arguments: a yes covers these and no others.
         """
-        if outcome.action is not Action.ASK:
+        if outcome.action is not _ASK:
             return outcome
         answers: list[Approval] = []
         for ask, request in self._questions(outcome, tool_name, Arguments.of(tool_args)):
@@ -422,30 +433,14 @@ class Turn(state.TurnCore):
         return self._resolved(outcome, _yes(answers), None)
 
     def _call(
-        self, tool_name: str, tool_args: Any, tool_call_id: str | None, cwd: Path | None
+        self,
+        tool_name: str,
+        tool_args: dict[str, Any] | Arguments,
+        tool_call_id: str | None,
+        machine: Callable[[str], Machine] | None = None,
     ) -> ToolCall:
-        if self.closed:
-            raise TurnEndedError(
-                f"{tool_name} was called after its turn had ended",
-                hint="Open a turn for it with Runtime.turn(...)",
-            )
         call_id = tool_call_id or self.new_call_id()
-        return ToolCall(tool_name, tool_args, call_id, self._machine(cwd))
-
-    def _machine(self, cwd: Path | None) -> Callable[[str], Machine]:
-        """What makes the machine for a tool, for the few handlers that ask for it."""
-        if self._machine_there is None or cwd is not self._machine_there[0]:
-            self._machine_there = cwd, partial(self.runtime.machine_for, cwd=cwd)
-        return self._machine_there[1]
-
-    def _refused(self, call: ToolCall) -> ChainOutcome | None:
-        """The refusal of every call while a required extension is not loaded."""
-        if self.runtime.refusal is None:
-            return None
-        outcome = ChainOutcome.refused(self.runtime.refusal, OWN, call, self.runtime.cause)
-        self._write(HookName.INTERCEPT_TOOL_CALL, call, self._scope, call.value, outcome)
-        self._notify(HookName.INTERCEPT_TOOL_CALL, call, outcome)
-        return outcome
+        return ToolCall(tool_name, tool_args, call_id, machine or self._machine)
 
     def _questions(
         self, outcome: ChainOutcome, tool_name: str, arguments: Arguments
@@ -583,7 +578,7 @@ class Turn(state.TurnCore):
             result=result,
             status=status,
             duration_ms=or_unknown(duration_ms),
-            machine=self._machine(self._scope.cwd),
+            machine=self._machine,
         )
 
     # -- running a chain --------------------------------------------------------------------
@@ -614,6 +609,14 @@ class Turn(state.TurnCore):
 
     def _begun(self, event: Event, scope: Scope, before: Any) -> state.Running | ChainOutcome:
         """The chain of an event, about to run; an outcome where nothing is to run."""
+        refusal = self.runtime.refusal
+        if self.closed and isinstance(event, ToolCall):
+            raise TurnEndedError(
+                f"{event.tool_name} was called after its turn had ended",
+                hint="Open a turn for it with Runtime.turn(...)",
+            )
+        if refusal is not None and isinstance(event, ToolCall):
+            return self._refuse(event, scope, before, refusal, self.runtime.cause)
         chain = self._chain_of(event, scope)
         if not chain.handlers:
             self.used_at = monotonic()
@@ -629,14 +632,15 @@ class Turn(state.TurnCore):
     def _done(
         self, chain: CompiledChain, scope: Scope, event: Event, before: Any, outcome: ChainOutcome
     ) -> ChainOutcome:
-        if self.closed and isinstance(event, ToolCall) and not outcome.blocked:
+        if self.closed and event.hook is _TOOL and not outcome.blocked:
             outcome = ChainOutcome.refused(ENDED, OWN, event)  # its turn has ended meanwhile
+        passed = outcome is chain.passed
         self._note(event, outcome)
-        if outcome is not chain.passed:
+        if not passed:
             _log_failures(chain, outcome, self.runtime.on_failure)
-        if self._is_recorded(chain, outcome):
+        if self._log is not None and self._is_recorded(self._log, chain, outcome):
             self._write(event.hook, event, scope, before, outcome)
-        if outcome is not chain.passed:
+        if not passed:
             self._notify(event.hook, event, outcome)
         return outcome
 
@@ -648,7 +652,13 @@ class Turn(state.TurnCore):
         if text is None:
             return None
         logger.warning("%s", text)
-        outcome = ChainOutcome.refused(text, OWN, event)
+        return self._refuse(event, scope, before, text)
+
+    def _refuse(
+        self, event: Event, scope: Scope, before: Any, why: str, cause: Cause | None = None
+    ) -> ChainOutcome:
+        """What the runtime refuses without asking the handlers."""
+        outcome = ChainOutcome.refused(why, OWN, event, cause)
         self._write(event.hook, event, scope, before, outcome)
         self._notify(event.hook, event, outcome)
         return outcome
@@ -663,24 +673,24 @@ class Turn(state.TurnCore):
         except Exception:  # the host's own; the log has the line
             logger.warning("a line could not be shown: %s", text, exc_info=True)
 
-    def _note(self, event: Event | None, outcome: ChainOutcome) -> None:
+    def _note(self, event: Any, outcome: ChainOutcome) -> None:
         """Keep in mind which tool calls run: from what lets one run to its result."""
-        if isinstance(event, ToolCall) and not outcome.blocked:
-            if not outcome.answered:
+        if event.hook is _TOOL and outcome.action is not Action.BLOCK:
+            if outcome.action is not Action.ANSWER:
                 self.running.add(event.tool_call_id)
-        elif isinstance(event, ToolCall | ToolResult):
+        elif event.hook is _TOOL or event.hook is _RESULT:
             self.running.discard(event.tool_call_id)
 
-    def _is_recorded(self, chain: CompiledChain, outcome: ChainOutcome) -> bool:
+    def _is_recorded(self, log: DecisionLog, chain: CompiledChain, outcome: ChainOutcome) -> bool:
         """Whether the log gets a line: asks are settled later, and what no extension has a say in
         is written for a rule that is still to come, where payloads are.
         """
-        log = self.runtime.log
-        if log is None or outcome.action is Action.ASK:
+        if outcome.action is _ASK:
             return False
         if log.level == "payloads" and not self.runtime.idle:
             return True
-        return outcome is not chain.passed or any(one.extension != OWN for one in chain.handlers)
+        decided = chain.handlers and outcome is not chain.passed
+        return bool(decided) or any(one.extension != OWN for one in chain.handlers)
 
     # -- what the person is shown ---------------------------------------------------------------
 
@@ -733,7 +743,7 @@ class Turn(state.TurnCore):
         self, hook: HookName, event: Any, outcome: ChainOutcome, why: str | None = None
     ) -> None:
         """Report an outcome; a question is reported once it is answered."""
-        if self.runtime.on_notice is None or outcome.action is Action.ASK:
+        if self.runtime.on_notice is None or outcome.action is _ASK:
             return
         tool = getattr(event, "tool_name", None)
         notice = notice_of(hook, tool, outcome, self.runtime.notify, why)
@@ -769,7 +779,7 @@ class Turn(state.TurnCore):
         again: bool = True,
     ) -> None:
         """again: with what is needed to run the chain once more, where payloads are written."""
-        log = self.runtime.log
+        log = self._log
         if log is None or not log.on:
             return
         from hermes_ext.turns.decisions import DecisionEvent
