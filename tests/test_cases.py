@@ -22,7 +22,7 @@ from hermes_ext import HookResult, Runtime, get_turn_state, register_hook
 from hermes_ext.doctor import examine
 from hermes_ext.hosts.hermes.home.installing import install
 from hermes_ext.loading.loader import load, unload
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 
 home = commands.home
 installed = commands.installed

@@ -23,11 +23,11 @@ from typing import Any, Final
 
 import yaml
 from attrs import frozen
-from hermes_ext._text import canonical_name
 from tests.fuzz.supply import Dict, HostileDict, List, Number, Supply, Text
 
 from hermes_ext import HookResult, Runtime, ToolCall, register_hook
 from hermes_ext._problems import Problem
+from hermes_ext._text import canonical_name
 from hermes_ext.chain.fold import run
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.cli import slash

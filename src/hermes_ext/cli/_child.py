@@ -24,11 +24,11 @@ from hermes_ext.cli._decisions import Query, log_file
 from hermes_ext.cli._loading import Host
 from hermes_ext.doctor import examine, is_broken, taken_command
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.loading.directories import own_guards
 from hermes_ext.loading.finding.discovery import discover, found_at
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.loader import load
-from hermes_ext.loading.records import ExtensionRecord, Status
-from hermes_ext.runtime import own_guards
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.names import HOOKS
 

@@ -18,7 +18,7 @@ from hermes_ext.hosts.hermes.home.lost_hooks import lost_hooks
 
 if TYPE_CHECKING:
     from hermes_ext.loading.finding.projects import ProjectStack
-    from hermes_ext.runtime import Runtime
+    from hermes_ext.rules import Rules
     from hermes_ext.trust.store import Verdict
 
 Look = Literal["diff", "digest", "list"]
@@ -32,9 +32,9 @@ class UsageError(HermesExtError):
 class Request:
     """What was asked. cwd: None where there is no directory. prog: what the user calls.
 
-    live: the runtime of this process, if what it has loaded is to be shown. path: as it was typed,
-    None where it was left out. look: only this of `trust`, and nothing is recorded. full: nothing
-    is cut. ask: shows the person what is to be trusted and asks; None where nobody is to be asked.
+    live: what this process has loaded, if that is to be shown. not_taken: as its runtime says.
+    path: as it was typed, None where it was left out. look: only this of `trust`, and nothing is
+    recorded. full: nothing is cut. ask: shows the person what is to be trusted and asks; None where nobody is to be asked.
     query: which lines of the decision log. emit: takes lines that are still to come, one by one.
     expect: the only digest that may be trusted, None for any. unseen: a person is there
     who has seen nothing yet and cannot be asked. hooks, guard: of a new extension. project: it is
@@ -58,7 +58,8 @@ class Request:
     canary: bool = False
     ci: bool = False
     junit: Path | None = None
-    live: Runtime | None = None
+    live: Rules | None = None
+    not_taken: str | None = None
     path: Path | None = None
     look: Look | None = None
     full: bool = False

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from hermes_ext._problems import did_you_mean
 from hermes_ext.chain.manager import normal
-from hermes_ext.loading.records import ExtensionRecord, HookInfo, Status
+from hermes_ext.records import ExtensionRecord, HookInfo, Status
 
 # What Hermes registers itself, from 0.17 on. Names with a `_` family (browser_click, …) are
 # covered by the family, since a rule for one of them is rarely a slip.
