@@ -217,11 +217,11 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+        from hermes_ext.hosts.default import default_host
         from hermes_ext.loading.reloading.in_force import InForce
         from hermes_ext.turns.decisions import DecisionLog
 
-        home = Path(home).expanduser().absolute() if home else hermes_home()
+        home = Path(home).expanduser().absolute() if home else default_host().home()
         services = Services.kept_in(home, approver, tool_schemas, clock)
         services.log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
         in_force = InForce(
