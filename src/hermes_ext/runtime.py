@@ -645,7 +645,7 @@ def _machine_of(config: ExtensionsConfig, machine: Machine) -> Machine:
     """The machine, with what the user's settings say of commands and tools."""
     if not config.commands:
         return evolve(machine, commands=None, read_only_tools=config.read_only_tools)
-    from hermes_ext.effects._commands import Knowledge
+    from hermes_ext.effects._knowledge import Knowledge
 
     commands = Knowledge.bundled().extended(config.commands)
     return evolve(machine, commands=commands, read_only_tools=config.read_only_tools)
