@@ -16,15 +16,10 @@ from attrs import evolve, frozen
 from hermes_ext._problems import Problem
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import printable
+from hermes_ext.effects import ToolKind, ToolTable
 from hermes_ext.exceptions import ConfigError, StateError
 from hermes_ext.hooks.source import Source
-from hermes_ext.hosts.hermes.adapter.tool_names import (
-    TOOL_ALIASES,
-    ToolNames,
-    dead_guard,
-    nearest,
-    told_dead,
-)
+from hermes_ext.hosts import default_tools
 from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
 from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable, sentinel_fault
 from hermes_ext.hosts.hermes.home.sentinel import sentinel_folder
@@ -33,6 +28,7 @@ from hermes_ext.loading.finding.projects import ProjectStack
 from hermes_ext.loading.imports.guard_source import registers_guard
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.loading.records import BROKEN, ExtensionRecord, HookInfo, Status
+from hermes_ext.loading.tool_patterns import ToolNames
 from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext.settings.names import name_fault
 from hermes_ext.trust.store import (
@@ -78,6 +74,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "other plugins of Hermes": ("neighbor",),
 }
 _TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
+_CHANGE_FILES = (ToolKind.WRITE, ToolKind.EDIT, ToolKind.SHELL, ToolKind.CODE)
 
 
 class Severity(StrEnum):
@@ -129,6 +126,7 @@ def examine(
     seams_failure: str | None = None,
     host_commands: Iterable[str] = (),
     host_tools: Iterable[str] = (),
+    table: ToolTable | None = None,
     ci: bool = False,
     prog: Prog = HERMES_EXT,
 ) -> tuple[Finding, ...]:
@@ -139,13 +137,14 @@ def examine(
     that was not looked at. needed_seams: those without which guards do not hold.
     seams_failure: why the host could not be looked at, None if it could. host_commands: the names
     of the host's own slash commands. host_tools: the names of all its tools, none where they are
-    not known. ci: for a pipeline, where a project that is not trusted as it is, and a pin that
-    trusts nothing, are errors. prog: what the user calls, for the hints.
+    not known. table: what is known of the host's tools; by default of Hermes's. ci: for a pipeline,
+    where a project that is not trusted as it is, and a pin that trusts nothing, are errors. prog:
+    what the user calls, for the hints.
     """
     seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
     refusal = None if loaded is None else loaded.refusal
     names = (*host_tools, *seen.config.read_only_tools)
-    tools = ToolNames(frozenset(names), complete=bool([*host_tools]))
+    tools = ToolNames(table or default_tools(), frozenset(names), complete=bool([*host_tools]))
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal, seen.config),
@@ -496,14 +495,20 @@ def _tool_name_findings(
     for record in records:
         for info in record.hooks:
             place = f"{info.file}:{info.line}"
-            if dead_guard(info, tools):
-                told = f"it is not in force: {told_dead(info)}"
-                hint = 'Name a tool that this Hermes has; those of MCP servers begin with "mcp_"'
+            dead = tools.dead_guard(info)
+            if dead is not None:
+                told, hint = f"it is not in force: {dead}", _tools_to_name(tools.table)
                 yield Finding(Severity.ERROR, "matches-nothing", record.name, place, told, hint)
                 continue
             for tool in info.tools or ():
                 told = f"tools= of {info.handler}"
                 yield from _tool_name_finding(record.name, place, told, tool, tools)
+
+
+def _tools_to_name(table: ToolTable) -> str:
+    mcp = next((each for each in table.families if each.startswith("mcp")), None)
+    told = f"Name a tool that this {table.host} has"
+    return told if mcp is None else f'{told}; those of MCP servers begin with "{mcp}"'
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -516,16 +521,17 @@ def _tool_name_finding(
 ) -> Iterator[Finding]:
     if tools.can_match(tool):
         return
-    if tool in TOOL_ALIASES:
+    table, meant = tools.table, tools.table.get(tool)
+    if meant is not None:
+        writers = [each.name for kind in _CHANGE_FILES for each in table.of(kind)]
         yield Finding(
             Severity.NOTE,
             "tool-alias",
             extension,
             where,
-            f'{key}: Hermes has no tool "{tool}"; workflow-guard takes it for'
-            f" {TOOL_ALIASES[tool]}, other extensions may not",
-            f"Write {TOOL_ALIASES[tool]}; write_file, patch, terminal and execute_code can all"
-            " change files",
+            f'{key}: {table.host} has no tool "{tool}"; workflow-guard takes it for'
+            f" {meant.name}, other extensions may not",
+            f"Write {meant.name}; {', '.join(writers[:-1])} and {writers[-1]} can all change files",
         )
         return
     yield Finding(
@@ -533,8 +539,8 @@ def _tool_name_finding(
         "unknown-tool",
         extension,
         where,
-        f'{key}: Hermes itself has no tool "{tool}"',
-        nearest(tool) or "Right if a plugin or an MCP server brings it",
+        f'{key}: {table.host} itself has no tool "{tool}"',
+        tools.meant(tool) or "Right if a plugin or an MCP server brings it",
     )
 
 
