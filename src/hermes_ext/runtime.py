@@ -119,11 +119,11 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+        from hermes_ext.hosts.default import default_host
         from hermes_ext.loading.reloading.in_force import InForce
         from hermes_ext.turns.decisions import DecisionLog, LogLevel
 
-        home = Path(home).expanduser().absolute() if home else hermes_home()
+        home = Path(home).expanduser().absolute() if home else default_host().home()
         directory = Path(cwd) if cwd else _working_directory()
         log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
         shared = _Shared(
