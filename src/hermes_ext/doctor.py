@@ -19,7 +19,7 @@ from hermes_ext._text import printable
 from hermes_ext.effects import ToolKind, ToolTable
 from hermes_ext.exceptions import ConfigError, StateError
 from hermes_ext.hooks.source import Source
-from hermes_ext.hosts import default_tools
+from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, SAME_CODE
 from hermes_ext.loading.finding.projects import ProjectStack
 from hermes_ext.loading.imports.guard_source import registers_guard
@@ -129,7 +129,9 @@ def examine(
     seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
     refusal = None if loaded is None else loaded.refusal
     names = (*host_tools, *seen.config.read_only_tools)
-    tools = ToolNames(table or default_tools(), frozenset(names), complete=bool([*host_tools]))
+    tools = ToolNames(
+        table or default_host().tools(), frozenset(names), complete=bool([*host_tools])
+    )
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal, seen.config),

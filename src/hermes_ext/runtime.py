@@ -33,7 +33,7 @@ from hermes_ext.hooks.payloads import or_unknown
 from hermes_ext.hooks.registration import build_handlers, registrations_of
 from hermes_ext.hooks.source import OWN, Source
 from hermes_ext.hooks.specs import HookName
-from hermes_ext.hosts import default_tools
+from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.records import ExtensionRecord
 from hermes_ext.turns.approval import Approver
 from hermes_ext.turns.data_folders import DataFolders
@@ -119,7 +119,6 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext.hosts.default import default_host
         from hermes_ext.loading.reloading.in_force import InForce
         from hermes_ext.turns.decisions import DecisionLog, LogLevel
 
@@ -324,7 +323,7 @@ class Runtime:
     @property
     def tools(self) -> ToolTable:
         """The host's tools: those of `machine`, by default Hermes's."""
-        return self.machine.tools or default_tools()
+        return self.machine.tools or default_host().tools()
 
     def machine_for(self, tool_name: str, cwd: Path | None) -> Machine:
         """Where a call of this tool runs."""
