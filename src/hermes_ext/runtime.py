@@ -26,7 +26,7 @@ from hermes_ext._problems import Problem
 from hermes_ext._prog import Prog
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.chain.outcome import Cause
-from hermes_ext.effects import Machine
+from hermes_ext.effects import Machine, ToolTable
 from hermes_ext.exceptions import RegistrationError, StateError
 from hermes_ext.hooks.commands import Command, build_commands, commands_of
 from hermes_ext.hooks.handler import Handler
@@ -34,6 +34,7 @@ from hermes_ext.hooks.payloads import or_unknown
 from hermes_ext.hooks.registration import build_handlers, registrations_of
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.specs import HookName
+from hermes_ext.hosts.default import default_host
 from hermes_ext.records import ExtensionRecord
 from hermes_ext.rules import Rulebook, Rules, owners_of
 from hermes_ext.turns.approval import Approver
@@ -128,6 +129,8 @@ class Runtime:
     machine: _Set[Machine] = _Set()
     """Where the tools run, for `hermes_ext.effects`; the same in all directories."""
 
+    tools: _Of[ToolTable] = _Of("services")
+    """The host's tools: those of `machine`, by default Hermes's."""
     notify: _Of[Notify] = _Of("services")
     """What `on_notice` is called for: `blocks` (the default), `all` or `off`."""
     approve_without_human: _Of[bool] = _Of("services")
@@ -217,7 +220,6 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext.hosts.default import default_host
         from hermes_ext.loading.reloading.in_force import InForce
         from hermes_ext.turns.decisions import DecisionLog
 
@@ -446,7 +448,7 @@ def machine_of(config: ExtensionsConfig, machine: Machine) -> Machine:
     """The machine, with what the user's settings say of commands and tools."""
     if not config.commands:
         return evolve(machine, commands=None, read_only_tools=config.read_only_tools)
-    from hermes_ext.effects._commands import Knowledge
+    from hermes_ext.effects._knowledge import Knowledge
 
     commands = Knowledge.bundled().extended(config.commands)
     return evolve(machine, commands=commands, read_only_tools=config.read_only_tools)

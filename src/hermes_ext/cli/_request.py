@@ -34,15 +34,15 @@ class Request:
 
     live: what this process has loaded, if that is to be shown. not_taken: as its runtime says.
     path: as it was typed, None where it was left out. look: only this of `trust`, and nothing is
-    recorded. full: nothing is cut. ask: shows the person what is to be trusted and asks; None
-    where nobody is to be asked. query: which lines of the decision log. emit: takes lines that are
-    still to come, one by one. expect: the only digest that may be trusted, None for any. unseen: a
-    person is there who has seen nothing yet and cannot be asked. hooks, guard: of a new extension.
-    project: it is the project's. event, last, chain: what an extension is tried on, and whether with all the
-    others. config: another config.yaml. limit: of the newest so many events, 0 for all. deadline:
-    in seconds, None for what is usual. canary: the hooks are tried in the real Hermes. ci: it is
-    for a pipeline. junit: the file that gets JUnit XML. every: `list` shows hidden files too.
-    sentinel: `install` writes the sentinel.
+    recorded. full: nothing is cut. ask: shows the person what is to be trusted and asks; None where
+    nobody is to be asked. query: which lines of the decision log. emit: takes lines that are still
+    to come, one by one. expect: the only digest that may be trusted, None for any. unseen: a person
+    is there who has seen nothing yet and cannot be asked. hooks, guard: of a new extension.
+    project: it is the project's. event, last, chain: what an extension is tried on, and whether
+    with all the others. config: another config.yaml. limit: of the newest so many events, 0 for
+    all. deadline: in seconds, None for what is usual. canary: the hooks are tried in the real
+    Hermes. ci: it is for a pipeline. junit: the file that gets JUnit XML. every: `list` shows
+    hidden files too. sentinel: `install` writes the sentinel.
     """
 
     home: Path

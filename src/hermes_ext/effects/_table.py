@@ -101,12 +101,14 @@ class ToolTable:
         families: beginnings of the names of tools that come while the host runs: `mcp_`.
         module: the module that Python code run by a tool calls the host's tools by; "" for none.
         functions: names in that module that call no tool.
+        host: the host's name, for messages.
     """
 
     rows: tuple[Tool, ...]
     families: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     module: str = field(default="", kw_only=True)
     functions: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    host: str = field(default="the host", kw_only=True)
     _by_name: Mapping[str, Tool] = field(
         init=False,
         repr=False,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Self
 from attrs import Factory, define, field
 
 from hermes_ext._log import logger
-from hermes_ext.effects import Machine
+from hermes_ext.effects import Machine, ToolTable
+from hermes_ext.hosts.default import default_host
 from hermes_ext.rules import Rules
 from hermes_ext.turns.approval import Approver
 from hermes_ext.turns.data_folders import DataFolders
@@ -76,6 +77,11 @@ class Services:
         if self._numbers is None:
             self._numbers = TurnNumbers(self.store)
         return self._numbers
+
+    @property
+    def tools(self) -> ToolTable:
+        """The host's tools: those of `machine`, by default Hermes's."""
+        return self.machine.tools or default_host().tools()
 
     def machine_for(self, tool_name: str, cwd: Path | None) -> Machine:
         """Where a call of this tool runs."""

@@ -214,7 +214,7 @@ class Host:
         """A turn for one `run_conversation` of an agent."""
         with the_notices.beginning(agent):
             turn = self._turn_of(agent, history, task_id)
-            the_notices.report(turn.rules, turn.services.store.problem)
+            the_notices.report(turn.rules, turn.services)
         return turn
 
     def _turn_of(self, agent: Any, history: Any, task_id: str | None) -> Turn:

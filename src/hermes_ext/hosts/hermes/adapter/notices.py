@@ -27,10 +27,11 @@ from hermes_ext._redaction import redacted
 from hermes_ext._text import printable_lines
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hosts.hermes.adapter.tool_names import dead_guards
+from hermes_ext.loading.tool_patterns import dead_guards
 from hermes_ext.records import BROKEN
 from hermes_ext.rules import Rules
 from hermes_ext.turns.notices import Notice
+from hermes_ext.turns.services import Services
 from hermes_ext.turns.state import current_turn
 from hermes_ext.turns.turn import Turn
 
@@ -95,7 +96,7 @@ class Notices:
         """The line with which the process ends at once: Hermes's own printer would be too late."""
         _to_stderr(_WHO + printable_lines(redacted(text)))
 
-    def report(self, rules: Rules, store_problem: str | None) -> None:
+    def report(self, rules: Rules, services: Services) -> None:
         """All that is not in force of these, and all that is wrong in the configuration."""
         if rules.refusal is not None:
             self.say(rules.refusal)
@@ -110,15 +111,15 @@ class Notices:
         for problem in rules.problems:
             if str(problem) not in reported:
                 self.say(str(problem))
-        for notice in filter(None, (*rules.notices, store_problem)):
+        for notice in filter(None, (*rules.notices, services.store.problem)):
             self.say(notice, log=False)  # the runtime has logged it
-        self._report_dead_guards(rules)
+        self._report_dead_guards(rules, services)
         self._report_commands(rules)
 
-    def _report_dead_guards(self, rules: Rules) -> None:
+    def _report_dead_guards(self, rules: Rules, services: Services) -> None:
         if rules.manager not in self._matched:
             self._matched.add(rules.manager)
-            for text in dead_guards(rules.records, _tool_names):
+            for text in dead_guards(rules.records, lambda: services.tools, _tool_names):
                 self.say(text)
 
     def _report_commands(self, rules: Rules) -> None:
