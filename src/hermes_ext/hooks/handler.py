@@ -160,7 +160,7 @@ _EXPRESSIONS: Final = {
     "turn_number": "scope.turn_number if scope.not_counted is None else no_number(scope)",
     "data_dir": "scope.data_dir_of(handler.extension)",
     "messages": "Messages(event._plain)",
-    "tool_args": "event.tool_args.copy() if event._flat else own_copy(event.tool_args)",
+    "tool_args": "event.arguments.copy()",
 }
 
 

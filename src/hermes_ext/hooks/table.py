@@ -624,7 +624,7 @@ def complete(what: str, found: Mapping[HookName, _Value]) -> dict[HookName, _Val
     Raises:
         LookupError: a hook has none; names it.
     """
-    missing = [hook.value for hook in HookName if hook not in found]
+    missing = [hook.value for hook in HookName if not found.get(hook)]
     if missing:
         raise LookupError(f"no {what} for {', '.join(missing)}")
     return {hook: found[hook] for hook in HookName}

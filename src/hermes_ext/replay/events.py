@@ -13,8 +13,8 @@ from hermes_ext._problems import did_you_mean
 from hermes_ext._text import printable
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hooks.payloads import EVENT_OF, SCOPE_FACTS, SCOPE_IDS, Event
-from hermes_ext.hooks.table import EVERYWHERE, TABLE, HookName
-from hermes_ext.hosts.hermes.facts.samples import SAMPLES
+from hermes_ext.hooks.table import EVERYWHERE, TABLE, HookName, complete
+from hermes_ext.hosts.default import default_host
 from hermes_ext.settings.names import HOOKS
 from hermes_ext.settings.yaml_nodes import (
     Unreadable,
@@ -91,14 +91,16 @@ def of_line(line: Mapping[str, Any]) -> Recorded:
 
 def samples() -> tuple[Recorded, ...]:
     """One or a few events of each hook, each in a turn of its own."""
-    named = [
-        EVENT_OF[hook].from_arguments(sample)
-        for hook, events in SAMPLES.items()
-        for sample in events
+    of_host = default_host().samples()
+    found = {name: row.samples or of_host.get(name, ()) for name, row in TABLE.items()}
+    events = [
+        EVENT_OF[hook].from_arguments(named)
+        for hook, samples in complete("sample", found).items()
+        for named in samples
     ]
     return tuple(
         Recorded(event, f"sample: {event.title}", {"turn_id": f"sample-{number}"})
-        for number, event in enumerate(named, 1)
+        for number, event in enumerate(events, 1)
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hermes_ext.hooks.table import TABLE, HookName, complete
-
 # In two parts, so that nothing takes it for a key that somebody forgot here.
 _KEY: Final = "AKIA" + "IOSFODNN7EXAMPLE"
 
@@ -51,9 +49,8 @@ _RESULTS: Final = (
     },
 )
 
-SAMPLES: Final[Mapping[HookName, tuple[Mapping[str, Any], ...]]] = complete(
-    "sample",
-    {name: row.samples for name, row in TABLE.items() if row.samples}
-    | {HookName.INTERCEPT_TOOL_CALL: _CALLS, HookName.TRANSFORM_TOOL_RESULT: _RESULTS},
-)
-"""Events of each hook, by the names of their arguments."""
+SAMPLES: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
+    "intercept_tool_call": _CALLS,
+    "transform_tool_result": _RESULTS,
+}
+"""Events by their hook, each by the names of its arguments."""
