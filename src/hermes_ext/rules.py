@@ -14,7 +14,7 @@ from hermes_ext.chain.outcome import Cause
 from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.records import ExtensionRecord
 
 
