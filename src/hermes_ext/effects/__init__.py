@@ -14,14 +14,18 @@ forms. What is not understood may write.
 from __future__ import annotations
 
 import marshal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import evolve
 
 from hermes_ext.effects._machine import Machine
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
 from hermes_ext.effects._table import Does, Tool, ToolKind, ToolTable
+
+if TYPE_CHECKING:
+    from hermes_ext.effects._record import Recorder
 
 __all__ = [
     "Call",
@@ -36,6 +40,7 @@ __all__ = [
     "ToolKind",
     "ToolTable",
     "effects_of",
+    "effects_of_command",
 ]
 
 
@@ -83,10 +88,35 @@ def effects_of(event: Call, *, cwd: Path | None = None, machine: Machine | None 
         where = where.at(cwd, where.schema)
     if where.tools is None:
         where = evolve(where, tools=event.tools)
-    effects = _read(event.tool_name, event.tool_args, where)
+    args = event.tool_args
+
+    def announce(rec: Recorder) -> None:
+        from hermes_ext.effects._tools import announce
+
+        announce(event.tool_name, args, rec)
+
+    effects = _read(event.tool_name, args, announce, where)
     if key is not None:
         event.memo["effects"] = (key, effects)
     return effects
+
+
+def effects_of_command(command: str, *, machine: Machine | None = None) -> Effects:
+    """What a shell command touches.
+
+    Never raises, as `effects_of`.
+
+    Args:
+        command: the text of the shell.
+        machine: where it runs; by default here, in no directory that is known.
+    """
+
+    def announce(rec: Recorder) -> None:
+        from hermes_ext.effects._shell import read_text
+
+        read_text(command, rec)
+
+    return _read("the shell", {"command": command}, announce, machine or Machine())
 
 
 def _written_out(event: Call) -> bytes | None:
@@ -97,24 +127,24 @@ def _written_out(event: Call) -> bytes | None:
         return None
 
 
-def _read(tool_name: str, args: dict[str, object], machine: Machine) -> Effects:
+def _read(
+    name: str, args: dict[str, Any], announce: Callable[[Recorder], None], machine: Machine
+) -> Effects:
     from hermes_ext.effects._record import Recorder, TooMuch
 
     recorder = Recorder(machine)
     try:
-        from hermes_ext.effects._tools import announce
-
-        announce(tool_name, args, recorder)
+        announce(recorder)
     except TooMuch as error:
-        recorder.anything(_unread(tool_name, args, str(error)))
+        recorder.anything(_unread(name, args, str(error)))
     except RecursionError:
-        recorder.anything(_unread(tool_name, args, "nested too deeply to be read"))
+        recorder.anything(_unread(name, args, "nested too deeply to be read"))
     except Exception as error:  # noqa: BLE001 - a fault of ours must not open a guard
-        recorder.anything(f"{tool_name} cannot be understood ({type(error).__name__}: {error})")
+        recorder.anything(f"{name} cannot be understood ({type(error).__name__}: {error})")
     return recorder.effects()
 
 
-def _unread(tool_name: str, args: dict[str, object], why: str) -> str:
+def _unread(tool_name: str, args: dict[str, Any], why: str) -> str:
     longest = max((len(each) for each in args.values() if isinstance(each, str)), default=0)
     return (
         f"{tool_name} is given {longest:,} characters that cannot be checked: {why}. "
