@@ -14,7 +14,7 @@ The smallest extension, `~/.hermes/extensions/only-urgent/__init__.py`:
 # Before everything else, `from __future__` included: it decides where all of that is imported from.
 from hermes_ext import _search_path
 
-if _search_path.is_own_command() or _search_path.is_in_hermes():
+if _search_path.is_own_command() or _search_path.is_in_host():
     _search_path.drop_working_directory()
 
 from typing import TYPE_CHECKING, Any

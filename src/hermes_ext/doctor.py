@@ -19,10 +19,7 @@ from hermes_ext._text import printable
 from hermes_ext.effects import ToolKind, ToolTable
 from hermes_ext.exceptions import ConfigError, StateError
 from hermes_ext.hooks.source import Source
-from hermes_ext.hosts import default_tools
-from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
-from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable, sentinel_fault
-from hermes_ext.hosts.hermes.home.sentinel import sentinel_folder
+from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, SAME_CODE
 from hermes_ext.loading.finding.projects import ProjectStack
 from hermes_ext.loading.imports.guard_source import registers_guard
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
 
 SLOW_IMPORT_SECONDS = 1.0
 
-# Every code of a finding, by what was looked at.
+# Every code of a finding here, by what was looked at.
 CHECKS: Mapping[str, tuple[str, ...]] = {
     "configuration": ("config", "config-unreadable", "switched-off"),
     "required extensions": ("required-missing",),
@@ -58,7 +55,6 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "import times": ("slow-import",),
     "names of extensions": ("shadowed", "replaced", "not-replaced"),
     "names of tools": ("unknown-tool", "tool-alias"),
-    "slash commands": ("command-taken",),
     "trust": (
         "trust-store",
         "pin-invalid",
@@ -69,9 +65,6 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "project settings": ("project-settings",),
     "who can write": ("writable-by-others",),
     "session state": ("session-state",),
-    "plugin of Hermes": ("no-hermes-agent", "plugin-off", "sentinel-missing"),
-    "attachment to Hermes": ("host-unseen", "host-changed"),
-    "other plugins of Hermes": ("neighbor",),
 }
 _TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
 _CHANGE_FILES = (ToolKind.WRITE, ToolKind.EDIT, ToolKind.SHELL, ToolKind.CODE)
@@ -121,30 +114,24 @@ def examine(
     cwd: Path | None,
     loaded: Loaded | None = None,
     *,
-    seams: Mapping[str, str] | None = None,
-    needed_seams: Iterable[str] = (),
-    seams_failure: str | None = None,
-    host_commands: Iterable[str] = (),
     host_tools: Iterable[str] = (),
     table: ToolTable | None = None,
     ci: bool = False,
     prog: Prog = HERMES_EXT,
 ) -> tuple[Finding, ...]:
-    """Everything found, errors first.
+    """Everything found, errors first; what concerns the host alone is for the host to find.
 
-    loaded: what loading showed; without it the records of the last load are judged. seams: what is
-    wrong with each function of the host that is to be wrapped, empty where nothing is; None where
-    that was not looked at. needed_seams: those without which guards do not hold.
-    seams_failure: why the host could not be looked at, None if it could. host_commands: the names
-    of the host's own slash commands. host_tools: the names of all its tools, none where they are
-    not known. table: what is known of the host's tools; by default of Hermes's. ci: for a pipeline,
-    where a project that is not trusted as it is, and a pin that trusts nothing, are errors. prog:
-    what the user calls, for the hints.
+    loaded: what loading showed; without it the records of the last load are judged. host_tools: the
+    names of all tools of the host, none where they are not known. table: what is known of them; by
+    default of Hermes's. ci: for a pipeline, where a project that is not trusted as it is, and a pin
+    that trusts nothing, are errors. prog: what the user calls, for the hints.
     """
     seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
     refusal = None if loaded is None else loaded.refusal
     names = (*host_tools, *seen.config.read_only_tools)
-    tools = ToolNames(table or default_tools(), frozenset(names), complete=bool([*host_tools]))
+    tools = ToolNames(
+        table or default_host().tools(), frozenset(names), complete=bool([*host_tools])
+    )
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal, seen.config),
@@ -156,11 +143,7 @@ def examine(
             for finding in _record_findings(record, seen, prog, refusal)
         ),
         *_tool_name_findings(seen.config, seen.records, tools),
-        *_command_findings(seen.records, frozenset(host_commands)),
         *_state_findings(home),
-        *_host_findings(home, seen.config, prog),
-        *_sentinel_findings(home, seen.config, prog),
-        *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
     ]
     return in_order(findings)
 
@@ -201,7 +184,7 @@ def _off_findings(config: ExtensionsConfig) -> Iterator[Finding]:
             Severity.WARNING,
             "switched-off",
             None,
-            _place(config.file, config.line_of("enabled")),
+            place(config.file, config.line_of("enabled")),
             "extensions.enabled is false: nothing loads",
             "Take it out, or set it to true",
         )
@@ -261,7 +244,7 @@ def _problem_findings(
             Severity.ERROR if serious else Severity.WARNING,
             code,
             None,
-            _place(problem.file, problem.line),
+            place(problem.file, problem.line),
             message,
             problem.hint,
         )
@@ -488,21 +471,21 @@ def _tool_name_findings(
     for name, settings in config.settings.items():
         if isinstance(settings, Mapping):
             for key in _TOOL_SETTINGS & settings.keys():
-                place = _place(config.file, config.line_of(name, key))
+                where = place(config.file, config.line_of(name, key))
                 for tool in _texts(settings[key]):
                     told = f"extensions.{name}.{key}"
-                    yield from _tool_name_finding(name, place, told, tool, tools)
+                    yield from _tool_name_finding(name, where, told, tool, tools)
     for record in records:
         for info in record.hooks:
-            place = f"{info.file}:{info.line}"
+            where = f"{info.file}:{info.line}"
             dead = tools.dead_guard(info)
             if dead is not None:
                 told, hint = f"it is not in force: {dead}", _tools_to_name(tools.table)
-                yield Finding(Severity.ERROR, "matches-nothing", record.name, place, told, hint)
+                yield Finding(Severity.ERROR, "matches-nothing", record.name, where, told, hint)
                 continue
             for tool in info.tools or ():
                 told = f"tools= of {info.handler}"
-                yield from _tool_name_finding(record.name, place, told, tool, tools)
+                yield from _tool_name_finding(record.name, where, told, tool, tools)
 
 
 def _tools_to_name(table: ToolTable) -> str:
@@ -544,98 +527,6 @@ def _tool_name_finding(
     )
 
 
-# -- who can write --------------------------------------------------------------------------------
-
-
-# -- the host -------------------------------------------------------------------------------------
-
-
-def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
-    host = host_package()
-    if host is None:
-        yield Finding(
-            Severity.NOTE,
-            "no-hermes-agent",
-            None,
-            None,
-            "hermes-agent is not in this Python",
-            "If Hermes is to use the extensions, install both into one environment",
-        )
-    # Without Hermes here, another host may be the one that runs the extensions.
-    severity = Severity.NOTE if host is None else Severity.ERROR
-    unreadable = None if host is None else plugins_unreadable()
-    if unreadable is not None:
-        yield Finding(severity, "plugin-off", None, None, unreadable)
-    off = plugin_off(home)
-    if off is None:
-        return
-    if off.hint is None:
-        yield Finding(
-            severity,
-            "plugin-off",
-            None,
-            _place(off.file, off.line),
-            f"{off.key} {off.told}, so Hermes loads no extension",
-            f"Run {prog('install')}",
-        )
-    elif config.readable:  # else the file as a whole is told already
-        told = f"{off.key}: {off.told}" if off.key else off.told
-        yield Finding(severity, "plugin-off", None, _place(off.file, off.line), told, off.hint)
-
-
-def _sentinel_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
-    fault = sentinel_fault(home, config)
-    if fault is not None:
-        told = f"{fault}: if this package goes, Hermes runs without the required extensions"
-        where = printable(sentinel_folder(home))
-        hint = f"Run {prog('install')}"
-        yield Finding(Severity.WARNING, "sentinel-missing", None, where, told, hint)
-
-
-def taken_command(name: str) -> str:
-    """That a slash command has the name of one of Hermes."""
-    return f"/{name} is a command of Hermes itself, so this one is never called"
-
-
-def _command_findings(
-    records: Iterable[ExtensionRecord], taken: frozenset[str]
-) -> Iterator[Finding]:
-    for record in records:
-        for command in record.commands if record.status is Status.ENABLED else ():
-            if command.name in taken:
-                yield Finding(
-                    Severity.WARNING,
-                    "command-taken",
-                    record.name,
-                    _place(Path(command.file), command.line),
-                    taken_command(command.name),
-                    "Rename it",
-                )
-
-
-def _seam_findings(
-    seams: Mapping[str, str], needed: frozenset[str], failure: str | None
-) -> Iterator[Finding]:
-    if failure:
-        yield Finding(
-            Severity.WARNING,
-            "host-unseen",
-            None,
-            None,
-            f"what the package attaches to in Hermes could not be looked at: {failure}",
-            f"See whether `{host_program()} --version` works",
-        )
-    for name, fault in seams.items():
-        if fault:
-            yield Finding(
-                Severity.ERROR if name in needed else Severity.WARNING,
-                "host-changed",
-                None,
-                name,
-                f"{fault} ({host_package()})",
-                "Use a version of hermes-agent that this package knows, or a newer package",
-            )
-
-
-def _place(file: Path, line: int | None) -> str:
+def place(file: Path, line: int | None) -> str:
+    """A file and a line in it, as a finding names them."""
     return printable(file) + ("" if line is None else f":{line}")

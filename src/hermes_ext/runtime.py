@@ -33,7 +33,7 @@ from hermes_ext.hooks.payloads import or_unknown
 from hermes_ext.hooks.registration import build_handlers, registrations_of
 from hermes_ext.hooks.source import OWN, Source
 from hermes_ext.hooks.specs import HookName
-from hermes_ext.hosts import default_tools
+from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.records import ExtensionRecord
 from hermes_ext.turns.approval import Approver
 from hermes_ext.turns.data_folders import DataFolders
@@ -119,11 +119,10 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext.hosts.hermes.facts.which_home import hermes_home
         from hermes_ext.loading.reloading.in_force import InForce
         from hermes_ext.turns.decisions import DecisionLog, LogLevel
 
-        home = Path(home).expanduser().absolute() if home else hermes_home()
+        home = Path(home).expanduser().absolute() if home else default_host().home()
         directory = Path(cwd) if cwd else _working_directory()
         log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
         shared = _Shared(
@@ -324,7 +323,7 @@ class Runtime:
     @property
     def tools(self) -> ToolTable:
         """The host's tools: those of `machine`, by default Hermes's."""
-        return self.machine.tools or default_tools()
+        return self.machine.tools or default_host().tools()
 
     def machine_for(self, tool_name: str, cwd: Path | None) -> Machine:
         """Where a call of this tool runs."""

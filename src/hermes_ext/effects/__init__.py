@@ -13,7 +13,6 @@ forms. What is not understood may write.
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -52,7 +51,6 @@ class Call(Protocol):
         tool_args: its arguments.
         machine: where it runs; None where that is not known.
         tools: the host's tools, where `machine` does not say.
-        memo: where the answer is kept for the next who asks.
     """
 
     @property
@@ -63,8 +61,8 @@ class Call(Protocol):
     def machine(self) -> Machine | None: ...
     @property
     def tools(self) -> ToolTable: ...
-    @property
-    def memo(self) -> dict[str, Any]: ...
+    def remembered(self, what: str, find: Callable[[dict[str, Any]], Effects]) -> Effects:
+        """What `find` makes of the arguments; kept for the next who asks about the same ones."""
 
 
 def effects_of(event: Call, *, cwd: Path | None = None, machine: Machine | None = None) -> Effects:
@@ -78,53 +76,14 @@ def effects_of(event: Call, *, cwd: Path | None = None, machine: Machine | None 
         cwd: where relative paths start, if not in the session's directory.
         machine: where the tools run, if not where the host says.
     """
-    # Handlers may change the arguments that they were given, so those are compared.
-    key = None if cwd or machine else _written_out(event)
-    kept: tuple[bytes, Effects] | None = event.memo.get("effects")
-    if kept is not None and kept[0] == key:
-        return kept[1]
     where = machine or event.machine or Machine()
     if cwd is not None:
         where = where.at(cwd, where.schema)
     if where.tools is None:
         where = evolve(where, tools=event.tools)
-    args = event.tool_args
-
-    def announce(rec: Recorder) -> None:
-        from hermes_ext.effects._tools import announce
-
-        announce(event.tool_name, args, rec)
-
-    effects = _read(event.tool_name, args, announce, where)
-    if key is not None:
-        event.memo["effects"] = (key, effects)
-    return effects
-
-
-def effects_of_command(command: str, *, machine: Machine | None = None) -> Effects:
-    """What a shell command touches.
-
-    Never raises, as `effects_of`.
-
-    Args:
-        command: the text of the shell.
-        machine: where it runs; by default here, in no directory that is known.
-    """
-
-    def announce(rec: Recorder) -> None:
-        from hermes_ext.effects._shell import read_text
-
-        read_text(command, rec)
-
-    return _read("the shell", {"command": command}, announce, machine or Machine())
-
-
-def _written_out(event: Call) -> bytes | None:
-    """What the answer depends on; None where the arguments hold more than JSON values."""
-    try:
-        return marshal.dumps((event.tool_name, event.tool_args), 2)
-    except ValueError:
-        return None
+    if cwd or machine:
+        return _read(event.tool_name, event.tool_args, where)
+    return event.remembered("effects", lambda args: _read(event.tool_name, args, where))
 
 
 def _read(

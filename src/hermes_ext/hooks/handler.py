@@ -153,7 +153,7 @@ _EXPRESSIONS: Final = {
     "api_call_count": "event.api_call_count",
     "request_id": "event.request_id",
     "tool_name": "event.tool_name",
-    "tool_args": "event.tool_args.copy() if event._flat else own_copy(event.tool_args)",
+    "tool_args": "event.arguments.copy()",
     "tool_call_id": "event.tool_call_id",
     "result": "event.result",
     "status": "event.status",
