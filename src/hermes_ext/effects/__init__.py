@@ -21,7 +21,7 @@ from attrs import evolve
 
 from hermes_ext.effects._machine import Machine
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
-from hermes_ext.effects._table import Does, Tool, ToolKind, ToolTable
+from hermes_ext.effects._table import Does, Reading, Tool, ToolKind, ToolTable
 
 if TYPE_CHECKING:
     from hermes_ext.effects._record import Recorder
@@ -76,24 +76,44 @@ def effects_of(event: Call, *, cwd: Path | None = None, machine: Machine | None 
         cwd: where relative paths start, if not in the session's directory.
         machine: where the tools run, if not where the host says.
     """
-    where = machine or event.machine or Machine()
-    if cwd is not None:
-        where = where.at(cwd, where.schema)
-    if where.tools is None:
-        where = evolve(where, tools=event.tools)
-    if cwd or machine:
-        return _read(event.tool_name, event.tool_args, where)
-    return event.remembered("effects", lambda args: _read(event.tool_name, args, where))
+
+    def find(args: dict[str, Any]) -> Effects:
+        where = machine or event.machine or Machine()
+        if cwd is not None:
+            where = where.at(cwd, where.schema)
+        if where.tools is None:
+            where = evolve(where, tools=event.tools)
+        from hermes_ext.effects._tools import announce
+
+        return _read(event.tool_name, args, where, announce)
+
+    return find(event.tool_args) if cwd or machine else event.remembered("effects", find)
 
 
-def _read(
-    name: str, args: dict[str, Any], announce: Callable[[Recorder], None], machine: Machine
-) -> Effects:
+def effects_of_command(command: str, *, machine: Machine | None = None) -> Effects:
+    """What a shell command touches.
+
+    Never raises, as `effects_of`.
+
+    Args:
+        command: the text of the shell.
+        machine: where it runs; by default here, in no directory that is known.
+    """
+
+    def announce(name: str, args: dict[str, Any], rec: Recorder) -> None:
+        from hermes_ext.effects._shell import read_text
+
+        read_text(command, rec)
+
+    return _read("the shell", {"command": command}, machine or Machine(), announce)
+
+
+def _read(name: str, args: dict[str, Any], machine: Machine, announce: Reading) -> Effects:
     from hermes_ext.effects._record import Recorder, TooMuch
 
     recorder = Recorder(machine)
     try:
-        announce(recorder)
+        announce(name, args, recorder)
     except TooMuch as error:
         recorder.anything(_unread(name, args, str(error)))
     except RecursionError:
