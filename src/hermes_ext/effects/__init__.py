@@ -83,9 +83,7 @@ def effects_of(event: Call, *, cwd: Path | None = None, machine: Machine | None 
             where = where.at(cwd, where.schema)
         if where.tools is None:
             where = evolve(where, tools=event.tools)
-        from hermes_ext.effects._tools import announce
-
-        return _read(event.tool_name, args, where, announce)
+        return _read(event.tool_name, args, where, _by_table)
 
     return find(event.tool_args) if cwd or machine else event.remembered("effects", find)
 
@@ -106,6 +104,12 @@ def effects_of_command(command: str, *, machine: Machine | None = None) -> Effec
         read_text(command, rec)
 
     return _read("the shell", {"command": command}, machine or Machine(), announce)
+
+
+def _by_table(name: str, args: dict[str, Any], rec: Recorder) -> None:
+    from hermes_ext.effects._tools import announce
+
+    announce(name, args, rec)
 
 
 def _read(name: str, args: dict[str, Any], machine: Machine, announce: Reading) -> Effects:
