@@ -25,14 +25,15 @@ from attrs import Factory, define, evolve, field
 from hermes_ext._log import logger
 from hermes_ext._prog import Prog
 from hermes_ext.chain.manager import HookManager
-from hermes_ext.effects import Machine
+from hermes_ext.effects import Machine, ToolTable
 from hermes_ext.exceptions import RegistrationError, StateError
 from hermes_ext.hooks.commands import Command, build_commands, commands_of
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import or_unknown
 from hermes_ext.hooks.registration import build_handlers, registrations_of
 from hermes_ext.hooks.source import OWN, Source
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.records import ExtensionRecord
 from hermes_ext.turns.approval import Approver
 from hermes_ext.turns.data_folders import DataFolders
@@ -118,11 +119,10 @@ class Runtime:
         tell. A turn in another directory has the extensions of that directory's project: see
         `for_directory`.
         """
-        from hermes_ext.hosts.hermes.facts.which_home import hermes_home
         from hermes_ext.loading.reloading.in_force import InForce
         from hermes_ext.turns.decisions import DecisionLog, LogLevel
 
-        home = Path(home).expanduser().absolute() if home else hermes_home()
+        home = Path(home).expanduser().absolute() if home else default_host().home()
         directory = Path(cwd) if cwd else _working_directory()
         log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
         shared = _Shared(
@@ -319,6 +319,11 @@ class Runtime:
     @machine.setter
     def machine(self, machine: Machine) -> None:
         self._shared.machine = machine
+
+    @property
+    def tools(self) -> ToolTable:
+        """The host's tools: those of `machine`, by default Hermes's."""
+        return self.machine.tools or default_host().tools()
 
     def machine_for(self, tool_name: str, cwd: Path | None) -> Machine:
         """Where a call of this tool runs."""
@@ -645,7 +650,7 @@ def _machine_of(config: ExtensionsConfig, machine: Machine) -> Machine:
     """The machine, with what the user's settings say of commands and tools."""
     if not config.commands:
         return evolve(machine, commands=None, read_only_tools=config.read_only_tools)
-    from hermes_ext.effects._commands import Knowledge
+    from hermes_ext.effects._knowledge import Knowledge
 
     commands = Knowledge.bundled().extended(config.commands)
     return evolve(machine, commands=commands, read_only_tools=config.read_only_tools)

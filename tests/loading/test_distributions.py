@@ -9,6 +9,7 @@ import pytest
 
 from hermes_ext.doctor import Severity, examine
 from hermes_ext.hooks.source import Source
+from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.hosts.hermes.facts.host_package import host_package
 from hermes_ext.hosts.hermes.home.installing import install
 from hermes_ext.loading import switches
@@ -119,7 +120,9 @@ def test_hermes_without_entry_points_is_an_error(home: Path, odd: Callable[[str]
     """
     odd("entry points in Latin-1")
 
-    [finding] = [each for each in examine(home, None) if each.code == "plugin-off"]
+    [finding] = [
+        each for each in host_findings(home, inventory(home, None)) if each.code == "plugin-off"
+    ]
 
     assert finding.severity is Severity.ERROR
     assert "it loads no plugin" in finding.message

@@ -13,19 +13,55 @@ forms. What is not understood may write.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import evolve
 
 from hermes_ext.effects._machine import Machine
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
-from hermes_ext.hooks.isolation import identical, own_copy
-from hermes_ext.hooks.payloads import ToolCall, ToolResult
+from hermes_ext.effects._table import Does, Tool, ToolKind, ToolTable
 
-__all__ = ["Change", "ChangeKind", "Command", "Effects", "Machine", "OpenChange", "effects_of"]
+__all__ = [
+    "Call",
+    "Change",
+    "ChangeKind",
+    "Command",
+    "Does",
+    "Effects",
+    "Machine",
+    "OpenChange",
+    "Tool",
+    "ToolKind",
+    "ToolTable",
+    "effects_of",
+]
 
 
-def effects_of(
-    event: ToolCall | ToolResult, *, cwd: Path | None = None, machine: Machine | None = None
-) -> Effects:
+class Call(Protocol):
+    """A tool call, or the result of one: `ToolCall` and `ToolResult` are.
+
+    Attributes:
+        tool_name: the tool.
+        tool_args: its arguments.
+        machine: where it runs; None where that is not known.
+        tools: the host's tools, where `machine` does not say.
+    """
+
+    @property
+    def tool_name(self) -> str: ...
+    @property
+    def tool_args(self) -> dict[str, Any]: ...
+    @property
+    def machine(self) -> Machine | None: ...
+    @property
+    def tools(self) -> ToolTable: ...
+    def remembered(self, what: str, find: Callable[[dict[str, Any]], Effects]) -> Effects:
+        """What `find` makes of the arguments; kept for the next who asks about the same ones."""
+
+
+def effects_of(event: Call, *, cwd: Path | None = None, machine: Machine | None = None) -> Effects:
     """What a tool call touches; of a result, what the call touched that it came from.
 
     Never raises: what cannot be read may touch everything. Asked again about the same event, by
@@ -39,16 +75,11 @@ def effects_of(
     where = machine or event.machine or Machine()
     if cwd is not None:
         where = where.at(cwd, where.schema)
-    # Handlers may change the arguments that they were given, so those are compared.
-    kept = None if cwd or machine else event.memo.get("effects")
-    if kept is not None and kept[0] == event.tool_name and identical(kept[1], event.tool_args):
-        known: Effects = kept[2]
-        return known
-    args = own_copy(dict(event.tool_args))
-    effects = _read(event.tool_name, args, where)
-    if not (cwd or machine):
-        event.memo["effects"] = (event.tool_name, args, effects)
-    return effects
+    if where.tools is None:
+        where = evolve(where, tools=event.tools)
+    if cwd or machine:
+        return _read(event.tool_name, event.tool_args, where)
+    return event.remembered("effects", lambda args: _read(event.tool_name, args, where))
 
 
 def _read(tool_name: str, args: dict[str, object], machine: Machine) -> Effects:

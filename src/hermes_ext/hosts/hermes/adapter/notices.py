@@ -26,8 +26,8 @@ from typing import Any, Final
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable_lines
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hosts.hermes.adapter.tool_names import dead_guards
 from hermes_ext.loading.records import BROKEN
+from hermes_ext.loading.tool_patterns import dead_guards
 from hermes_ext.runtime import Runtime
 from hermes_ext.turns.notices import Notice
 from hermes_ext.turns.state import current_turn
@@ -117,7 +117,7 @@ class Notices:
     def _report_dead_guards(self, runtime: Runtime) -> None:
         if runtime not in self._matched:
             self._matched.add(runtime)
-            for text in dead_guards(runtime.records, _tool_names):
+            for text in dead_guards(runtime.records, lambda: runtime.tools, _tool_names):
                 self.say(text)
 
     def _report_commands(self, runtime: Runtime) -> None:
