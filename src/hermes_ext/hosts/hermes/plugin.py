@@ -49,7 +49,7 @@ def register(ctx: Any) -> None:
     _in_chats(lambda: _try("`/extensions`", lambda: ctx.register_command(**_IN_CHAT)))
 
 
-def _in_chats(add: Callable[[], object]) -> None:
+def _in_chats(add: Callable[[], None]) -> None:
     """Wait for a chat: to add a command Hermes imports all that draws one, a third of a start."""
     if switched_off():  # then nothing is watched
         add()
