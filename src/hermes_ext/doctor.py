@@ -19,6 +19,7 @@ from hermes_ext._text import printable
 from hermes_ext.effects import ToolKind, ToolTable
 from hermes_ext.exceptions import ConfigError, StateError
 from hermes_ext.hooks.source import Source
+from hermes_ext.hooks.table import TABLE, HookName
 from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, SAME_CODE
 from hermes_ext.loading.finding.projects import ProjectStack
@@ -438,7 +439,8 @@ def _is_lost_guard(
 
 
 def _can_fail_open(info: HookInfo) -> bool:
-    return info.hook == "intercept_tool_call" and "pass" in (info.on_error, info.on_store_error)
+    closed = TABLE[HookName(info.hook)].on_error == "block"
+    return closed and "pass" in (info.on_error, info.on_store_error)
 
 
 def _fails_open(record: ExtensionRecord, info: HookInfo) -> Finding:

@@ -32,7 +32,7 @@ from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import or_unknown
 from hermes_ext.hooks.registration import build_handlers, registrations_of
 from hermes_ext.hooks.source import OWN, Source
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.records import ExtensionRecord
 from hermes_ext.turns.approval import Approver

@@ -29,9 +29,8 @@ from hermes_ext.hooks.payloads import (
     UserInput,
     or_unknown,
 )
-from hermes_ext.hooks.results import Action
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import Action, HookName
 from hermes_ext.turns import state
 from hermes_ext.turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
 from hermes_ext.turns.notices import Notice, TurnNotices, notice_of, refusal

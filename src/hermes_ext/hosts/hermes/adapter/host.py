@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hermes_ext._forks import has_locks
 from hermes_ext._redaction import redacted
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.approvals import approver, is_interactive
 from hermes_ext.hosts.hermes.adapter.batches import BATCH, is_batch
 from hermes_ext.hosts.hermes.adapter.notices import the_notices

@@ -20,7 +20,7 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import attaching
 from hermes_ext.hosts.hermes.adapter.after_import import when_imported
 from hermes_ext.hosts.hermes.adapter.attaching import Standing

@@ -20,7 +20,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from hermes_ext._text import text_of
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import forms
 from hermes_ext.hosts.hermes.adapter.host import current_agent_turn, hook_is_on, the_host
 from hermes_ext.hosts.hermes.adapter.notices import the_notices

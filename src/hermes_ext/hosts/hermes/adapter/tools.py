@@ -21,7 +21,7 @@ from typing import Any
 from attrs import define, evolve, field
 
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on, the_host
 from hermes_ext.hosts.hermes.adapter.host_questions import agreed_to
 from hermes_ext.hosts.hermes.adapter.results import error_result, internal_fault, looked_at

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hermes_ext._text import text_of
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import api_store, forms, pastes, silence, titles
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on, origin_of, the_host
 from hermes_ext.hosts.hermes.adapter.inputs import Typed, put_back, take_apart

@@ -11,7 +11,7 @@ from attrs import define, field
 
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.holes import hole
 from hermes_ext.hosts.hermes.adapter.host_questions import HostQuestion, collecting
 from hermes_ext.hosts.hermes.adapter.places import tool_directory

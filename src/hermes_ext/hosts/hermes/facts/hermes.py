@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from hermes_ext.effects import ToolTable
 from hermes_ext.hosts.facts import HomeLayout, HostCommands, HostFacts
@@ -28,6 +29,12 @@ def _tools() -> ToolTable:
     return TOOLS
 
 
+def _samples() -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    from hermes_ext.hosts.hermes.facts.samples import SAMPLES
+
+    return SAMPLES
+
+
 _CONFIG: Final = "config.yaml"
 
 HERMES: Final = HostFacts(
@@ -47,4 +54,5 @@ HERMES: Final = HostFacts(
     version=_version,
     commands=_commands,
     tools=_tools,
+    samples=_samples,
 )
