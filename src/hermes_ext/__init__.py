@@ -24,7 +24,6 @@ from hermes_ext.exceptions import SkipExtension
 from hermes_ext.hooks.commands import register_command
 from hermes_ext.hooks.registration import hookimpl, register_hook
 from hermes_ext.hooks.results import (
-    Action,
     CallResult,
     CallVerdict,
     HookResult,
@@ -35,6 +34,7 @@ from hermes_ext.hooks.results import (
     ToolOutputResult,
     ToolOutputVerdict,
 )
+from hermes_ext.hooks.table import Action
 from hermes_ext.turns.state import get_session_state, get_turn_state
 
 if TYPE_CHECKING:

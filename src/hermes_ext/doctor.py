@@ -16,20 +16,17 @@ from attrs import evolve, frozen
 from hermes_ext._problems import Problem
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import printable
+from hermes_ext.effects import ToolKind, ToolTable
 from hermes_ext.exceptions import ConfigError, StateError
 from hermes_ext.hooks.source import Source
-from hermes_ext.hosts.hermes.adapter.tool_names import (
-    TOOL_ALIASES,
-    ToolNames,
-    dead_guard,
-    nearest,
-    told_dead,
-)
+from hermes_ext.hooks.table import TABLE, HookName
+from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, SAME_CODE
 from hermes_ext.loading.finding.projects import ProjectStack
 from hermes_ext.loading.imports.guard_source import registers_guard
 from hermes_ext.loading.inventory import Inventory, inventory
-from hermes_ext.loading.records import BROKEN, ExtensionRecord, HookInfo, Status
+from hermes_ext.loading.tool_patterns import ToolNames
+from hermes_ext.records import BROKEN, ExtensionRecord, HookInfo, Status
 from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext.settings.names import name_fault
 from hermes_ext.trust.store import (
@@ -71,6 +68,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "session state": ("session-state",),
 }
 _TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
+_CHANGE_FILES = (ToolKind.WRITE, ToolKind.EDIT, ToolKind.SHELL, ToolKind.CODE)
 
 
 class Severity(StrEnum):
@@ -118,20 +116,23 @@ def examine(
     loaded: Loaded | None = None,
     *,
     host_tools: Iterable[str] = (),
+    table: ToolTable | None = None,
     ci: bool = False,
     prog: Prog = HERMES_EXT,
 ) -> tuple[Finding, ...]:
     """Everything found, errors first; what concerns the host alone is for the host to find.
 
     loaded: what loading showed; without it the records of the last load are judged. host_tools: the
-    names of all tools of the host, none where they are not known. ci: for a pipeline, where a
-    project that is not trusted as it is, and a pin that trusts nothing, are errors. prog: what the
-    user calls, for the hints.
+    names of all tools of the host, none where they are not known. table: what is known of them; by
+    default of Hermes's. ci: for a pipeline, where a project that is not trusted as it is, and a pin
+    that trusts nothing, are errors. prog: what the user calls, for the hints.
     """
     seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
     refusal = None if loaded is None else loaded.refusal
     names = (*host_tools, *seen.config.read_only_tools)
-    tools = ToolNames(frozenset(names), complete=bool([*host_tools]))
+    tools = ToolNames(
+        table or default_host().tools(), frozenset(names), complete=bool([*host_tools])
+    )
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal, seen.config),
@@ -438,7 +439,8 @@ def _is_lost_guard(
 
 
 def _can_fail_open(info: HookInfo) -> bool:
-    return info.hook == "intercept_tool_call" and "pass" in (info.on_error, info.on_store_error)
+    closed = TABLE[HookName(info.hook)].on_error == "block"
+    return closed and "pass" in (info.on_error, info.on_store_error)
 
 
 def _fails_open(record: ExtensionRecord, info: HookInfo) -> Finding:
@@ -478,14 +480,20 @@ def _tool_name_findings(
     for record in records:
         for info in record.hooks:
             where = f"{info.file}:{info.line}"
-            if dead_guard(info, tools):
-                told = f"it is not in force: {told_dead(info)}"
-                hint = 'Name a tool that this Hermes has; those of MCP servers begin with "mcp_"'
+            dead = tools.dead_guard(info)
+            if dead is not None:
+                told, hint = f"it is not in force: {dead}", _tools_to_name(tools.table)
                 yield Finding(Severity.ERROR, "matches-nothing", record.name, where, told, hint)
                 continue
             for tool in info.tools or ():
                 told = f"tools= of {info.handler}"
                 yield from _tool_name_finding(record.name, where, told, tool, tools)
+
+
+def _tools_to_name(table: ToolTable) -> str:
+    mcp = next((each for each in table.families if each.startswith("mcp")), None)
+    told = f"Name a tool that this {table.host} has"
+    return told if mcp is None else f'{told}; those of MCP servers begin with "{mcp}"'
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -498,16 +506,17 @@ def _tool_name_finding(
 ) -> Iterator[Finding]:
     if tools.can_match(tool):
         return
-    if tool in TOOL_ALIASES:
+    table, meant = tools.table, tools.table.get(tool)
+    if meant is not None:
+        writers = [each.name for kind in _CHANGE_FILES for each in table.of(kind)]
         yield Finding(
             Severity.NOTE,
             "tool-alias",
             extension,
             where,
-            f'{key}: Hermes has no tool "{tool}"; workflow-guard takes it for'
-            f" {TOOL_ALIASES[tool]}, other extensions may not",
-            f"Write {TOOL_ALIASES[tool]}; write_file, patch, terminal and execute_code can all"
-            " change files",
+            f'{key}: {table.host} has no tool "{tool}"; workflow-guard takes it for'
+            f" {meant.name}, other extensions may not",
+            f"Write {meant.name}; {', '.join(writers[:-1])} and {writers[-1]} can all change files",
         )
         return
     yield Finding(
@@ -515,8 +524,8 @@ def _tool_name_finding(
         "unknown-tool",
         extension,
         where,
-        f'{key}: Hermes itself has no tool "{tool}"',
-        nearest(tool) or "Right if a plugin or an MCP server brings it",
+        f'{key}: {table.host} itself has no tool "{tool}"',
+        tools.meant(tool) or "Right if a plugin or an MCP server brings it",
     )
 
 

@@ -21,7 +21,7 @@ from hermes_ext.cli import main
 from hermes_ext.cli._junit import junit_xml
 from hermes_ext.cli._page import Page
 from hermes_ext.doctor import CHECKS
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes import checks
 from hermes_ext.hosts.hermes.canary import trial
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Status, Suspect, skipped

@@ -16,7 +16,7 @@ from attrs import evolve, field, frozen
 from hermes_ext.effects._table import ToolTable
 
 if TYPE_CHECKING:
-    from hermes_ext.effects._commands import Knowledge
+    from hermes_ext.effects._knowledge import Knowledge
 
 __all__ = ["Machine", "Places", "places_of", "same_name"]
 

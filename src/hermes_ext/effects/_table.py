@@ -101,12 +101,14 @@ class ToolTable:
         families: beginnings of the names of tools that come while the host runs: `mcp_`.
         module: the module that Python code run by a tool calls the host's tools by; "" for none.
         functions: names in that module that call no tool.
+        host: the host's name, for messages.
     """
 
     rows: tuple[Tool, ...]
     families: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     module: str = field(default="", kw_only=True)
     functions: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    host: str = field(default="the host", kw_only=True)
     _by_name: Mapping[str, Tool] = field(
         init=False,
         repr=False,
@@ -161,10 +163,12 @@ class ToolTable:
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant by a name; None if nothing is near."""
         wanted = normal(name).replace("-", "_")
-        for row in self.rows:
-            if wanted in (*row.words, *row.synonyms):
-                return row.name
-        known = {name: name for name in self.names}
-        known |= {name: row.name for row in self.rows for name in row.synonyms}
+        meant = {
+            word: row.name for row in self.rows for word in map(normal, (*row.synonyms, *row.words))
+        }
+        if wanted in meant:
+            return meant[wanted]
+        known = {normal(each): each for each in self.names}
+        known |= {normal(each): row.name for row in self.rows for each in row.synonyms}
         near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.7)
         return known[near[0]] if near else None

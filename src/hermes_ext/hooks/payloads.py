@@ -6,20 +6,19 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, get_args
 
 from attrs import field, frozen
 
 from hermes_ext._text import text_of
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.isolation import Messages, identical, own_copy, own_messages, raw
-from hermes_ext.hooks.results import HookName
+from hermes_ext.hooks.table import TABLE, HookName, complete
 
 if TYPE_CHECKING:
     from hermes_ext.effects import Machine, ToolTable
 
 __all__ = [
-    "ARGUMENTS",
     "EVENT_OF",
     "NAMED_ONLY",
     "NO_METADATA",
@@ -101,10 +100,39 @@ class UserInput:
 
     hook: ClassVar[HookName] = HookName.TRANSFORM_USER_INPUT
     expected: ClassVar[str] = "a str (the new text) or a list of content parts (dicts)"
+    details: ClassVar[tuple[str, ...]] = ("text", "command")
+    title: ClassVar[str] = "an input"
 
     text: str = field(converter=_plain_text)
     content: list[dict[str, Any]] | None = field(default=None, converter=_own_parts)
     command: str | None = None
+
+    @classmethod
+    def from_arguments(cls, named: Mapping[str, Any]) -> Self:
+        """An event from what a handler of it may ask for."""
+        content = named.get("user_content")
+        text = named.get("user_message", text_of(content or ""))
+        return cls(text, content, named.get("command"))
+
+    @classmethod
+    def recorded(cls, value: Any, _call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:
+        """The event again that had this value, and these `details`."""
+        return cls(content=value if isinstance(value, list) else None, **details)
+
+    @property
+    def user_message(self) -> str:
+        """What handlers know the text as."""
+        return self.text
+
+    @property
+    def user_content(self) -> list[dict[str, Any]] | None:
+        """What handlers know the parts as."""
+        return self.content
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """By argument, what handlers get copies of."""
+        return {"user_content": self.content}
 
     @property
     def value(self) -> str | list[dict[str, Any]]:
@@ -158,6 +186,8 @@ class LLMRequest:
 
     hook: ClassVar[HookName] = HookName.BEFORE_LLM_CALL
     expected: ClassVar[str] = "a list of messages (dicts)"
+    details: ClassVar[tuple[str, ...]] = ("system_prompt", "api_call_count", "request_id")
+    title: ClassVar[str] = "a request"
 
     messages: list[dict[str, Any]] = field(converter=Messages)
     system_prompt: str = ""
@@ -168,6 +198,21 @@ class LLMRequest:
     @_plain.default
     def _the_same_messages(self) -> list[dict[str, Any]]:
         return raw(self.messages)
+
+    @classmethod
+    def from_arguments(cls, named: Mapping[str, Any]) -> Self:
+        """An event from what a handler of it may ask for."""
+        return cls(**named)
+
+    @classmethod
+    def recorded(cls, value: Any, _call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:
+        """The event again that had this value, and these `details`."""
+        return cls(messages=value, **details)
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """By argument, what handlers get copies of."""
+        return {"messages": self.messages}
 
     @property
     def value(self) -> list[dict[str, Any]]:
@@ -252,6 +297,17 @@ class _AboutACall:
         # Whatever makes the machine stays with the turn.
         return type(self), tuple(getattr(self, name) for name in self.__match_args__)
 
+    @classmethod
+    def from_arguments(cls, named: Mapping[str, Any]) -> Self:
+        """An event from what a handler of it may ask for."""
+        event: Any = cls
+        return event(**{"tool_args": None, **named})  # type: ignore[no-any-return]
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """By argument, what handlers get copies of."""
+        return {"tool_args": self.tool_args}
+
     @property
     def tools(self) -> ToolTable:
         """The host's tools: their names, and what each does."""
@@ -301,11 +357,22 @@ class ToolCall(_AboutACall):
 
     hook: ClassVar[HookName] = HookName.INTERCEPT_TOOL_CALL
     expected: ClassVar[str] = "a dict of tool arguments with str keys"
+    details: ClassVar[tuple[str, ...]] = ()
 
     tool_name: str
     tool_args: dict[str, Any]
     tool_call_id: str = ""
     machine: Machine | None = field(default=None, eq=False, repr=False)
+
+    @classmethod
+    def recorded(cls, value: Any, call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:
+        """The event again that had this value, and these `details`."""
+        return cls(tool_args=value, **call, **details)
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        return f"a call of {self.tool_name}"
 
     @property
     def value(self) -> dict[str, Any]:
@@ -348,6 +415,7 @@ class ToolResult(_AboutACall):
 
     hook: ClassVar[HookName] = HookName.TRANSFORM_TOOL_RESULT
     expected: ClassVar[str] = "a str (the new result)"
+    details: ClassVar[tuple[str, ...]] = ("tool_args", "status", "duration_ms")
 
     tool_name: str
     tool_args: dict[str, Any]
@@ -372,6 +440,16 @@ class ToolResult(_AboutACall):
         own["result"] = _plain_text(result)
         own["status"] = _known(status)
         own["duration_ms"] = _known(duration_ms)
+
+    @classmethod
+    def recorded(cls, value: Any, call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:
+        """The event again that had this value, and these `details`."""
+        return cls(result=value, **call, **details)
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        return f"a result of {self.tool_name}"
 
     @property
     def value(self) -> str:
@@ -406,9 +484,10 @@ class ToolResult(_AboutACall):
 
 Event: TypeAlias = UserInput | LLMRequest | ToolCall | ToolResult
 
-EVENT_OF: Final[Mapping[HookName, type[Event]]] = {
-    kind.hook: kind for kind in (UserInput, LLMRequest, ToolCall, ToolResult)
-}
+EVENT_OF: Final[Mapping[HookName, type[Event]]] = complete(
+    "event class",
+    {kind.hook: kind for kind in get_args(Event) if kind.__name__ == TABLE[kind.hook].event},
+)
 
 SCOPE_IDS: Final = ("session_id", "conversation_id", "turn_id")
 """What a turn is called. With `SCOPE_FACTS`, what `Runtime.turn` takes."""
@@ -522,31 +601,7 @@ class Scope:
         return made
 
 
-_EVERYWHERE: Final = ("event", *_SCOPE_FIELDS, "session_state", "config", "data_dir", "metadata")
-
 NAMED_ONLY: Final = frozenset({"data_dir"})
 """What `**kwargs` does not hold, because giving it leaves something on the disk."""
-
-ARGUMENTS: Final[Mapping[HookName, tuple[str, ...]]] = {
-    HookName.TRANSFORM_USER_INPUT: ("user_message", "user_content", "command", *_EVERYWHERE),
-    HookName.BEFORE_LLM_CALL: (
-        "messages",
-        "system_prompt",
-        "api_call_count",
-        "request_id",
-        *_EVERYWHERE,
-    ),
-    HookName.INTERCEPT_TOOL_CALL: ("tool_name", "tool_args", "tool_call_id", *_EVERYWHERE),
-    HookName.TRANSFORM_TOOL_RESULT: (
-        "tool_name",
-        "tool_args",
-        "tool_call_id",
-        "result",
-        "status",
-        "duration_ms",
-        *_EVERYWHERE,
-    ),
-}
-"""The names that a handler of each hook may ask for."""
 
 NO_METADATA: Final[Mapping[str, Any]] = MappingProxyType({})

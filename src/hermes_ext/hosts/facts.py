@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from hermes_ext.effects import ToolTable
+if TYPE_CHECKING:
+    import re
+    from pathlib import Path
+
+    from hermes_ext.effects import ToolTable
 
 __all__ = ["HomeLayout", "HostCommands", "HostFacts"]
 
@@ -83,6 +86,7 @@ class HostFacts:
         version: finds its version, None where it is not installed.
         commands: how rules are changed in it; asked when the first call is judged.
         tools: its tools; asked when they first matter.
+        samples: events that are about its tools, by hook, each by the names of its arguments.
     """
 
     name: str
@@ -95,3 +99,4 @@ class HostFacts:
     version: Callable[[], str | None]
     commands: Callable[[], HostCommands]
     tools: Callable[[], ToolTable]
+    samples: Callable[[], Mapping[str, Sequence[Mapping[str, Any]]]]

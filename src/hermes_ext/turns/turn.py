@@ -31,19 +31,19 @@ from hermes_ext.hooks.payloads import (
     UserInput,
     or_unknown,
 )
-from hermes_ext.hooks.results import Action
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import Action, HookName
+from hermes_ext.rules import Rules
 from hermes_ext.turns import state
 from hermes_ext.turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
 from hermes_ext.turns.notices import Notice, TurnNotices, notice_of, refusal
 from hermes_ext.turns.requests import InjectionKind, Kept, Message, compose, split_system
+from hermes_ext.turns.services import Services
 from hermes_ext.turns.slow import begun_too_deep, too_deep, watchdog
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import Cause
     from hermes_ext.effects import Machine
-    from hermes_ext.runtime import Runtime
     from hermes_ext.turns.decisions import DecisionLog
     from hermes_ext.turns.session_state import SessionState
 
@@ -62,7 +62,8 @@ class Turn(state.TurnCore):
     """One turn of one session: where a host calls the hooks. Made by `Runtime.turn`.
 
     Attributes:
-        runtime: the runtime that it belongs to, fixed for the turn.
+        rules: what is in force in its directory, fixed for the turn.
+        services: what it shares with the other turns of its runtime.
         kept: injections that stay for the rest of the turn.
         host: for the host adapter's own use.
     """
@@ -77,7 +78,8 @@ class Turn(state.TurnCore):
         "conversation_id",
         "host",
         "kept",
-        "runtime",
+        "rules",
+        "services",
     )
 
     # How a chain is run; tests have more found out about each handler.
@@ -86,7 +88,8 @@ class Turn(state.TurnCore):
 
     def __init__(
         self,
-        runtime: Runtime,
+        rules: Rules,
+        services: Services,
         *,
         session_id: str,
         conversation_id: str,
@@ -95,7 +98,8 @@ class Turn(state.TurnCore):
         **scope: Any,
     ) -> None:
         super().__init__(session_id, turn_id, task_id)
-        self.runtime = runtime
+        self.rules = rules
+        self.services = services
         self.conversation_id = conversation_id
         self.kept: tuple[Kept, ...] = ()
         self.host: Any = None
@@ -108,31 +112,31 @@ class Turn(state.TurnCore):
             task_id=or_unknown(task_id),
             state=self.state,
             # Not of this turn: one in a circle would not go when its host drops it.
-            session_state_of=partial(runtime.session_state, conversation_id),
-            data_dir_of=runtime.data_dir,
-            check_tool_args=runtime.schemas.error if runtime.schemas is not None else None,
+            session_state_of=partial(services.session_state, rules, conversation_id),
+            data_dir_of=partial(services.data_dir, rules),
+            check_tool_args=services.schemas.error if services.schemas is not None else None,
             **scope,
         )
         # Most handlers do not ask for it.
-        self._machine = partial(runtime.machine_for, cwd=self._scope.cwd)
-        self._log = runtime.log
+        self._machine = partial(services.machine_for, cwd=self._scope.cwd)
+        self._log = services.log
         state.begin(self)
         self._begun_too_deep = False
-        if runtime.manager.handlers:
+        if rules.manager.handlers:
             self._begun_too_deep = begun_too_deep()
             watchdog.watch()
 
     @property
     def packages(self) -> Set[str]:
         """The packages of the extensions whose handlers it calls."""
-        return self.runtime.packages
+        return self.rules.packages
 
     def session_state_of_module(self, module: str) -> SessionState | None:
         """The session state of the extension that a module belongs to; None for other modules."""
-        extension = self.runtime.owner_of(module)
+        extension = self.rules.owner_of(module)
         if extension is None:
             return None
-        return self.runtime.session_state(self.conversation_id, extension)
+        return self.services.session_state(self.rules, self.conversation_id, extension)
 
     # -- life -------------------------------------------------------------------------------
 
@@ -305,7 +309,7 @@ class Turn(state.TurnCore):
         stay = [(one.handler, str(one.text)) for one in kept if one.kind == "system"]
         new = [(_injector(text), str(text)) for text in _new(outcome, "system", kept)]
         if stay and new:
-            chain = self.runtime.manager.chain(HookName.BEFORE_LLM_CALL, None, self._scope.origin)
+            chain = self.rules.manager.chain(HookName.BEFORE_LLM_CALL, None, self._scope.origin)
             rank = {f"{one.extension}/{one.name}": n for n, one in enumerate(chain.handlers)}
             # What stays may be of a handler that is not there any more.
             last = len(rank)
@@ -409,7 +413,7 @@ class Turn(state.TurnCore):
         """
         scope, machine = self._scope, None
         if cwd is not None and cwd != scope.cwd:
-            scope, machine = scope.replace(cwd=cwd), partial(self.runtime.machine_for, cwd=cwd)
+            scope, machine = scope.replace(cwd=cwd), partial(self.services.machine_for, cwd=cwd)
         call = self._call(tool_name, tool_args, tool_call_id, machine)
         return self._sync(call, scope)
 
@@ -450,7 +454,7 @@ class Turn(state.TurnCore):
         for ask in outcome.asks:
             key = ask.key or canonical_digest([tool_name, arguments.shared])
             # A colon of a project's path is not to be taken for one between the parts.
-            asker = self.runtime.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
+            asker = self.rules.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
             request = ApprovalRequest(
                 extension=ask.extension,
                 handler=ask.handler,
@@ -464,11 +468,11 @@ class Turn(state.TurnCore):
             yield ask, request
 
     def _answer(self, request: ApprovalRequest) -> Approval:
-        approver = self.runtime.approver
+        approver = self.services.approver
         if self.closed:
             return _TOO_LATE
         if approver is None:
-            return nobody_there(request, approve=self.runtime.approve_without_human)
+            return nobody_there(request, approve=self.services.approve_without_human)
         try:
             with state.entered(self):
                 answer = approver(request)
@@ -482,11 +486,11 @@ class Turn(state.TurnCore):
         return as_approval(answer, request)
 
     async def _aanswer(self, request: ApprovalRequest) -> Approval:
-        approver = self.runtime.approver
+        approver = self.services.approver
         if self.closed:
             return _TOO_LATE
         if approver is None:
-            return nobody_there(request, approve=self.runtime.approve_without_human)
+            return nobody_there(request, approve=self.services.approve_without_human)
         import asyncio
 
         try:
@@ -605,18 +609,18 @@ class Turn(state.TurnCore):
 
     def _chain_of(self, event: Event, scope: Scope) -> CompiledChain:
         tool = getattr(event, "tool_name", None)
-        return self.runtime.manager.chain(event.hook, tool, scope.origin)
+        return self.rules.manager.chain(event.hook, tool, scope.origin)
 
     def _begun(self, event: Event, scope: Scope, before: Any) -> state.Running | ChainOutcome:
         """The chain of an event, about to run; an outcome where nothing is to run."""
-        refusal = self.runtime.refusal
+        refusal = self.rules.refusal
         if self.closed and isinstance(event, ToolCall):
             raise TurnEndedError(
                 f"{event.tool_name} was called after its turn had ended",
                 hint="Open a turn for it with Runtime.turn(...)",
             )
         if refusal is not None and isinstance(event, ToolCall):
-            return self._refuse(event, scope, before, refusal, self.runtime.cause)
+            return self._refuse(event, scope, before, refusal, self.rules.cause)
         chain = self._chain_of(event, scope)
         if not chain.handlers:
             self.used_at = monotonic()
@@ -637,7 +641,7 @@ class Turn(state.TurnCore):
         passed = outcome is chain.passed
         self._note(event, outcome)
         if not passed:
-            _log_failures(chain, outcome, self.runtime.on_failure)
+            _log_failures(chain, outcome, self.services.on_failure)
         if self._log is not None and self._is_recorded(self._log, chain, outcome):
             self._write(event.hook, event, scope, before, outcome)
         if not passed:
@@ -664,7 +668,7 @@ class Turn(state.TurnCore):
         return outcome
 
     def report_slow(self, text: str) -> None:
-        listener = self.runtime.on_slow
+        listener = self.services.on_slow
         if listener is None:
             return
         try:
@@ -687,7 +691,7 @@ class Turn(state.TurnCore):
         """
         if outcome.action is _ASK:
             return False
-        if log.level == "payloads" and not self.runtime.idle:
+        if log.level == "payloads" and not self.rules.idle:
             return True
         decided = chain.handlers and outcome is not chain.passed
         return bool(decided) or any(one.extension != OWN for one in chain.handlers)
@@ -715,7 +719,7 @@ class Turn(state.TurnCore):
         """
         call = ToolCall(tool_name, tool_args or {}, tool_call_id or "")
         self.log_refusal(HookName.INTERCEPT_TOOL_CALL, extension, reason, call)
-        if self.runtime.on_notice is not None and self.runtime.notify != "off":
+        if self.services.on_notice is not None and self.services.notify != "off":
             self._show_once(refusal(extension, tool_name, reason), tool_call_id)
 
     def log_refusal(
@@ -733,7 +737,7 @@ class Turn(state.TurnCore):
             extension: in whose name.
             reason: why.
             call: the tool call, where it is one.
-            cause: what the runtime lacks, as `Runtime.cause` has it.
+            cause: what is lacking, as `Rules.cause` has it.
         """
         outcome = ChainOutcome.refused(reason, extension, call, cause)
         value = None if call is None else call.value
@@ -743,10 +747,10 @@ class Turn(state.TurnCore):
         self, hook: HookName, event: Any, outcome: ChainOutcome, why: str | None = None
     ) -> None:
         """Report an outcome; a question is reported once it is answered."""
-        if self.runtime.on_notice is None or outcome.action is _ASK:
+        if self.services.on_notice is None or outcome.action is _ASK:
             return
         tool = getattr(event, "tool_name", None)
-        notice = notice_of(hook, tool, outcome, self.runtime.notify, why)
+        notice = notice_of(hook, tool, outcome, self.services.notify, why)
         if notice is not None:
             self._show_once(notice, getattr(event, "tool_call_id", None))
 
@@ -757,7 +761,7 @@ class Turn(state.TurnCore):
             self._show(notice)
 
     def _show(self, notice: Notice) -> None:
-        listener = self.runtime.on_notice
+        listener = self.services.on_notice
         if listener is None:
             return
         try:

@@ -13,7 +13,7 @@ from attrs import define, field
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.holes import HOLES
 from hermes_ext.hosts.hermes.adapter.host_questions import HostQuestion, collecting
 from hermes_ext.hosts.hermes.adapter.places import tool_directory
@@ -173,10 +173,10 @@ class Judge:
     def _judged(self, verdict: Verdict, *, rewrite: bool) -> Verdict:
         """The verdict, filled in."""
         turn, tool, arguments = self.turn, verdict.tool, verdict.arguments
-        refusal = turn.runtime.refusal
+        refusal = turn.rules.refusal
         if refusal is not None:  # the person has been shown it at the start
             call = ToolCall(tool, arguments, verdict.call_id)
-            turn.log_refusal(HookName.INTERCEPT_TOOL_CALL, OWN, refusal, call, turn.runtime.cause)
+            turn.log_refusal(HookName.INTERCEPT_TOOL_CALL, OWN, refusal, call, turn.rules.cause)
             return _refused(verdict, OWN, refusal)
         cwd = tool_directory(turn.task_id or turn.host.stray_task, turn.directory)
         outcome = turn.judge_tool_call(tool, arguments, tool_call_id=verdict.call_id, cwd=cwd)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from hermes_ext.effects import ToolTable
 from hermes_ext.hosts.facts import HomeLayout, HostCommands, HostFacts
 from hermes_ext.hosts.hermes.facts.names import DISTRIBUTION, HOME_VARIABLE
 from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+
+if TYPE_CHECKING:
+    from hermes_ext.effects import ToolTable
 
 
 def _version() -> str | None:
@@ -26,6 +29,12 @@ def _tools() -> ToolTable:
     from hermes_ext.hosts.hermes.facts.tools import TOOLS
 
     return TOOLS
+
+
+def _samples() -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    from hermes_ext.hosts.hermes.facts.samples import SAMPLES
+
+    return SAMPLES
 
 
 _CONFIG: Final = "config.yaml"
@@ -47,4 +56,5 @@ HERMES: Final = HostFacts(
     version=_version,
     commands=_commands,
     tools=_tools,
+    samples=_samples,
 )

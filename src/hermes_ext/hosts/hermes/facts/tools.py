@@ -189,6 +189,7 @@ TOOLS: Final = ToolTable(
         )),
         *(Tool(name, _TALKS) for name in _HARMLESS.split()),
     ),
+    host="Hermes",
     families="browser_ feishu_ ha_ kanban_ mcp_ xai_ yb_",
     module="hermes_tools",
     functions="json_parse retry shell_quote",
