@@ -163,10 +163,12 @@ class ToolTable:
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant by a name; None if nothing is near."""
         wanted = normal(name).replace("-", "_")
-        for row in self.rows:
-            if wanted in (*row.words, *row.synonyms):
-                return row.name
-        known = {name: name for name in self.names}
-        known |= {name: row.name for row in self.rows for name in row.synonyms}
+        meant = {
+            word: row.name for row in self.rows for word in map(normal, (*row.synonyms, *row.words))
+        }
+        if wanted in meant:
+            return meant[wanted]
+        known = {normal(each): each for each in self.names}
+        known |= {normal(each): row.name for row in self.rows for each in row.synonyms}
         near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.7)
         return known[near[0]] if near else None

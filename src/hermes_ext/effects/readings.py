@@ -329,7 +329,7 @@ def calls_tool(tool: str = "name", arguments: str = "arguments") -> Does:
                 given = json.loads(given)
             except ValueError:
                 given = None
-        known = isinstance(called, str) and normal(called) != name
+        known = isinstance(called, str) and normal(called) != normal(name)
         if known and isinstance(given, Mapping):
             announce(str(called), given, rec)
         else:

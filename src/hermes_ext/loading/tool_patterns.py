@@ -11,7 +11,7 @@ from attrs import frozen
 
 from hermes_ext.chain.manager import normal
 from hermes_ext.effects import ToolTable
-from hermes_ext.loading.records import ExtensionRecord, HookInfo, Status
+from hermes_ext.records import ExtensionRecord, HookInfo, Status
 
 _WILD: Final = "*?["
 _SIGN: Final = re.compile(r"\[!?\]?[^\]]*\]|.", re.DOTALL)  # what stands for one character
