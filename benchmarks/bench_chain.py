@@ -20,7 +20,7 @@ import pluggy
 from report import Report
 from report import run as run_report
 
-from hermes_ext import HookResult, register_hook
+from hermes_ext import HookResult, Runtime, register_hook
 from hermes_ext.chain.fold import CompiledChain, run
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.hooks.payloads import Event, LLMRequest, Scope, ToolCall
@@ -33,6 +33,8 @@ PLAIN_BAR = 1.1
 INSTALLED_BAR = 1.1
 LARGE_BAR = 1.25
 PLUGGY_BAR = 5.0
+TURN_BAR = 1.0
+EMPTY_TURN_BAR = 0.6
 CRASH_BAR = 6.0
 
 Work = Callable[[], object]
@@ -114,13 +116,19 @@ class _Spec:
 
 def pluggy_call(functions: Sequence[Callable[..., Any]]) -> Work:
     """The same functions through pluggy's own call."""
+    name, session, call = CALL.tool_name, SCOPE.session_id, pluggy_hook(functions, _Spec)
+    return lambda: call(tool_name=name, session_id=session)
+
+
+def pluggy_hook(functions: Sequence[Callable[..., Any]], spec: type) -> Callable[..., Any]:
+    """pluggy's own call of the functions, by keyword."""
     manager = pluggy.PluginManager("bench")
-    manager.add_hookspecs(_Spec)
+    manager.add_hookspecs(spec)
     mark = pluggy.HookimplMarker("bench")
     for function in functions:
         manager.register(_plugin(mark(specname="intercept_tool_call")(function)))
-    name, session, call = CALL.tool_name, SCOPE.session_id, manager.hook.intercept_tool_call
-    return lambda: call(tool_name=name, session_id=session)
+    call: Callable[..., Any] = manager.hook.intercept_tool_call
+    return call
 
 
 def _plugin(function: Callable[..., Any]) -> object:
@@ -213,6 +221,41 @@ def bench_naming_args(report: Report) -> None:
     best = measure(works)
     for name in chains:
         report.row(name, best[name], f"{best[name] / best['plain']:.2f} x plain")
+
+
+class _ArgsSpec:
+    @pluggy.HookspecMarker("bench")
+    def intercept_tool_call(self, tool_name: str, tool_args: dict[str, Any]) -> None:
+        """What most handlers of tool calls name."""
+
+
+def bench_turn(report: Report) -> None:
+    """What a host calls, with the log off: ten handlers, and none, beside pluggy's own call."""
+
+    def with_args(tool_name: str, tool_args: dict[str, Any]) -> None:
+        return None
+
+    functions = [_clone(with_args) for _ in range(10)]
+    name, args = CALL.tool_name, CALL.tool_args
+    by_pluggy = pluggy_hook(functions, _ArgsSpec)
+    for function in functions:
+        register_hook("intercept_tool_call")(function)
+    with (
+        Runtime(functions).turn(session_id="ten") as ten,
+        Runtime().turn(session_id="none") as none,
+    ):
+        best = measure(
+            {
+                "pluggy": lambda: by_pluggy(tool_name=name, tool_args=args),
+                "ten": lambda: ten.intercept_tool_call(name, args, tool_call_id="c1"),
+                "none": lambda: none.intercept_tool_call(name, args, tool_call_id="c1"),
+            }
+        )
+    print("turn.intercept_tool_call, handlers that name tool_name and tool_args")
+    report.row("pluggy's own call of ten", best["pluggy"])
+    for count, limit in (("ten", TURN_BAR), ("none", EMPTY_TURN_BAR)):
+        report.row(f"a turn, {count}", best[count])
+        report.bar(f"a turn, {count} / pluggy's ten", best[count] / best["pluggy"], limit)
 
 
 def _clone(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -330,6 +373,7 @@ def every(report: Report) -> None:
     """All of it."""
     for bench in (
         bench_passing,
+        bench_turn,
         bench_naming_args,
         bench_rewriting,
         bench_crash,

@@ -1,7 +1,7 @@
 """Writes docs/hooks.md and docs/command-reference.md: `python docs/generate_reference.py`.
 
-The first is made from the hook specs, the second from what the command line takes. With `--check`
-nothing is written, and the exit code is 1 where one of them is stale.
+The first is made from the table of hooks, the second from what the command line takes. With
+`--check` nothing is written, and the exit code is 1 where one of them is stale.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from textwrap import dedent
 
 from hermes_ext.cli import add_commands
 from hermes_ext.hooks.payloads import EVENT_OF
-from hermes_ext.hooks.specs import ALLOWED, ARGUMENTS, VERDICTS, Action, HookName, HookSpecs
+from hermes_ext.hooks.table import EVERYWHERE_TEXT, TABLE, Action, HookDef
 
 DOCS = Path(__file__).parent
 
-_NOTE = "<!-- Made from hermes_ext/hooks/specs.py by docs/generate_reference.py: edit there. -->"
+_NOTE = "<!-- Made from hermes_ext/hooks/table.py by docs/generate_reference.py: edit there. -->"
 _HEAD = """\
 # Hooks
 
@@ -34,20 +34,19 @@ Every command with every argument, as `hermes-ext COMMAND --help` tells them. Wh
 they print and how they end: [commands](commands.md). `hermes extensions COMMAND` is the same inside
 Hermes.
 """
-_SECTIONS = {"Args:": "arguments", "Returns:": "returns", "Attributes:": "attributes"}
 
 
 def hooks() -> str:
     """The page of the hooks."""
-    return "\n".join([_NOTE, "", _HEAD, *_overview(), *_common(), *map(_hook, HookName)])
+    return "\n".join([_NOTE, "", _HEAD, *_overview(), *_common(), *map(_hook, TABLE.values())])
 
 
 def _overview() -> Iterator[str]:
     yield "| hook | a transformer may return | a guard may return |"
     yield "|---|---|---|"
-    for hook in HookName:
-        link = f"[`{hook.value}`](#{hook.value})"
-        yield f"| {link} | {_actions(ALLOWED[hook])} | {_actions(VERDICTS[hook])} |"
+    for row in TABLE.values():
+        link = f"[`{row.name.value}`](#{row.name.value})"
+        yield f"| {link} | {_actions(row.actions)} | {_actions(row.verdicts)} |"
     yield ""
 
 
@@ -57,25 +56,17 @@ def _actions(actions: frozenset[Action]) -> str:
 
 def _common() -> Iterator[str]:
     yield "## Arguments of every hook\n"
-    text = inspect.getdoc(HookSpecs) or ""
-    _, _, rest = text.partition("Arguments of every hook:\n\n")
-    yield rest + "\n"
+    yield EVERYWHERE_TEXT + "\n"
 
 
-def _hook(hook: HookName) -> str:
-    spec = getattr(HookSpecs, hook.value)
-    parts = _parsed(inspect.getdoc(spec) or "")
-    hints = inspect.get_annotations(spec)
-    own = ARGUMENTS[hook][: ARGUMENTS[hook].index("event")]
-    lines = [f"## {hook.value}\n", parts["text"], "", "| argument | type | |", "|---|---|---|"]
-    told = dict(_items(parts["arguments"]))
-    lines += [f"| `{name}` | `{_type(hints[name])}` | {told[name]} |" for name in own]
-    event = EVENT_OF[hook]
+def _hook(row: HookDef) -> str:
+    lines = [f"## {row.name.value}\n", row.does, "", row.fires, ""]
+    lines += ["| argument | type | |", "|---|---|---|"]
+    lines += [f"| `{one.name}` | `{_type(one.type)}` | {one.text} |" for one in row.arguments]
+    event = EVENT_OF[row.name]
     lines += ["", f"`event`, of class `{event.__name__}`:\n"]
-    attributes = _parsed(inspect.getdoc(event) or "")["attributes"]
-    lines += [f"- `{name}`: {text}" for name, text in _items(attributes)]
-    lines += ["", "**Returns.** " + _one_line(parts["returns"])]
-    lines += ["", _one_line(parts["after"]), ""]
+    lines += [f"- `{name}`: {text}" for name, text in _attributes(event)]
+    lines += ["", f"**Returns.** {row.returns}", "", row.fails, ""]
     return "\n".join(lines)
 
 
@@ -83,17 +74,10 @@ def _type(annotation: str) -> str:
     return annotation.replace(" | ", " or ")
 
 
-def _parsed(text: str) -> dict[str, str]:
-    """A docstring's paragraphs, its sections by name, and the paragraphs `after` them."""
-    found: dict[str, list[str]] = {"text": []}
-    current = "text"
-    for line in text.splitlines():
-        if line in _SECTIONS:
-            current = _SECTIONS[line]
-        elif line and not line.startswith(" ") and current != "text":
-            current = "after"
-        found.setdefault(current, []).append("" if line in _SECTIONS else line)
-    return {name: dedent("\n".join(lines)).strip() for name, lines in found.items()}
+def _attributes(event: type) -> Iterator[tuple[str, str]]:
+    """What the docstring of a class tells of each attribute."""
+    _, _, section = (inspect.getdoc(event) or "").partition("Attributes:\n")
+    return _items(dedent(section))
 
 
 def _items(section: str) -> Iterator[tuple[str, str]]:

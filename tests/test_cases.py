@@ -20,9 +20,10 @@ from tests.cli.conftest import GOOD, Home
 
 from hermes_ext import HookResult, Runtime, get_turn_state, register_hook
 from hermes_ext.doctor import examine
+from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.hosts.hermes.home.installing import install
 from hermes_ext.loading.loader import load, unload
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 
 home = commands.home
 installed = commands.installed
@@ -536,7 +537,7 @@ def test_a_plugin_list_of_the_wrong_kind_is_an_error_of_doctor(home: Home, value
     """Hermes silently enables nothing from such a value, so doctor says it."""
     home.write_config(f"plugins:\n  enabled: {value}\n")
     findings = [
-        each for each in examine(home.path, None, load(home.path)) if each.code == "plugin-off"
+        each for each in host_findings(home.path, load(home.path)) if each.code == "plugin-off"
     ]
     assert len(findings) == 1
     assert "plugins.enabled" in findings[0].message

@@ -24,7 +24,7 @@ from tests.harness.home import HermesHome
 from tests.pages import ROOT, WALKS, Block, blocks_of
 
 from hermes_ext import Runtime
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.loading.loader import load, unload
 from hermes_ext.replay.events import of_file
 from hermes_ext.settings.config import read_config
@@ -410,7 +410,7 @@ def test_commands_are_all_told() -> None:
 def test_options_are_all_told() -> None:
     """authoring.md names every option of `register_hook` and every constructor of `HookResult`."""
     from hermes_ext.hooks.registration import HookMark
-    from hermes_ext.hooks.results import Action
+    from hermes_ext.hooks.table import Action
 
     text = (ROOT / "docs/authoring.md").read_text(encoding="utf-8")
     options = [each.name for each in HookMark.__attrs_attrs__ if each.name != "hook"]

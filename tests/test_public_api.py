@@ -14,7 +14,7 @@ import pytest
 import hermes_ext
 import hermes_ext.exceptions
 import hermes_ext.testing
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = (hermes_ext, hermes_ext.exceptions, hermes_ext.testing)

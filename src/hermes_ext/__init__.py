@@ -14,7 +14,7 @@ The smallest extension, `~/.hermes/extensions/only-urgent/__init__.py`:
 # Before everything else, `from __future__` included: it decides where all of that is imported from.
 from hermes_ext import _search_path
 
-if _search_path.is_own_command() or _search_path.is_in_hermes():
+if _search_path.is_own_command() or _search_path.is_in_host():
     _search_path.drop_working_directory()
 
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from hermes_ext.exceptions import SkipExtension
 from hermes_ext.hooks.commands import register_command
 from hermes_ext.hooks.registration import hookimpl, register_hook
 from hermes_ext.hooks.results import (
-    Action,
     CallResult,
     CallVerdict,
     HookResult,
@@ -35,6 +34,7 @@ from hermes_ext.hooks.results import (
     ToolOutputResult,
     ToolOutputVerdict,
 )
+from hermes_ext.hooks.table import Action
 from hermes_ext.turns.state import get_session_state, get_turn_state
 
 if TYPE_CHECKING:

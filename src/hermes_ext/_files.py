@@ -14,8 +14,6 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from hermes_ext.exceptions import ConfigError
 
 _TEMPORARY = ".hermes-ext.tmp"
@@ -103,6 +101,8 @@ def locked(path: Path, seconds: float = 10.0) -> Iterator[None]:
         ConfigError: another program holds it for longer; names the lock file.
         OSError: the lock file cannot be made.
     """
+    from filelock import FileLock, Timeout  # 20 modules, for those who write
+
     lock = path.with_name(f".{path.name}.lock")
     waiting = FileLock(lock, timeout=seconds)
     try:

@@ -5,25 +5,18 @@ which `PYTHONPATH=$PYTHONPATH:/x` makes: a file `yaml.py` or `json.py` would be 
 the real one, in the process that holds the rules.
 
 This is the first module of the package that is imported, so it imports only what each start of
-Python has imported, and there is no `from __future__`.
+Python has imported, and names of the host, and there is no `from __future__`.
 """
 
 import os
 import sys
 
+from hermes_ext.hosts.hermes.facts import names
+
 _HERE = ("", os.curdir)
 _OWN = "hermes_ext"
 # Another program that is run by name, pytest say, may want its working directory.
-_PROGRAMS = (
-    _OWN,
-    "hermes_cli",
-    "run_agent",
-    "cli",
-    "gateway",
-    "tui_gateway",
-    "batch_runner",
-    "acp_adapter",
-)
+_PROGRAMS = (_OWN, *names.PROGRAMS)
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 
@@ -36,15 +29,15 @@ def is_own_command() -> bool:
     return program == "-m" and _run_by_name().split(".")[0] == _OWN
 
 
-def is_in_hermes() -> bool:
-    """Whether Hermes Agent's own program runs in this process."""
-    return "hermes_cli" in sys.modules
+def is_in_host() -> bool:
+    """Whether the host's own program runs in this process."""
+    return names.PACKAGE in sys.modules
 
 
 def drop_working_directory() -> None:
     """Take the working directory off `sys.path` where nobody has named it.
 
-    It stays where it is written out in `PYTHONPATH`, and where this package or Hermes lies in it.
+    It stays where it is written out in `PYTHONPATH`, and where this package or the host lies in it.
     """
     try:
         cwd = os.getcwd()
@@ -52,8 +45,8 @@ def drop_working_directory() -> None:
         cwd = ""
     written = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    hermes = getattr(sys.modules.get("hermes_cli"), "__file__", None)
-    roots = {package, hermes and os.path.dirname(os.path.dirname(os.path.abspath(hermes)))}
+    host = getattr(sys.modules.get(names.PACKAGE), "__file__", None)
+    roots = {package, host and os.path.dirname(os.path.dirname(os.path.abspath(host)))}
     gone = {*_HERE}
     first = not sys.flags.safe_path and _run_by_name().split(".")[0] in _PROGRAMS
     if cwd not in roots and cwd not in written and (first or _names_here(written)):

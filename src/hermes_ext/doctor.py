@@ -16,23 +16,17 @@ from attrs import evolve, frozen
 from hermes_ext._problems import Problem
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import printable
+from hermes_ext.effects import ToolKind, ToolTable
 from hermes_ext.exceptions import ConfigError, StateError
 from hermes_ext.hooks.source import Source
-from hermes_ext.hosts.hermes.adapter.tool_names import (
-    TOOL_ALIASES,
-    ToolNames,
-    dead_guard,
-    nearest,
-    told_dead,
-)
-from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
-from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable, sentinel_fault
-from hermes_ext.hosts.hermes.home.sentinel import sentinel_folder
+from hermes_ext.hooks.table import TABLE, HookName
+from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, SAME_CODE
 from hermes_ext.loading.finding.projects import ProjectStack
 from hermes_ext.loading.imports.guard_source import registers_guard
 from hermes_ext.loading.inventory import Inventory, inventory
-from hermes_ext.loading.records import BROKEN, ExtensionRecord, HookInfo, Status
+from hermes_ext.loading.tool_patterns import ToolNames
+from hermes_ext.records import BROKEN, ExtensionRecord, HookInfo, Status
 from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext.settings.names import name_fault
 from hermes_ext.trust.store import (
@@ -50,7 +44,7 @@ if TYPE_CHECKING:
 
 SLOW_IMPORT_SECONDS = 1.0
 
-# Every code of a finding, by what was looked at.
+# Every code of a finding here, by what was looked at.
 CHECKS: Mapping[str, tuple[str, ...]] = {
     "configuration": ("config", "config-unreadable", "switched-off"),
     "required extensions": ("required-missing",),
@@ -62,7 +56,6 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "import times": ("slow-import",),
     "names of extensions": ("shadowed", "replaced", "not-replaced"),
     "names of tools": ("unknown-tool", "tool-alias"),
-    "slash commands": ("command-taken",),
     "trust": (
         "trust-store",
         "pin-invalid",
@@ -73,11 +66,9 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "project settings": ("project-settings",),
     "who can write": ("writable-by-others",),
     "session state": ("session-state",),
-    "plugin of Hermes": ("no-hermes-agent", "plugin-off", "sentinel-missing"),
-    "attachment to Hermes": ("host-unseen", "host-changed"),
-    "other plugins of Hermes": ("neighbor",),
 }
 _TOOL_SETTINGS = frozenset({"blocked_tools", "allowed_tools", "tools"})
+_CHANGE_FILES = (ToolKind.WRITE, ToolKind.EDIT, ToolKind.SHELL, ToolKind.CODE)
 
 
 class Severity(StrEnum):
@@ -124,28 +115,24 @@ def examine(
     cwd: Path | None,
     loaded: Loaded | None = None,
     *,
-    seams: Mapping[str, str] | None = None,
-    needed_seams: Iterable[str] = (),
-    seams_failure: str | None = None,
-    host_commands: Iterable[str] = (),
     host_tools: Iterable[str] = (),
+    table: ToolTable | None = None,
     ci: bool = False,
     prog: Prog = HERMES_EXT,
 ) -> tuple[Finding, ...]:
-    """Everything found, errors first.
+    """Everything found, errors first; what concerns the host alone is for the host to find.
 
-    loaded: what loading showed; without it the records of the last load are judged. seams: what is
-    wrong with each function of the host that is to be wrapped, empty where nothing is; None where
-    that was not looked at. needed_seams: those without which guards do not hold.
-    seams_failure: why the host could not be looked at, None if it could. host_commands: the names
-    of the host's own slash commands. host_tools: the names of all its tools, none where they are
-    not known. ci: for a pipeline, where a project that is not trusted as it is, and a pin that
-    trusts nothing, are errors. prog: what the user calls, for the hints.
+    loaded: what loading showed; without it the records of the last load are judged. host_tools: the
+    names of all tools of the host, none where they are not known. table: what is known of them; by
+    default of Hermes's. ci: for a pipeline, where a project that is not trusted as it is, and a pin
+    that trusts nothing, are errors. prog: what the user calls, for the hints.
     """
     seen: Inventory | Loaded = inventory(home, cwd) if loaded is None else loaded
     refusal = None if loaded is None else loaded.refusal
     names = (*host_tools, *seen.config.read_only_tools)
-    tools = ToolNames(frozenset(names), complete=bool([*host_tools]))
+    tools = ToolNames(
+        table or default_host().tools(), frozenset(names), complete=bool([*host_tools])
+    )
     findings = [
         *_off_findings(seen.config),
         *_refusal_findings(refusal, seen.config),
@@ -157,11 +144,7 @@ def examine(
             for finding in _record_findings(record, seen, prog, refusal)
         ),
         *_tool_name_findings(seen.config, seen.records, tools),
-        *_command_findings(seen.records, frozenset(host_commands)),
         *_state_findings(home),
-        *_host_findings(home, seen.config, prog),
-        *_sentinel_findings(home, seen.config, prog),
-        *_seam_findings(seams or {}, frozenset(needed_seams), seams_failure),
     ]
     return in_order(findings)
 
@@ -202,7 +185,7 @@ def _off_findings(config: ExtensionsConfig) -> Iterator[Finding]:
             Severity.WARNING,
             "switched-off",
             None,
-            _place(config.file, config.line_of("enabled")),
+            place(config.file, config.line_of("enabled")),
             "extensions.enabled is false: nothing loads",
             "Take it out, or set it to true",
         )
@@ -262,7 +245,7 @@ def _problem_findings(
             Severity.ERROR if serious else Severity.WARNING,
             code,
             None,
-            _place(problem.file, problem.line),
+            place(problem.file, problem.line),
             message,
             problem.hint,
         )
@@ -456,7 +439,8 @@ def _is_lost_guard(
 
 
 def _can_fail_open(info: HookInfo) -> bool:
-    return info.hook == "intercept_tool_call" and "pass" in (info.on_error, info.on_store_error)
+    closed = TABLE[HookName(info.hook)].on_error == "block"
+    return closed and "pass" in (info.on_error, info.on_store_error)
 
 
 def _fails_open(record: ExtensionRecord, info: HookInfo) -> Finding:
@@ -489,21 +473,27 @@ def _tool_name_findings(
     for name, settings in config.settings.items():
         if isinstance(settings, Mapping):
             for key in _TOOL_SETTINGS & settings.keys():
-                place = _place(config.file, config.line_of(name, key))
+                where = place(config.file, config.line_of(name, key))
                 for tool in _texts(settings[key]):
                     told = f"extensions.{name}.{key}"
-                    yield from _tool_name_finding(name, place, told, tool, tools)
+                    yield from _tool_name_finding(name, where, told, tool, tools)
     for record in records:
         for info in record.hooks:
-            place = f"{info.file}:{info.line}"
-            if dead_guard(info, tools):
-                told = f"it is not in force: {told_dead(info)}"
-                hint = 'Name a tool that this Hermes has; those of MCP servers begin with "mcp_"'
-                yield Finding(Severity.ERROR, "matches-nothing", record.name, place, told, hint)
+            where = f"{info.file}:{info.line}"
+            dead = tools.dead_guard(info)
+            if dead is not None:
+                told, hint = f"it is not in force: {dead}", _tools_to_name(tools.table)
+                yield Finding(Severity.ERROR, "matches-nothing", record.name, where, told, hint)
                 continue
             for tool in info.tools or ():
                 told = f"tools= of {info.handler}"
-                yield from _tool_name_finding(record.name, place, told, tool, tools)
+                yield from _tool_name_finding(record.name, where, told, tool, tools)
+
+
+def _tools_to_name(table: ToolTable) -> str:
+    mcp = next((each for each in table.families if each.startswith("mcp")), None)
+    told = f"Name a tool that this {table.host} has"
+    return told if mcp is None else f'{told}; those of MCP servers begin with "{mcp}"'
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -516,16 +506,17 @@ def _tool_name_finding(
 ) -> Iterator[Finding]:
     if tools.can_match(tool):
         return
-    if tool in TOOL_ALIASES:
+    table, meant = tools.table, tools.table.get(tool)
+    if meant is not None:
+        writers = [each.name for kind in _CHANGE_FILES for each in table.of(kind)]
         yield Finding(
             Severity.NOTE,
             "tool-alias",
             extension,
             where,
-            f'{key}: Hermes has no tool "{tool}"; workflow-guard takes it for'
-            f" {TOOL_ALIASES[tool]}, other extensions may not",
-            f"Write {TOOL_ALIASES[tool]}; write_file, patch, terminal and execute_code can all"
-            " change files",
+            f'{key}: {table.host} has no tool "{tool}"; workflow-guard takes it for'
+            f" {meant.name}, other extensions may not",
+            f"Write {meant.name}; {', '.join(writers[:-1])} and {writers[-1]} can all change files",
         )
         return
     yield Finding(
@@ -533,103 +524,11 @@ def _tool_name_finding(
         "unknown-tool",
         extension,
         where,
-        f'{key}: Hermes itself has no tool "{tool}"',
-        nearest(tool) or "Right if a plugin or an MCP server brings it",
+        f'{key}: {table.host} itself has no tool "{tool}"',
+        tools.meant(tool) or "Right if a plugin or an MCP server brings it",
     )
 
 
-# -- who can write --------------------------------------------------------------------------------
-
-
-# -- the host -------------------------------------------------------------------------------------
-
-
-def _host_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
-    host = host_package()
-    if host is None:
-        yield Finding(
-            Severity.NOTE,
-            "no-hermes-agent",
-            None,
-            None,
-            "hermes-agent is not in this Python",
-            "If Hermes is to use the extensions, install both into one environment",
-        )
-    # Without Hermes here, another host may be the one that runs the extensions.
-    severity = Severity.NOTE if host is None else Severity.ERROR
-    unreadable = None if host is None else plugins_unreadable()
-    if unreadable is not None:
-        yield Finding(severity, "plugin-off", None, None, unreadable)
-    off = plugin_off(home)
-    if off is None:
-        return
-    if off.hint is None:
-        yield Finding(
-            severity,
-            "plugin-off",
-            None,
-            _place(off.file, off.line),
-            f"{off.key} {off.told}, so Hermes loads no extension",
-            f"Run {prog('install')}",
-        )
-    elif config.readable:  # else the file as a whole is told already
-        told = f"{off.key}: {off.told}" if off.key else off.told
-        yield Finding(severity, "plugin-off", None, _place(off.file, off.line), told, off.hint)
-
-
-def _sentinel_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
-    fault = sentinel_fault(home, config)
-    if fault is not None:
-        told = f"{fault}: if this package goes, Hermes runs without the required extensions"
-        where = printable(sentinel_folder(home))
-        hint = f"Run {prog('install')}"
-        yield Finding(Severity.WARNING, "sentinel-missing", None, where, told, hint)
-
-
-def taken_command(name: str) -> str:
-    """That a slash command has the name of one of Hermes."""
-    return f"/{name} is a command of Hermes itself, so this one is never called"
-
-
-def _command_findings(
-    records: Iterable[ExtensionRecord], taken: frozenset[str]
-) -> Iterator[Finding]:
-    for record in records:
-        for command in record.commands if record.status is Status.ENABLED else ():
-            if command.name in taken:
-                yield Finding(
-                    Severity.WARNING,
-                    "command-taken",
-                    record.name,
-                    _place(Path(command.file), command.line),
-                    taken_command(command.name),
-                    "Rename it",
-                )
-
-
-def _seam_findings(
-    seams: Mapping[str, str], needed: frozenset[str], failure: str | None
-) -> Iterator[Finding]:
-    if failure:
-        yield Finding(
-            Severity.WARNING,
-            "host-unseen",
-            None,
-            None,
-            f"what the package attaches to in Hermes could not be looked at: {failure}",
-            f"See whether `{host_program()} --version` works",
-        )
-    for name, fault in seams.items():
-        if fault:
-            yield Finding(
-                Severity.ERROR if name in needed else Severity.WARNING,
-                "host-changed",
-                None,
-                name,
-                f"{fault} ({host_package()})",
-                "Use a version of hermes-agent that this package knows, or a newer package",
-            )
-
-
-def _place(file: Path, line: int | None) -> str:
+def place(file: Path, line: int | None) -> str:
+    """A file and a line in it, as a finding names them."""
     return printable(file) + ("" if line is None else f":{line}")

@@ -21,7 +21,8 @@ from hermes_ext.cli import main
 from hermes_ext.cli._junit import junit_xml
 from hermes_ext.cli._page import Page
 from hermes_ext.doctor import CHECKS
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes import checks
 from hermes_ext.hosts.hermes.canary import trial
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Status, Suspect, skipped
 from hermes_ext.hosts.hermes.canary.surfaces import SURFACES
@@ -120,7 +121,10 @@ def test_all_is_well(home: Home, comes_to: Found, tmp_path: Path) -> None:
         (surface, hook, "ok") for surface in SURFACES for hook in HookName
     ]
     by_name = cases(file.read_bytes())
-    assert {name for group, name in by_name if group == "hermes-ext.checks"} == set(CHECKS)
+    assert {name for group, name in by_name if group == "hermes-ext.checks"} == {
+        *CHECKS,
+        *checks.CHECKS,
+    }
     assert {(g, n) for g, n in by_name if g != "hermes-ext.checks"} == {
         (f"hermes-ext.canary.{surface}", str(hook)) for surface in SURFACES for hook in HookName
     }
@@ -264,10 +268,11 @@ def test_a_code_that_no_check_has_is_not_lost() -> None:
 
 def test_every_code_belongs_to_a_check() -> None:
     """So the test cases of a pipeline stay the same, whatever is found."""
-    known = [code for codes in CHECKS.values() for code in codes]
+    known = [code for by in (CHECKS, checks.CHECKS) for codes in by.values() for code in codes]
     assert len(set(known)) == len(known)
     used = set()
-    for call in ast.walk(ast.parse(inspect.getsource(doctor))):
+    sources = map(inspect.getsource, (doctor, checks))
+    for call in (node for source in sources for node in ast.walk(ast.parse(source))):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             at = {"Finding": 1, "_about": 2}.get(call.func.id)
             code = call.args[at] if at is not None and len(call.args) > at else None

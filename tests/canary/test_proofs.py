@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.canary import marks
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Status, judge
 from hermes_ext.hosts.hermes.canary.turn import Player, Seen

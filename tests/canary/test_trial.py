@@ -15,7 +15,7 @@ from tests.canary.conftest import UsersHome
 from tests.harness.warm import warm_start
 from tests.hermes.versions import NEWER, installed
 
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.canary.findings import canary_findings
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Status
 from hermes_ext.hosts.hermes.canary.surfaces import SURFACES

@@ -314,13 +314,12 @@ class TestPluggy:
 
     def test_the_specs_have_exactly_the_arguments(self):
         """What a spec documents is what a handler may name."""
-        from hermes_ext.hooks.payloads import ARGUMENTS
-        from hermes_ext.hooks.results import HookName
+        from hermes_ext.hooks.table import TABLE, HookName
 
         hooks = HookManager().plugins.hook
         for hook in HookName:
             caller = getattr(hooks, hook.value)
-            assert set(caller.spec.argnames) == set(ARGUMENTS[hook])
+            assert set(caller.spec.argnames) == set(TABLE[hook].names)
             assert caller.spec.function.__doc__
 
 

@@ -20,7 +20,8 @@ from tests.projects import Place
 
 from hermes_ext.cli import _examining, main
 from hermes_ext.cli._commands import COMMANDS
-from hermes_ext.cli._loading import Host, look_at_host
+from hermes_ext.cli._loading import look_at_host
+from hermes_ext.hosts.hermes.adapter.survey import Survey
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "output.schema.json"
 
@@ -41,7 +42,7 @@ def schema_of(command: str) -> Draft202012Validator:
 
 
 @functools.cache
-def host_of(pythonpath: str | None) -> Host:
+def host_of(pythonpath: str | None) -> Survey:
     """What `doctor` finds out about Hermes, which costs an import of it: once for all homes."""
     assert os.environ.get("PYTHONPATH") == pythonpath
     with tempfile.TemporaryDirectory() as empty:

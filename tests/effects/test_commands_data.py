@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hermes_ext.effects._commands import Knowledge, problems, schema
-from hermes_ext.effects._knowledge import DEEDS
+from hermes_ext.effects._knowledge import DEEDS, Knowledge, schema
 from hermes_ext.effects._programs import PROGRAMS
+from hermes_ext.settings.effects_settings import problems
 
 _TEXT = files("hermes_ext.effects").joinpath("commands.yaml").read_text(encoding="utf-8")
 _DATA: dict[str, Any] = yaml.safe_load(_TEXT)
@@ -73,7 +73,7 @@ def test_nothing_is_read_before_it_is_needed() -> None:
     """`import hermes_ext` loads neither the data nor what reads it."""
     code = (
         "import sys, hermes_ext; "
-        "sys.exit('yaml' in sys.modules or 'hermes_ext.effects._commands' in sys.modules)"
+        "sys.exit('yaml' in sys.modules or 'hermes_ext.effects._knowledge' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

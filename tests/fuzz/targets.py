@@ -23,11 +23,11 @@ from typing import Any, Final
 
 import yaml
 from attrs import frozen
-from hermes_ext._text import canonical_name
 from tests.fuzz.supply import Dict, HostileDict, List, Number, Supply, Text
 
 from hermes_ext import HookResult, Runtime, ToolCall, register_hook
 from hermes_ext._problems import Problem
+from hermes_ext._text import canonical_name
 from hermes_ext.chain.fold import run
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.cli import slash
@@ -35,8 +35,8 @@ from hermes_ext.effects import Effects, Machine, effects_of
 from hermes_ext.exceptions import ConfigError, ResultError
 from hermes_ext.hooks.payloads import LLMRequest, Scope, ToolResult, UserInput
 from hermes_ext.hooks.registration import build_handlers, collecting
-from hermes_ext.hooks.results import ALLOWED, VERDICTS, Action, HookName
 from hermes_ext.hooks.source import Source
+from hermes_ext.hooks.table import TABLE, Action, HookName
 from hermes_ext.hosts.hermes.adapter.verdicts import plain
 from hermes_ext.settings import patterns
 from hermes_ext.settings.by_schema import schema_fault
@@ -543,14 +543,14 @@ def results(data: bytes) -> None:
         )  # fmt: skip
     except Exception as error:
         raise Broken(f"a chain raised {type(error).__name__}: {error}") from error
-    allowed = VERDICTS[hook] if guard else ALLOWED[hook]
+    allowed = TABLE[hook].verdicts if guard else TABLE[hook].actions
     broken = not _good(returned, allowed)
     by_default = "block" if guard or hook is HookName.INTERCEPT_TOOL_CALL else "pass"
     if broken and not observe and (policy or by_default) == "block":
         holds(outcome.blocked, "a broken result is a pass", type(returned))
     if broken and not observe and policy == "ask":
         holds(outcome.action >= Action.ASK or outcome.asks, "a broken result is a pass")
-    if not _good(second, VERDICTS[hook]) and not (outcome.blocked or outcome.answered):
+    if not _good(second, TABLE[hook].verdicts) and not (outcome.blocked or outcome.answered):
         raise Broken(f"a guard's broken result is a pass: {type(second)}")
     _check_outcome(outcome, event)
 

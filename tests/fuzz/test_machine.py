@@ -28,8 +28,8 @@ from tests.projects import Place
 from hermes_ext import HookResult, Runtime, get_turn_state
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.exceptions import TurnEndedError
-from hermes_ext.hooks.results import ALLOWED, VERDICTS, Action, HookName
 from hermes_ext.hooks.source import Source
+from hermes_ext.hooks.table import TABLE, Action, HookName
 from hermes_ext.loading.switches import UnknownExtensionError, disable, enable
 from hermes_ext.settings.config import read_config
 from hermes_ext.turns.approval import Approval, ApprovalRequest
@@ -101,7 +101,8 @@ class Player:
     def fails(self) -> bool:
         if self.does in FAILURES:
             return True
-        allowed = VERDICTS[self.hook] if self.guard else ALLOWED[self.hook]
+        row = TABLE[self.hook]
+        allowed = row.verdicts if self.guard else row.actions
         return Action({"none": "pass", "meta": "pass"}.get(self.does, self.does)) not in allowed
 
 

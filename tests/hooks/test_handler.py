@@ -11,7 +11,8 @@ from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
 
 from hermes_ext import HookResult, LLMRequest, ToolCall, ToolResult, UserInput
 from hermes_ext.chain.fold import run
-from hermes_ext.hooks.payloads import ARGUMENTS, NAMED_ONLY, UNKNOWN, Scope
+from hermes_ext.hooks.payloads import NAMED_ONLY, UNKNOWN, Scope
+from hermes_ext.hooks.table import TABLE
 
 FULL = Scope(
     session_id="s",
@@ -102,7 +103,7 @@ def test_everything(hook):
     event = seen.pop("event")
     assert seen == EVERYWHERE | OWN[hook]
     assert event == FULL_EVENTS[hook]
-    assert {*seen, "event"} == set(ARGUMENTS[hook]) - NAMED_ONLY
+    assert {*seen, "event"} == set(TABLE[hook].names) - NAMED_ONLY
 
 
 @pytest.mark.parametrize("hook", EVENTS)

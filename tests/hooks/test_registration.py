@@ -21,8 +21,8 @@ from hermes_ext.hooks.registration import (
     near_misses,
     registrations_of,
 )
-from hermes_ext.hooks.results import HookName
 from hermes_ext.hooks.source import Source
+from hermes_ext.hooks.table import HookName
 
 
 def build(*functions, **options) -> tuple[Handler, ...]:

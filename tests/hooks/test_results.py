@@ -10,7 +10,7 @@ import pytest
 
 from hermes_ext import Action, HookResult
 from hermes_ext.exceptions import HermesExtError, ResultError
-from hermes_ext.hooks.results import ALLOWED, VERDICTS, HookName
+from hermes_ext.hooks.table import TABLE, HookName
 
 
 class Text(str):
@@ -173,5 +173,5 @@ def test_guards_only_judge():
         judging = {Action.PASS, Action.BLOCK}
         if hook is HookName.INTERCEPT_TOOL_CALL:
             judging.add(Action.ASK)
-        assert VERDICTS[hook] == judging
-        assert VERDICTS[hook] <= ALLOWED[hook]
+        assert TABLE[hook].verdicts == judging
+        assert TABLE[hook].verdicts <= TABLE[hook].actions

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import filelock  # noqa: F401 - `install` imports it, when `site` is all that is on the path
 import pytest
 
 from hermes_ext.hosts.hermes.facts.host_package import (

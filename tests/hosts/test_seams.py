@@ -352,6 +352,7 @@ print([finder for finder in sys.meta_path if 'hermes_ext' in type(finder).__modu
 """
     ).check()
     modules, wrapped, finders = run.stdout.splitlines()[-3:]
-    loaded = ["adapter", "adapter.plugin_host", "facts", "facts.which_home", "plugin"]
+    facts = ["facts", "facts.hermes", "facts.names", "facts.which_home"]
+    loaded = ["adapter", "adapter.plugin_host", *facts, "plugin"]
     assert ast.literal_eval(modules) == [f"hermes_ext.hosts.hermes.{name}" for name in loaded]
     assert (wrapped, finders) == ("False", "[]")

@@ -10,7 +10,9 @@ import pytest
 
 from hermes_ext import Runtime
 from hermes_ext.cli import main
-from hermes_ext.doctor import examine, is_broken
+from hermes_ext.doctor import is_broken
+from hermes_ext.hosts.hermes.adapter.survey import Survey
+from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.loader import load
 from hermes_ext.settings.config import read_config
@@ -62,7 +64,7 @@ def test_what_the_host_has_is_a_finding(tmp_path: Path) -> None:
     """A name of the host's own is told with file and line."""
     put(tmp_path, "helper", PLAN.replace('"plan"', '"help"'))
     loaded = load(tmp_path)
-    found = examine(tmp_path, tmp_path, loaded, host_commands=["help", "new"])
+    found = host_findings(tmp_path, loaded, Survey(commands=("help", "new")))
     (finding,) = [each for each in found if each.code == "command-taken"]
     assert finding.extension == "helper"
     assert "/help is a command of Hermes itself" in finding.message

@@ -9,12 +9,13 @@ import pytest
 
 from hermes_ext.doctor import Severity, examine
 from hermes_ext.hooks.source import Source
+from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.hosts.hermes.facts.host_package import host_package
 from hermes_ext.hosts.hermes.home.installing import install
 from hermes_ext.loading import switches
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.loader import load
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 from hermes_ext.settings.manifest import installed_version
 
 GUARD = """
@@ -119,7 +120,9 @@ def test_hermes_without_entry_points_is_an_error(home: Path, odd: Callable[[str]
     """
     odd("entry points in Latin-1")
 
-    [finding] = [each for each in examine(home, None) if each.code == "plugin-off"]
+    [finding] = [
+        each for each in host_findings(home, inventory(home, None)) if each.code == "plugin-off"
+    ]
 
     assert finding.severity is Severity.ERROR
     assert "it loads no plugin" in finding.message

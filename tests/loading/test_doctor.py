@@ -7,9 +7,12 @@ import pytest
 from tests.projects import GOOD, GUARD, Place
 
 from hermes_ext.doctor import Finding, Severity, examine, is_broken
+from hermes_ext.hosts.hermes.adapter.survey import Survey
+from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.hosts.hermes.facts.host_package import host_package
 from hermes_ext.hosts.hermes.home.installing import install
 from hermes_ext.hosts.hermes.home.sentinel import NAME as SENTINEL
+from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.loader import load
 from hermes_ext.trust.store import TrustStore
 
@@ -38,9 +41,9 @@ def configure(home: Path, text: str) -> None:
 
 
 def examined(home: Path) -> list[Finding]:
-    return [
-        finding for finding in examine(home, None, load(home)) if finding.code != "no-hermes-agent"
-    ]
+    loaded = load(home)
+    found = (*examine(home, None, loaded), *host_findings(home, loaded))
+    return [finding for finding in found if finding.code != "no-hermes-agent"]
 
 
 def only(home: Path) -> Finding:
@@ -234,7 +237,7 @@ def test_the_off_switches_are_told(home, monkeypatch):
     assert [finding.code for finding in examined(home)] == ["switched-off", "switched-off"]
 
 
-def test_a_host_that_changed_is_told():
+def test_a_host_that_changed_is_told(home):
     """A function to attach to that is not there is an error if guards need it, else a warning."""
     seams = {
         "m.needed": "this Hermes has no m.needed",
@@ -244,7 +247,7 @@ def test_a_host_that_changed_is_told():
 
     findings = [
         finding
-        for finding in examine(Path("nowhere"), None, seams=seams, needed_seams=["m.needed"])
+        for finding in host_findings(home, inventory(home, None), Survey(seams, ("m.needed",)))
         if finding.code == "host-changed"
     ]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.replay.recording import Recording
 
 from hermes_ext import LLMRequest, ToolCall, ToolResult, UserInput
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.replay.events import EventError, of_file, samples
 
 
@@ -78,7 +78,7 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "hook: intercept_tool_call": ("is needed", 1, ""),
     "hook: transform_tool_result\ntool_name: x": ("is needed", 1, ""),
     "hook: transform_user_input": ("or user_content", 1, ""),
-    "hook: before_llm_call\nmessages: [a]": ("each a mapping", 2, ""),
+    "hook: before_llm_call\nmessages: [a]": ("a list of mappings", 2, ""),
     "hook: before_llm_call\nmessages: []\napi_call_count: true": ("a whole number", 3, ""),
     '{"hook": "before_llm_call", "digests": {}, "payloads": {}}': ("written without", 1, ""),
 }

@@ -6,11 +6,11 @@ import json
 import re
 from typing import Any
 
-from hermes_ext._text import printable
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_ext import HookResult, Runtime, register_hook
+from hermes_ext._text import printable
 from hermes_ext.turns.approval import ApprovalRequest
 
 NAMES = st.text(min_size=1, max_size=12)

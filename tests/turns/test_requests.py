@@ -6,10 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from hermes_ext._text import text_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_ext._text import text_of
 from hermes_ext.turns.requests import Kept, compose, split_system
 
 SYSTEM = {"role": "system", "content": "base"}

@@ -11,6 +11,7 @@ from typing import Final
 from attrs import frozen
 
 from hermes_ext._redaction.names import is_secret
+from hermes_ext._redaction.pieces import compiled
 from hermes_ext._redaction.values import is_harmless, is_plain, is_random, stands_for_another
 
 Match = re.Match[str]
@@ -22,15 +23,20 @@ class Form:
 
     Attributes:
         signs: texts in lower case of which one is in each text with it.
-        pattern: the form, in which the group `value` is the secret.
+        text: the pattern of the form, in which the group `value` is the secret.
         is_none: whether a match is harmless.
         kind: what is written in a placeholder; "" says no more than that it is a secret.
     """
 
     signs: tuple[str, ...]
-    pattern: re.Pattern[str]
+    text: str
     is_none: Callable[[Match], bool]
     kind: str = ""
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern, compiled when a text has one of the signs."""
+        return compiled(self.text)
 
 
 def _same(match: Match) -> bool:
@@ -253,10 +259,10 @@ _FORMS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Match], bool]], ...]] 
 )  # fmt: skip
 
 FORMS: Final = (
-    *(Form(signs, re.compile(each), is_none) for signs, each, is_none in _FORMS),
-    Form(("://",), re.compile(_ADDRESS), _local, "Basic Auth Credentials"),
-    Form(("://",), re.compile(_SLASHED), _local, "Basic Auth Credentials"),
-    Form(("://",), re.compile(_USER_ONLY), _local_or_a_word, "Basic Auth Credentials"),
+    *(Form(*each) for each in _FORMS),
+    Form(("://",), _ADDRESS, _local, "Basic Auth Credentials"),
+    Form(("://",), _SLASHED, _local, "Basic Auth Credentials"),
+    Form(("://",), _USER_ONLY, _local_or_a_word, "Basic Auth Credentials"),
 )
 """All forms that are known."""
 

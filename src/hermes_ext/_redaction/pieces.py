@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 PIECE: Final = 128_000  # characters; a pattern is through with them in a few milliseconds
 _BEYOND: Final = 8_000  # what is looked at behind a piece, for a match that begins in it
+
+
+@cache
+def compiled(text: str) -> re.Pattern[str]:
+    """The pattern, compiled once: most texts have no sign of most of the patterns."""
+    return re.compile(text)
 
 
 def pieces(length: int) -> Iterator[tuple[int, int]]:

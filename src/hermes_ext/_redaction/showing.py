@@ -21,11 +21,7 @@ _LONGEST_WORD: Final = 200
 
 
 def redacted(value: Any) -> Any:
-    """The same value with what is, or may be, a secret replaced by `[redacted]` and what it is.
-
-    Args:
-        value: any JSON value; it is not changed.
-    """
+    """See `hermes_ext._redaction.redacted`."""
     return _in_value(value, 0)
 
 

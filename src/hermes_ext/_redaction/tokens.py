@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from hermes_ext._redaction.pieces import compiled
+
 Signs = tuple[str, ...]
 
 
@@ -28,14 +30,19 @@ class Kind:
             none, and a text is found a hundred times faster than a pattern.
         detector: the module and class of detect-secrets that has the patterns; None for our own.
             Its import takes a while, so it waits until `first` matches.
-        first: the pattern itself; of a detector, what matches in lower case wherever its own
-            patterns match.
+        text: the pattern `first`: the pattern itself; of a detector, what matches in lower case
+            wherever its own patterns match.
     """
 
     name: str
     signs: Signs
-    first: re.Pattern[str]
+    text: str
     detector: tuple[str, str] | None = None
+
+    @property
+    def first(self) -> re.Pattern[str]:
+        """What is looked for first, compiled when a text has one of the signs."""
+        return compiled(self.text)
 
     def patterns(self) -> tuple[re.Pattern[str], ...]:
         """What to look for where a sign is; of a detector, only after `first` was found."""
@@ -161,9 +168,9 @@ _OUR_OWN: Final[tuple[tuple[str, Signs, str], ...]] = (
 )  # fmt: skip
 
 KINDS: Final = (
-    *(Kind(name, tuple(map(str.lower, signs)), re.compile(each)) for name, signs, each in _OUR_OWN),
+    *(Kind(name, tuple(map(str.lower, signs)), each) for name, signs, each in _OUR_OWN),
     *(
-        Kind(name, signs, re.compile(first), (module, detector))
+        Kind(name, signs, first, (module, detector))
         for name, module, detector, signs, first in _SERVICES
     ),
 )

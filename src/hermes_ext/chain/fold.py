@@ -36,11 +36,11 @@ from hermes_ext.hooks.payloads import (
     LLMRequest,
     Scope,
     ToolCall,
-    UserInput,
 )
-from hermes_ext.hooks.results import Action, HookName, HookResult
+from hermes_ext.hooks.results import HookResult
 from hermes_ext.hooks.sendable import Unsendable, is_sendable, sendable
 from hermes_ext.hooks.settings import named_in
+from hermes_ext.hooks.table import TABLE, Action, HookName
 
 __all__ = [
     "Ask",
@@ -269,7 +269,7 @@ def _after_crash(
     frames = frames and frames.tb_next
     crash = failures.note(handler, error, frames, began, scope.session_id)
     trace = _Quiet(handlers, place, crash)
-    text = f"{handler.name} failed ({type(error).__name__}){_SO[chain.hook]}"
+    text = f"{handler.name} failed ({type(error).__name__}){TABLE[chain.hook].so}"
     took = perf_counter_ns() - began
     return made_outcome(_BLOCK, text, event, False, handler.extension, took, trace)
 
@@ -626,7 +626,7 @@ class _Fold:
         text = f"{handler.name} failed ({type(error).__name__})"
         policy = handler.policy(error)
         if policy == "block":
-            self.block = (handler.extension, text + _SO[handler.hook])
+            self.block = (handler.extension, text + TABLE[handler.hook].so)
             self.ended = True
             self.decided = self.place
         elif policy == "ask":
@@ -695,12 +695,6 @@ _SETTLE: Final[Mapping[Action, _Settle]] = {
 }
 _TEXTS: Final = frozenset(Action) - {Action.PASS, Action.REWRITE}
 _HAVE_REASON: Final = frozenset({Action.BLOCK, Action.ASK})
-_SO: Final = {
-    HookName.TRANSFORM_USER_INPUT: ", so this input is refused",
-    HookName.BEFORE_LLM_CALL: ", so this request is refused",
-    HookName.INTERCEPT_TOOL_CALL: ", so this call is refused",
-    HookName.TRANSFORM_TOOL_RESULT: ", so this result is withheld",
-}
 
 
 def _own_result(returned: Any) -> HookResult[Any]:
@@ -733,20 +727,11 @@ def _plain(event: Any) -> Any:
 
 def _touched(given: Mapping[str, Any], view: Event) -> bool:
     """Whether a handler changed in place what it was given (its own copies)."""
-    lent = _contents(view)
+    lent = view.contents
     own_event = given.get("event")
     return any(
         not identical(given[name], value) for name, value in lent.items() if name in given
-    ) or (own_event is not None and not identical(_contents(own_event), lent))
-
-
-def _contents(event: Event) -> dict[str, Any]:
-    """By argument name, what handlers get copies of."""
-    if isinstance(event, UserInput):
-        return {"user_content": event.content}
-    if isinstance(event, LLMRequest):
-        return {"messages": event.messages}
-    return {"tool_args": event.tool_args}
+    ) or (own_event is not None and not identical(own_event.contents, lent))
 
 
 def _waited_for(

@@ -17,8 +17,8 @@ from hermes_ext.chain.failures import Failure, FailureBook
 from hermes_ext.chain.fold import CompiledChain
 from hermes_ext.exceptions import OrderCycleError, RegistrationError
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.results import HookName
 from hermes_ext.hooks.specs import PROJECT, HookSpecs
+from hermes_ext.hooks.table import TABLE, HookName
 
 __all__ = ["HookManager", "OrderRow", "normal"]
 
@@ -159,7 +159,7 @@ def _is_for_origin(handler: Handler, origin: str) -> bool:
     if handler.origins is not None:
         return origin in handler.origins
     # A background review replays the session; rewriting its prompt would be a second time.
-    return origin != "background" or handler.hook is not HookName.TRANSFORM_USER_INPUT
+    return origin != "background" or TABLE[handler.hook].background
 
 
 # -- order --------------------------------------------------------------------------------------
@@ -293,7 +293,8 @@ class _Plugins(pluggy.PluginManager):
 
 def _registered(handlers: Sequence[Handler]) -> pluggy.PluginManager:
     plugins = _Plugins(PROJECT)
-    plugins.add_hookspecs(HookSpecs)
+    specs: Any = HookSpecs()
+    plugins.add_hookspecs(specs)
     by_extension: dict[str, list[Handler]] = {}
     for handler in handlers:
         by_extension.setdefault(handler.extension, []).append(handler)

@@ -14,8 +14,9 @@ from hermes_ext.exceptions import HandlerError
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.isolation import raw
 from hermes_ext.hooks.payloads import NO_METADATA, Event, LLMRequest
-from hermes_ext.hooks.results import Action, HookName, Keep
+from hermes_ext.hooks.results import Keep
 from hermes_ext.hooks.settings import Setting
+from hermes_ext.hooks.table import Action, HookName
 
 __all__ = [
     "Ask",

@@ -27,7 +27,7 @@ from hermes_ext.cli._parser import Parser
 from hermes_ext.cli._request import Request, Result, UsageError
 from hermes_ext.cli._trust_pages import QUESTION, what_is_there
 from hermes_ext.exceptions import HermesExtError
-from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.switches import UnknownExtensionError
 
 PROG = "hermes-ext"
@@ -91,7 +91,7 @@ def _outcome(command: str, request: Request) -> Result:
 
 def _home(args: argparse.Namespace) -> Path:
     home: Path | None = args.ext_home
-    return home.expanduser().absolute() if home else hermes_home()
+    return home.expanduser().absolute() if home else default_host().home()
 
 
 def _request(args: argparse.Namespace, prog: Prog) -> Request:

@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +20,15 @@ from attrs import asdict, evolve
 from hermes_ext._prog import Prog
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.cli._decisions import Query, log_file
-from hermes_ext.cli._loading import Host
-from hermes_ext.doctor import examine, is_broken, taken_command
+from hermes_ext.doctor import examine, in_order, is_broken
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.hosts.hermes.adapter.survey import Survey, host_commands, survey
+from hermes_ext.hosts.hermes.checks import host_findings, taken_command
+from hermes_ext.loading.directories import own_guards
 from hermes_ext.loading.finding.discovery import discover, found_at
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.loader import load
-from hermes_ext.loading.records import ExtensionRecord, Status
-from hermes_ext.runtime import own_guards
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.names import HOOKS
 
@@ -54,18 +54,12 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
     _leave_trail(home, cwd, trail)
     loaded = load(home, cwd, everything=True, import_seconds=request["import_seconds"])
     trail.unlink(missing_ok=True)
-    host = Host(**(request["host"] or {}))
-    findings = examine(
-        home,
-        cwd,
-        loaded,
-        seams=host.statuses,
-        needed_seams=host.needed,
-        seams_failure=host.failure,
-        host_commands=host.commands,
-        host_tools=host.tools,
-        ci=request["ci"],
-        prog=Prog(*request["prog"]),
+    seen, prog = Survey(**(request["host"] or {})), Prog(*request["prog"])
+    findings = in_order(
+        (
+            *examine(home, cwd, loaded, host_tools=seen.tools, ci=request["ci"], prog=prog),
+            *host_findings(home, loaded, seen, prog),
+        )
     )
     return {
         "extensions": [record.to_json() for record in _with_taken(loaded.records)],
@@ -79,11 +73,11 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_taken(records: Iterable[ExtensionRecord]) -> Iterator[ExtensionRecord]:
-    """The records, with a warning for each slash command that Hermes itself has."""
+    """The records, with a warning for each slash command that the host itself has."""
     taken: frozenset[str] | None = None
     for record in records:
         if record.commands and taken is None:
-            taken = frozenset(_host_commands())
+            taken = frozenset(host_commands())
         told = (taken_command(each.name) for each in record.commands if each.name in (taken or ()))
         yield evolve(record, warnings=(*record.warnings, *told))
 
@@ -222,49 +216,7 @@ def _quietly() -> None:
 
 
 def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        from hermes_ext.hosts.hermes.adapter.attaching import attach, standings
-        from hermes_ext.hosts.hermes.adapter.seams import SEAMS
-    except ImportError as error:
-        return {"statuses": None, "needed": [], "failure": str(error)}
-    # `run_agent` first, as Hermes itself does: other orders meet its circular imports.
-    modules = ["run_agent", *(seam.module for seam in SEAMS if not seam.surface)]
-    failures = [*filter(None, map(_import_failure, dict.fromkeys(modules)))]
-    attach()
-    needed = [str(seam) for seam in SEAMS if seam.needed]
-    return {
-        "statuses": {str(each.seam): str(each) if each.lost else "" for each in standings()},
-        "needed": needed,
-        "failure": failures[0] if failures else None,
-        "commands": _host_commands(),
-        "tools": _host_tools(),
-    }
-
-
-def _import_failure(module: str) -> str | None:
-    try:
-        import_module(module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the host's own code
-        return f"importing {module} failed: {type(error).__name__}: {error}"
-    return None
-
-
-def _host_commands() -> list[str]:
-    """The names of the host's own slash commands, as far as it tells them."""
-    try:
-        known = import_module("hermes_cli.commands").COMMAND_REGISTRY
-        return sorted({name for each in known for name in (each.name, *each.aliases)})
-    except (Exception, SystemExit):  # noqa: BLE001 - the host's own code, of any version
-        return []
-
-
-def _host_tools() -> list[str]:
-    """The names of the tools that the host and its plugins have registered."""
-    registry = sys.modules.get("tools.registry")
-    try:
-        return [] if registry is None else [*map(str, registry.registry.get_all_tool_names())]
-    except Exception:  # noqa: BLE001 - the host's own code, of any version
-        return []
+    return survey().to_json()
 
 
 _PARTS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

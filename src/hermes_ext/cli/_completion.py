@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext.cli._request import Request, Result
-from hermes_ext.hooks.results import Action
-from hermes_ext.hosts.hermes.facts.which_home import hermes_home
-from hermes_ext.loading.records import Status
+from hermes_ext.hooks.table import Action
+from hermes_ext.hosts.default import default_host
+from hermes_ext.records import Status
 from hermes_ext.settings.names import HOOKS
 
 SHELLS: Final = ("bash", "zsh", "fish", "tcsh", "powershell")
@@ -54,7 +54,7 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 def _home(args: argparse.Namespace) -> Path:
     home: Path | None = getattr(args, "ext_home", None)
-    return home.expanduser().absolute() if home else hermes_home()
+    return home.expanduser().absolute() if home else default_host().home()
 
 
 def _names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:

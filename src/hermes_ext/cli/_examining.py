@@ -18,6 +18,7 @@ from hermes_ext.cli._loading import (
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result, projects_of
 from hermes_ext.doctor import Finding, Severity, advice_on, examine, in_order
+from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.hosts.hermes.facts.host_package import host_package
 from hermes_ext.loading.inventory import inventory
 
@@ -76,15 +77,10 @@ def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
         else "Turn extensions off one by one to find the one that does it, or give them longer"
         " with --deadline",
     )
-    rest = examine(
-        request.home,
-        request.cwd,
-        seams=host.statuses,
-        needed_seams=host.needed,
-        seams_failure=host.failure,
-        host_tools=host.tools,
-        ci=request.ci,
-        prog=request.prog,
+    home, cwd, prog = request.home, request.cwd, request.prog
+    rest = (
+        *examine(home, cwd, host_tools=host.tools, ci=request.ci, prog=prog),
+        *host_findings(home, inventory(home, cwd), host, prog),
     )
     return loading, [finding.to_json() for finding in in_order([stopped, *rest])]
 

@@ -12,17 +12,13 @@ from hermes_ext._prog import Prog
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.hooks.settings import PREFIX, Setting, settings_named
 from hermes_ext.hooks.source import OWN, Source
+from hermes_ext.hooks.table import TABLE
 from hermes_ext.loading.inventory import Inventory, inventory, merged_of
-from hermes_ext.loading.records import ExtensionRecord, Status
 from hermes_ext.loading.switches import by_use
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.turns.decisions import canonical_digest
 
-_OBJECTS: Final = {
-    "transform_user_input": "the input",
-    "before_llm_call": "the request to the model",
-    "transform_tool_result": "the result of {tool}",
-    "intercept_tool_call": "{tool}",
-}
+_HOOKS: Final = {row.name.value: row for row in TABLE.values()}
 _VERBS: Final = {
     "block": "blocked {it}",
     "answer": "answered {it} itself",
@@ -204,7 +200,8 @@ def says(line: Mapping[str, Any]) -> str:
     """Who did what, on what: `workflow-guard blocked terminal`."""
     hook = str(line.get("hook"))
     # No text of a line is a format itself.
-    it = _OBJECTS.get(hook, "{hook}").format(tool=line.get("tool") or "a tool", hook=hook)
+    row = _HOOKS.get(hook)
+    it = hook if row is None else row.object.format(tool=line.get("tool") or "a tool")
     who = line.get("extension") or line.get("blocked_by") or "every extension"
     if was_answered(line):
         if line.get("approved"):
@@ -214,8 +211,8 @@ def says(line: Mapping[str, Any]) -> str:
         said = said or ("it was approved" if line.get("approved") else "it was not approved")
         return f"{who} asked about {it}: {said}"
     action = str(line.get("action"))
-    if action == "block" and line.get("hook") == "transform_tool_result":
-        return f"{who} withheld {it}"
+    if action == "block" and row is not None and row.refused != "blocked":
+        return f"{who} {row.refused} {it}"
     observed = _would_have(line)
     if observed is not None:
         would = done(str(observed.get("action")), it).split(" ", 1)

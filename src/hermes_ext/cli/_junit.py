@@ -11,6 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from hermes_ext._files import replace_file
 from hermes_ext.doctor import CHECKS
 from hermes_ext.exceptions import HermesExtError
+from hermes_ext.hosts.hermes import checks
 
 Findings = Sequence[Mapping[str, Any]]
 
@@ -66,9 +67,10 @@ def _case(group: str, name: str) -> Element:
 
 
 def _checks(findings: Findings) -> Iterator[Element]:
-    for check, codes in CHECKS.items():
+    by_check = {**CHECKS, **checks.CHECKS}
+    for check, codes in by_check.items():
         yield _check(check, [each for each in findings if each["code"] in codes])
-    known = {code for codes in CHECKS.values() for code in codes}
+    known = {code for codes in by_check.values() for code in codes}
     for code in dict.fromkeys(each["code"] for each in findings):
         if code not in known and not code.startswith(_OF_THE_CANARY):
             yield _check(code, [each for each in findings if each["code"] == code])

@@ -12,12 +12,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, asdict, frozen
+from attrs import Factory, frozen
 
 from hermes_ext._prog import Prog
 from hermes_ext._regular import kind_of
 from hermes_ext._search_path import environment
 from hermes_ext.cli._patience import progress
+from hermes_ext.hosts.default import default_host
+from hermes_ext.hosts.hermes.adapter.survey import Survey
 from hermes_ext.hosts.hermes.facts.host_package import host_package
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS
 from hermes_ext.settings.config import OFF_SWITCH
@@ -44,39 +46,18 @@ class Loading:
     culprit: str | None = None
 
 
-@frozen
-class Host:
-    """What doctor has to know of the host.
-
-    statuses: of each function of the host that is wrapped, None where there is no host here.
-    needed: those without which guards do not hold. commands: the names of its own slash commands.
-    tools: the names of its tools, () where they are not known. failure: why it could not be looked
-    at.
-    """
-
-    statuses: dict[str, str] | None = None
-    needed: tuple[str, ...] = ()
-    failure: str | None = None
-    commands: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """What `Host(**…)` takes."""
-        return asdict(self)
-
-
 def load_in_child(
     home: Path,
     cwd: Path | None,
     seconds: float,
     prog: Prog,
     *,
-    host: Host | None = None,
+    host: Survey | None = None,
     ci: bool = False,
 ) -> Loading:
     """Loads the extensions of `home` and `cwd`. Never raises because of what they do.
 
-    host, ci: for the findings of `doctor`, see `examine`.
+    host, ci: for the findings of `doctor`.
     """
     with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
         result, trail = Path(folder, "result.json"), Path(folder, "trail.json")
@@ -132,14 +113,14 @@ def run_in_child(
         return Loading({}, f"loading {ended}{while_running}", last.get("extension"))
 
 
-def look_at_host(home: Path) -> Host:
+def look_at_host(home: Path) -> Survey:
     """Imports Hermes Agent in a child and asks which functions the package can attach to."""
     package = host_package()
     if package is None:
-        return Host()
+        return Survey()
     config = home / "config.yaml"
     if config.exists() and not config.is_file():  # Hermes opens it, and a pipe would never end
-        return Host(failure=f"{config} is {kind_of(config.stat().st_mode)}, not a file")
+        return Survey(failure=f"{config} is {kind_of(config.stat().st_mode)}, not a file")
     with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
         result = Path(folder, "result.json")
         # Hermes makes its home when it is imported: a name that is misspelt is not to become one.
@@ -147,8 +128,8 @@ def look_at_host(home: Path) -> Host:
         ended = _run("host", {"result": str(result)}, place, HOST_SECONDS)
         data = _read(result)
         if data is None:
-            return Host(failure=f"importing {package.name} {ended}")
-        return Host(**data)
+            return Survey(failure=f"importing {package.name} {ended}")
+        return Survey(**data)
 
 
 def _run(what: str, request: dict[str, Any], home: Path, seconds: float, without: str = "") -> str:
@@ -162,7 +143,7 @@ def _run(what: str, request: dict[str, Any], home: Path, seconds: float, without
         [sys.executable, "-P", "-m", "hermes_ext.cli._child", what],
         stdin=subprocess.PIPE,
         stdout=2,
-        env={**env, "HERMES_HOME": str(home)},
+        env={**env, default_host().home_variable: str(home)},
         start_new_session=True,
     )
     try:

@@ -28,13 +28,14 @@ from hermes_ext.cli._decisions import (
 from hermes_ext.cli._explaining import Explaining
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
+from hermes_ext.hooks.table import TABLE
 from hermes_ext.turns.decisions import follow_decisions
 
 _LAST: Final = "last"
 _LOOK_EVERY_SECONDS: Final = 0.2
 _MOST_TURNS: Final = 1_000
 _STOPPED: Final = frozenset({"block", "answer"})
-_REPEATED: Final = "before_llm_call"  # what is changed there is changed again at each request
+_REPEATED: Final = frozenset(row.name.value for row in TABLE.values() if row.repeats)
 
 
 def log(request: Request) -> Result:
@@ -138,7 +139,7 @@ def _last_of(request: Request) -> Line:
 def _is_verdict(line: Line) -> bool:
     if line.get("action") in _STOPPED or line.get("asks") or _would_have(line):
         return True
-    return str(line.get("action")) == "rewrite" and line.get("hook") != _REPEATED
+    return str(line.get("action")) == "rewrite" and line.get("hook") not in _REPEATED
 
 
 def _would_have(line: Line) -> bool:

@@ -15,7 +15,7 @@ from hermes_ext._problems import did_you_mean
 from hermes_ext._text import printable
 from hermes_ext.cli._errors import error_payload
 from hermes_ext.exceptions import HermesExtError
-from hermes_ext.hooks.results import Action
+from hermes_ext.hooks.table import Action
 from hermes_ext.settings.names import HOOKS
 
 _ACTIONS = (*(each.value for each in Action), "error")

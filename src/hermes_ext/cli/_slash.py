@@ -18,7 +18,7 @@ from hermes_ext.cli._pages import show
 from hermes_ext.cli._parser import count
 from hermes_ext.cli._request import Request
 from hermes_ext.exceptions import HermesExtError
-from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+from hermes_ext.hosts.default import default_host
 
 if TYPE_CHECKING:
     from hermes_ext.runtime import Runtime
@@ -38,7 +38,7 @@ def slash(
 ) -> str:
     """What `/extensions …` answers in a chat: plain text, and nothing is ever changed.
 
-    home: default `hermes_home()`. cwd: the session's directory, None where it has none. live: the
+    home: the host's by default. cwd: the session's directory, None where it has none. live: the
     runtime of this process, whose extensions are shown; None where none is loaded: the files'.
     session: the only one whose decisions are shown; None where it is not known: none are.
     """
@@ -61,11 +61,12 @@ def slash(
     if not least <= len(rest) <= most or wrong_number:
         return f"Usage: /extensions {command} {usage}".rstrip()
     request = Request(
-        home=home or hermes_home(),
+        home=home or default_host().home(),
         cwd=cwd,
         prog=Prog("hermes extensions"),
         name=printable(word),
-        live=live,
+        live=None if live is None else live.for_directory(cwd),
+        not_taken=None if live is None else live.not_taken,
         query=Query(
             last=count(word) if command == "log" and word else _SHOWN,
             turn=word or None if command == "why" else None,

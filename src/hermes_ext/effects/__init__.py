@@ -13,19 +13,59 @@ forms. What is not understood may write.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attrs import evolve
 
 from hermes_ext.effects._machine import Machine
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
-from hermes_ext.hooks.isolation import identical, own_copy
-from hermes_ext.hooks.payloads import ToolCall, ToolResult
+from hermes_ext.effects._table import Does, Reading, Tool, ToolKind, ToolTable
 
-__all__ = ["Change", "ChangeKind", "Command", "Effects", "Machine", "OpenChange", "effects_of"]
+if TYPE_CHECKING:
+    from hermes_ext.effects._record import Recorder
+
+__all__ = [
+    "Call",
+    "Change",
+    "ChangeKind",
+    "Command",
+    "Does",
+    "Effects",
+    "Machine",
+    "OpenChange",
+    "Tool",
+    "ToolKind",
+    "ToolTable",
+    "effects_of",
+    "effects_of_command",
+]
 
 
-def effects_of(
-    event: ToolCall | ToolResult, *, cwd: Path | None = None, machine: Machine | None = None
-) -> Effects:
+class Call(Protocol):
+    """A tool call, or the result of one: `ToolCall` and `ToolResult` are.
+
+    Attributes:
+        tool_name: the tool.
+        tool_args: its arguments.
+        machine: where it runs; None where that is not known.
+        tools: the host's tools, where `machine` does not say.
+    """
+
+    @property
+    def tool_name(self) -> str: ...
+    @property
+    def tool_args(self) -> dict[str, Any]: ...
+    @property
+    def machine(self) -> Machine | None: ...
+    @property
+    def tools(self) -> ToolTable: ...
+    def remembered(self, what: str, find: Callable[[dict[str, Any]], Effects]) -> Effects:
+        """What `find` makes of the arguments; kept for the next who asks about the same ones."""
+
+
+def effects_of(event: Call, *, cwd: Path | None = None, machine: Machine | None = None) -> Effects:
     """What a tool call touches; of a result, what the call touched that it came from.
 
     Never raises: what cannot be read may touch everything. Asked again about the same event, by
@@ -36,39 +76,58 @@ def effects_of(
         cwd: where relative paths start, if not in the session's directory.
         machine: where the tools run, if not where the host says.
     """
-    where = machine or event.machine or Machine()
-    if cwd is not None:
-        where = where.at(cwd, where.schema)
-    # Handlers may change the arguments that they were given, so those are compared.
-    kept = None if cwd or machine else event.memo.get("effects")
-    if kept is not None and kept[0] == event.tool_name and identical(kept[1], event.tool_args):
-        known: Effects = kept[2]
-        return known
-    args = own_copy(dict(event.tool_args))
-    effects = _read(event.tool_name, args, where)
-    if not (cwd or machine):
-        event.memo["effects"] = (event.tool_name, args, effects)
-    return effects
+
+    def find(args: dict[str, Any]) -> Effects:
+        where = machine or event.machine or Machine()
+        if cwd is not None:
+            where = where.at(cwd, where.schema)
+        if where.tools is None:
+            where = evolve(where, tools=event.tools)
+        return _read(event.tool_name, args, where, _by_table)
+
+    return find(event.tool_args) if cwd or machine else event.remembered("effects", find)
 
 
-def _read(tool_name: str, args: dict[str, object], machine: Machine) -> Effects:
+def effects_of_command(command: str, *, machine: Machine | None = None) -> Effects:
+    """What a shell command touches.
+
+    Never raises, as `effects_of`.
+
+    Args:
+        command: the text of the shell.
+        machine: where it runs; by default here, in no directory that is known.
+    """
+
+    def announce(name: str, args: dict[str, Any], rec: Recorder) -> None:
+        from hermes_ext.effects._shell import read_text
+
+        read_text(command, rec)
+
+    return _read("the shell", {"command": command}, machine or Machine(), announce)
+
+
+def _by_table(name: str, args: dict[str, Any], rec: Recorder) -> None:
+    from hermes_ext.effects._tools import announce
+
+    announce(name, args, rec)
+
+
+def _read(name: str, args: dict[str, Any], machine: Machine, announce: Reading) -> Effects:
     from hermes_ext.effects._record import Recorder, TooMuch
 
     recorder = Recorder(machine)
     try:
-        from hermes_ext.effects._tools import announce
-
-        announce(tool_name, args, recorder)
+        announce(name, args, recorder)
     except TooMuch as error:
-        recorder.anything(_unread(tool_name, args, str(error)))
+        recorder.anything(_unread(name, args, str(error)))
     except RecursionError:
-        recorder.anything(_unread(tool_name, args, "nested too deeply to be read"))
+        recorder.anything(_unread(name, args, "nested too deeply to be read"))
     except Exception as error:  # noqa: BLE001 - a fault of ours must not open a guard
-        recorder.anything(f"{tool_name} cannot be understood ({type(error).__name__}: {error})")
+        recorder.anything(f"{name} cannot be understood ({type(error).__name__}: {error})")
     return recorder.effects()
 
 
-def _unread(tool_name: str, args: dict[str, object], why: str) -> str:
+def _unread(tool_name: str, args: dict[str, Any], why: str) -> str:
     longest = max((len(each) for each in args.values() if isinstance(each, str)), default=0)
     return (
         f"{tool_name} is given {longest:,} characters that cannot be checked: {why}. "

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hermes_ext.effects._knowledge import Knowledge, problems, schema
+from hermes_ext.effects._knowledge import Knowledge
 from hermes_ext.effects._programs import PROGRAMS
 from hermes_ext.effects._programs.call import Call, Shell
 from hermes_ext.effects._programs.declared import check_dependence, run_declared
 from hermes_ext.effects._variables import risky_variable
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["Knowledge", "Shell", "problems", "risky_variable", "run_command", "schema"]
+__all__ = ["Knowledge", "Shell", "risky_variable", "run_command"]
 
 # A program that lies here is the one that its name stands for.
 _SYSTEM: Final = frozenset(

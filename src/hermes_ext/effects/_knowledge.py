@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from hermes_ext._text import as_name
 from hermes_ext.effects._options import READING, Option, Table
 
-__all__ = ["DEEDS", "Entry", "Knowledge", "problems", "schema"]
+__all__ = ["DEEDS", "OPTIONS", "Entry", "Knowledge", "schema"]
 
 DEEDS: Final = {
     "text": "a word that is no path",
@@ -225,7 +224,7 @@ def _bundled() -> Knowledge:
 # -- the format ---------------------------------------------------------------------------------
 
 
-_OPTIONS: Final = r"^-\S+(\s+-\S+)*\s*$"  # over several lines, maybe
+OPTIONS: Final = r"^-\S+(\s+-\S+)*\s*$"  # over several lines, maybe
 
 
 def schema() -> dict[str, Any]:
@@ -233,7 +232,7 @@ def schema() -> dict[str, Any]:
     one = {"enum": list(DEEDS)}
     # One pattern, and no backtracking: the words are taken from a list.
     several = {"type": "string", "pattern": "^({0})( ({0}))*$".format("|".join(DEEDS))}
-    names = {"type": "string", "pattern": _OPTIONS}
+    names = {"type": "string", "pattern": OPTIONS}
     option = {
         "if": {"type": "string"},
         "then": {"anyOf": [{"const": "flag"}, several]},
@@ -287,62 +286,6 @@ def schema() -> dict[str, Any]:
         "propertyNames": {"pattern": "^[^\\s/-][^\\s/]*( [^\\s/-][^\\s/]*)*$"},
         "additionalProperties": {"$ref": "#/$defs/entry"},
     }
-
-
-def problems(mapping: object) -> list[tuple[tuple[str, ...], str]]:
-    """What is wrong with what a user says of commands: the path of keys, and why."""
-    from jsonschema import Draft202012Validator
-
-    found = Draft202012Validator(schema()).iter_errors(mapping)
-    return sorted((_path_of(each), _in_words(each)) for each in found)
-
-
-def _path_of(error: Any) -> tuple[str, ...]:
-    path = tuple(map(str, error.absolute_path))
-    # Of a name that is none, the path ends above it.
-    named = "propertyNames" in error.absolute_schema_path
-    return (*path, str(error.instance)) if named and not path else path
-
-
-def _in_words(error: Any) -> str:
-    shown = as_name(str(error.instance), 60)
-    kind = str(error.validator)
-    if kind == "additionalProperties":
-        known = error.schema["properties"]
-        extra = next(key for key in error.instance if key not in known)
-        return f"{as_name(str(extra), 60)} is not known here; there are {', '.join(sorted(known))}"
-    if "propertyNames" in error.absolute_schema_path:
-        return f"{shown} is neither a name nor several names with one space between them"
-    if kind == "not":
-        return "has both `value` and `optional`; it takes one of them"
-    expected = _expected(kind, error.validator_value)
-    return f"found {shown}, expected {expected}" if expected else str(error.message)
-
-
-def _expected(kind: str, wanted: Any) -> str:
-    if kind == "type":
-        words = wanted if isinstance(wanted, str) else " or ".join(wanted)
-        return _TYPES.get(words, words)
-    if wanted == _OPTIONS:
-        return "options, such as: -q --quiet"
-    if kind in _EXPECTED:
-        among = wanted if kind == "enum" else DEEDS
-        return f"{_EXPECTED[kind]} {', '.join(map(str, among))}"
-    return ""
-
-
-_EXPECTED: Final = {
-    "anyOf": "`flag`, or what is done with its value: one of",
-    "enum": "one of",
-    "pattern": "words, with one space between them, of",
-}
-_TYPES: Final = {
-    "object or null": "a mapping",
-    "object": "a mapping",
-    "string": "text",
-    "boolean": "true or false",
-    "integer": "a whole number",
-}
 
 
 def stronger(one: str, other: str) -> str:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from attrs import evolve, field, frozen
 
+from hermes_ext.effects._table import ToolTable
+
 if TYPE_CHECKING:
-    from hermes_ext.effects._commands import Knowledge
+    from hermes_ext.effects._knowledge import Knowledge
 
 __all__ = ["Machine", "Places", "places_of", "same_name"]
 
@@ -51,6 +53,7 @@ class Machine:
         environ: variables whose values are known to commands.
         local: whether the tools run on this machine; if not, paths are taken by their names.
         commands: what is known of commands; None for what comes with the package.
+        tools: the host's tools; None for those of the event.
         schema: the JSON Schema of the tool's arguments, where the host has one.
         read_only_tools: names, or patterns such as `mcp__docs__*`, of tools that the user says only
             read.
@@ -61,6 +64,7 @@ class Machine:
     environ: Mapping[str, str] = field(factory=_known_variables)
     local: bool = True
     commands: Knowledge | None = None
+    tools: ToolTable | None = None
     schema: Mapping[str, Any] | None = None
     read_only_tools: tuple[str, ...] = ()
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any, Final
 
@@ -18,8 +19,9 @@ from hermes_ext.effects._python import read_code
 from hermes_ext.effects._record import Recorder, TooMuch
 from hermes_ext.effects._shell import Reading, read_text
 from hermes_ext.effects._spelling import from_home, local_path
+from hermes_ext.effects._table import normal
 
-__all__ = ["announce_by_names", "strings_in"]
+__all__ = ["announce_by_names"]
 
 _DEPTH: Final = 12
 _LONGEST_PATH: Final = 4_096
@@ -77,24 +79,24 @@ class Text:
         return _words(self.keys[-1]) if self.keys else ()
 
 
-def announce_by_names(
-    name: str, args: Mapping[str, Any], rec: Recorder, *, only_reads: bool
-) -> None:
-    """Announce what the arguments of a tool name.
-
-    only_reads: the user says that it changes nothing.
-    """
+def announce_by_names(name: str, args: Mapping[str, Any], rec: Recorder) -> None:
+    """Announce what the arguments of a tool name."""
     verbs = set(_words(re.sub(r"\Amcp_", "", name, flags=re.IGNORECASE)))
     texts = list(islice(_texts(args, rec.machine.schema), _MOST_TEXTS + 1))
     if len(texts) > _MOST_TEXTS:
         raise TooMuch(_MOST_TEXTS, "texts in its arguments")
     paths = [each for each in texts if _is_path(each)]
-    if only_reads:
+    if _only_reads(name, rec):
         _read(paths, rec, verbs | {"search"})
         return
     _announce_paths(name, verbs, paths, rec)
     rec.unknown(f"what {name} does is not known", *_said(texts, paths))
     _announce_programs(args, texts, rec)
+
+
+def _only_reads(name: str, rec: Recorder) -> bool:
+    """Whether the user says that a tool changes nothing."""
+    return any(fnmatchcase(normal(name), normal(each)) for each in rec.machine.read_only_tools)
 
 
 def _announce_paths(name: str, verbs: set[str], paths: list[Text], rec: Recorder) -> None:
@@ -247,17 +249,3 @@ def _parsed(text: str) -> object:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict | list) else None
-
-
-def strings_in(value: object, depth: int = 0) -> Iterator[str]:
-    """Every text in a value, the names of arguments below it left out."""
-    if isinstance(value, str):
-        yield value
-    elif depth > _DEPTH:
-        yield str(value)
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from strings_in(each, depth + 1)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for each in value:
-            yield from strings_in(each, depth + 1)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote
 
 from hermes_ext.effects._machine import Machine
 
-__all__ = ["from_home", "homes_of", "local_path"]
+__all__ = ["from_home", "homes_of", "local_path", "strings_in"]
+
+_DEPTH: Final = 12
 
 _ADDRESS: Final = re.compile(r"\A(?:file|vscode-remote):/+(?:localhost(?=/))?", re.IGNORECASE)
 
@@ -42,3 +45,17 @@ def local_path(text: str) -> str:
     """The path of an address like `file:///etc/hosts`; other texts as they are."""
     found = _ADDRESS.match(text)
     return unquote("/" + text[found.end() :].lstrip("/")) if found else text
+
+
+def strings_in(value: object, depth: int = 0) -> Iterator[str]:
+    """Every text in a value, the names of arguments below it left out."""
+    if isinstance(value, str):
+        yield value
+    elif depth > _DEPTH:
+        yield str(value)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from strings_in(each, depth + 1)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from strings_in(each, depth + 1)

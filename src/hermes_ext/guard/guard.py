@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_ext.effects import effects_of
 from hermes_ext.guard.places import Protected
@@ -24,12 +24,12 @@ _A_PERSON: Final = "A person can do it, in a terminal or an editor of their own.
 def own_guard(protected: Protected) -> Handler:
     """The guard of these places, a handler like any other."""
 
-    def keeps_off_the_rules(event: ToolCall, tool_args: dict[str, Any]) -> CallVerdict:
+    def keeps_off_the_rules(event: ToolCall) -> CallVerdict:
         # What judges is of no use before the first call, and every start would wait for it.
         from hermes_ext.guard.judge import finding_in
 
         cwd = event.machine.resolve(".") if event.machine and event.machine.cwd else None
-        found = finding_in(effects_of(event), tool_args, protected, cwd)
+        found = finding_in(effects_of(event), event.arguments.shared, protected, cwd)
         return None if found is None else HookResult.block(message(found))
 
     with collecting() as collected:

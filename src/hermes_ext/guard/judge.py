@@ -15,17 +15,7 @@ from attrs import frozen
 from hermes_ext.effects import Change, ChangeKind, Command, Effects
 from hermes_ext.guard.identity import Identities
 from hermes_ext.guard.places import Protected
-from hermes_ext.guard.talk import (
-    SWITCHES,
-    code_in,
-    command_in,
-    command_somewhere_in,
-    names_the_home,
-    rule_command,
-    run_by_lookup,
-    switch_in,
-    tells_the_home,
-)
+from hermes_ext.guard.talk import Talk, talk_of
 
 __all__ = ["Finding", "finding_in"]
 
@@ -37,7 +27,7 @@ _FILTERS: Final = frozenset(
 )
 _EXECUTES: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _HANDS_ON: Final = frozenset({"parallel", "xargs"})
-_FILES: Final = ("config.yaml", ".env", "__init__.py", "extension.yaml", "trusted.json")
+_FILES: Final = ("__init__.py", "extension.yaml", "trusted.json")
 # Files that shells, and what stands in for them, take variables from.
 _STARTS: Final = re.compile(
     r"/\.(?:bashrc|bash_profile|bash_login|profile|zshrc|zshenv|zprofile|zlogin|xprofile"
@@ -74,6 +64,7 @@ def _findings(
     if effects.unread is not None:
         yield Finding("unread", effects.unread)
     identities = Identities(protected)
+    talk = talk_of(protected.host)
     for change in effects.changes:
         found = _changed(change, protected, identities)
         if found is not None:
@@ -83,20 +74,20 @@ def _findings(
             if place is not None:
                 yield Finding("place", place, change.by)
     for command in effects.commands:
-        for name in SWITCHES & set(command.variables):
+        for name in talk.switches & set(command.variables):
             yield Finding("switch", name, command.name or "")
-        told = rule_command(command)
+        told = talk.rule_command(command)
         if told:
             yield Finding("command", told)
     if any(_STARTS.search(str(path)) for path in effects.writes):
-        for switch in filter(None, map(switch_in, _texts(args))):
+        for switch in filter(None, map(talk.switch_in, _texts(args))):
             yield Finding("switch", switch)
-    for name in SWITCHES & (effects.variables | set(_keys(args))):
+    for name in talk.switches & (effects.variables | set(_keys(args))):
         yield Finding("switch", name)
     if effects.unknown:
-        yield from _said(effects, protected, identities)
-        yield from _put_together(effects, args)
-        yield from _looked_for(effects, protected)
+        yield from _said(effects, protected, identities, talk)
+        yield from _put_together(effects, args, talk)
+        yield from _looked_for(effects, protected, talk)
     yield from _spelt(args, protected)
 
 
@@ -116,7 +107,9 @@ def _changed(change: Change, protected: Protected, identities: Identities) -> Fi
     return None
 
 
-def _said(effects: Effects, protected: Protected, identities: Identities) -> Iterator[Finding]:
+def _said(
+    effects: Effects, protected: Protected, identities: Identities, talk: Talk
+) -> Iterator[Finding]:
     """What is meant by words that are given to something which nobody knows."""
     # What is only read was told apart from the rest.
     for path in effects.mentions - effects.reads:
@@ -126,28 +119,28 @@ def _said(effects: Effects, protected: Protected, identities: Identities) -> Ite
         elif protected.is_home(str(path)):
             yield Finding("home", str(path))
     for text in effects.texts:
-        switch, command = switch_in(text), command_in(text)
+        switch, command = talk.switch_in(text), talk.command_in(text)
         if switch:
             yield Finding("switch", switch)
         if command:
             yield Finding("command", command)
-        if names_the_home(text):
+        if talk.names_the_home(text):
             yield Finding("home", protected.hermes_home)
     # The words of one command, which something else is to run: `uv run hermes-ext …`.
     told = "\n".join((*effects.texts, *effects.unknown))
-    command = command_in(told) or code_in(told) or run_by_lookup(effects.commands)
+    command = talk.command_in(told) or talk.code_in(told) or talk.run_by_lookup(effects.commands)
     if command:
         yield Finding("command", command)
 
 
-def _put_together(effects: Effects, args: Mapping[str, Any]) -> Iterator[Finding]:
+def _put_together(effects: Effects, args: Mapping[str, Any], talk: Talk) -> Iterator[Finding]:
     """A command made of words that stand in a text, of which it is not known how."""
     if any(not command.name for command in effects.commands):
-        for told in filter(None, map(command_somewhere_in, _texts(args))):
+        for told in filter(None, map(talk.command_somewhere_in, _texts(args))):
             yield Finding("command", told)
 
 
-def _looked_for(effects: Effects, protected: Protected) -> Iterator[Finding]:
+def _looked_for(effects: Effects, protected: Protected, talk: Talk) -> Iterator[Finding]:
     """Something that nobody knows is done to all files below a directory, or to settings."""
     handed_on = next((each.name for each in effects.commands if each.name in _HANDS_ON), "")
     searched = [*map(str, effects.searches), *_listed(effects)]
@@ -159,13 +152,16 @@ def _looked_for(effects: Effects, protected: Protected) -> Iterator[Finding]:
             yield Finding("home", path, handed_on)
     for command in effects.commands:
         # Alone, that is only shown.
-        if tells_the_home(command) and len(effects.commands) > 1:
+        if talk.tells_the_home(command) and len(effects.commands) > 1:
             yield Finding("home", protected.hermes_home)
         by = "find -exec" if _EXECUTES.intersection(command.args) else handed_on
         if command.name == "find" and by:
             for path in searched:
                 covered = protected.below(path)
-                if covered is not None and _may_find(command, protected.holds_home(path)):
+                files = (
+                    (*_FILES, *protected.host.layout.files) if protected.holds_home(path) else ()
+                )
+                if covered is not None and _may_find(command, files):
                     yield Finding("place", covered, by)
 
 
@@ -175,15 +171,18 @@ def _listed(effects: Effects) -> Iterator[str]:
         yield from (str(each) for each in effects.reads if each.is_dir())
 
 
-def _may_find(command: Command, home: bool) -> bool:
-    """Whether `find` finds rules, as far as its filters tell. home: the Hermes home is searched."""
+def _may_find(command: Command, files: tuple[str, ...]) -> bool:
+    """Whether `find` finds rules, as far as its filters tell.
+
+    files: what could be a rule there, if it has one of these names.
+    """
     names: list[str] = []
     for option, value in pairwise(command.args):
         if option in _FILTERS:
             names.append(value or "*")
             if option not in ("-name", "-iname") and "hermes" in names[-1].lower():
                 return True
-    return not names or (home and any(fnmatchcase(*each) for each in product(_FILES, names)))
+    return not names or any(fnmatchcase(*each) for each in product(files, names))
 
 
 def _spelt(args: Mapping[str, Any], protected: Protected) -> Iterator[Finding]:

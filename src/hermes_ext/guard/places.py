@@ -18,23 +18,21 @@ from typing import Final
 from attrs import frozen
 
 from hermes_ext._text import printable
+from hermes_ext.hosts.default import default_host
+from hermes_ext.hosts.facts import HostFacts
 
 __all__ = ["PROJECT_FOLDER", "Protected"]
 
 PROJECT_FOLDER: Final = ".hermes"
 
-# In a Hermes home, and in each of its profiles.
+# In a home, and in each of its profiles, beside what the host has there.
 _NAMES: Final = {
-    "config.yaml": "Hermes's settings",
-    ".env": "Hermes's environment",
     "extensions": "the extensions",
-    "plugins": "Hermes's plugins",
     "extensions-trust": "the list of trusted projects",
     "extensions-data": "the extensions' own files",
 }
 _BEGINNINGS: Final = {
     ("extensions-state.db",): "the extensions' state",
-    (".config.yaml.",): "Hermes's settings",
     ("logs", "extensions.jsonl"): "the decision log",
     ("cache", "hermes-ext"): "what the last load recorded",
 }
@@ -65,30 +63,44 @@ class Protected:
     hermes_home: what `$HERMES_HOME` stands for. homes: the Hermes homes (the one in use, the root
     above a profile, all profiles), as written by what they are compared as, the longest first.
     roots: likewise, further protected folders and files. user_homes: what `~` may stand for.
+    host: whose home it is. names, beginnings: what is protected in each home, and what it is.
     """
 
     hermes_home: str
     homes: Mapping[str, str]
     roots: Mapping[str, str]
     user_homes: tuple[str, ...]
+    host: HostFacts
+    names: Mapping[str, str]
+    beginnings: Mapping[tuple[str, ...], str]
 
     @classmethod
-    def of(cls, home: Path, global_dir: Path, places: Iterable[Path] = ()) -> Protected:
+    def of(
+        cls,
+        home: Path,
+        global_dir: Path,
+        places: Iterable[Path] = (),
+        host: HostFacts | None = None,
+    ) -> Protected:
         """The places of `home`, looked up on the disk now.
 
         Args:
             home: the Hermes home.
             global_dir: the folder of its extensions.
             places: where loaded extensions are.
+            host: whose home it is; the default host's by default.
         """
-        homes = dict.fromkeys(_homes(home))
+        host = host or default_host()
+        layout = host.layout
+        names = {**_NAMES, **layout.files, layout.plugins: f"{host.name}'s plugins"}
+        homes = dict.fromkeys(_homes(home, layout.profiles))
         roots = dict.fromkeys(
             name
             for place in (
                 global_dir,
                 *_elsewhere(places, global_dir),
                 *_own_code(),
-                *_led_to(homes, global_dir),
+                *_led_to(homes, global_dir, names, layout.plugins),
             )
             for name in _two_names(place)
         )
@@ -96,7 +108,10 @@ class Protected:
             os.path.abspath(home),
             {fold(each): each for each in sorted(homes, key=len, reverse=True)},
             {fold(each): each for each in roots},
-            _user_homes(home),
+            _user_homes(home, layout.user_home),
+            host,
+            names,
+            {**_BEGINNINGS, **{(start,): what for start, what in layout.beginnings.items()}},
         )
 
     def place(self, path: str) -> str | None:
@@ -110,7 +125,7 @@ class Protected:
         for home in self.homes:
             if folded.startswith(home) and folded[len(home) : len(home) + 1] == "/":
                 rest = folded[len(home) :]
-                what = _in_a_home(rest[1:].split("/"))
+                what = self._in_a_home(rest[1:].split("/"))
                 if what is not None:
                     return _shown(path, what)
                 break
@@ -126,7 +141,7 @@ class Protected:
         if folded in self.homes:
             return True
         return any(
-            is_below(folded, home) and _is_of_profiles(folded[len(home) + 1 :].split("/"))
+            is_below(folded, home) and self._is_of_profiles(folded[len(home) + 1 :].split("/"))
             for home in self.homes
         )
 
@@ -160,20 +175,38 @@ class Protected:
     def known(self) -> Iterator[tuple[str, str]]:
         """The protected places that have a fixed path: as compared, and as written."""
         for home, written in self.homes.items():
-            for name in (*_NAMES, *map("/".join, _BEGINNINGS)):
+            for name in (*self.names, *map("/".join, self.beginnings)):
                 yield f"{home}/{name}", f"{written}/{name}"
         yield from self.roots.items()
 
+    def _in_a_home(self, parts: list[str]) -> str | None:
+        """What a path is, given by its folded parts below a home."""
+        if parts[0] == self.host.layout.profiles and len(parts) > 2:
+            parts = parts[2:]
+        name = _bare(parts[0])
+        what = self.names.get(name)
+        if what is not None:
+            return what
+        for beginning, what in self.beginnings.items():
+            *folders, start = beginning
+            name = parts[len(folders)] if len(parts) > len(folders) else ""
+            if parts[: len(folders)] == folders and name.startswith(start):
+                return what
+        return None
 
-def _homes(home: Path) -> Iterator[str]:
+    def _is_of_profiles(self, parts: list[str]) -> bool:
+        return parts[0] == self.host.layout.profiles and len(parts) <= 2
+
+
+def _homes(home: Path, profiles: str) -> Iterator[str]:
     bases = [*_two_names(home)]
     for each in tuple(bases):
         parent = os.path.dirname(each)
-        if os.path.basename(parent) == "profiles":
+        if os.path.basename(parent) == profiles:
             bases += _two_names(os.path.dirname(parent))
     for base in bases:
         yield base
-        with suppress(OSError), os.scandir(os.path.join(base, "profiles")) as entries:
+        with suppress(OSError), os.scandir(os.path.join(base, profiles)) as entries:
             yield from (os.path.realpath(entry.path) for entry in entries)
 
 
@@ -185,15 +218,17 @@ def _elsewhere(places: Iterable[Path], global_dir: Path) -> Iterator[Path]:
             yield place
 
 
-def _led_to(homes: Iterable[str], global_dir: Path) -> Iterator[Path]:
+def _led_to(
+    homes: Iterable[str], global_dir: Path, names: Iterable[str], plugins: str
+) -> Iterator[Path]:
     """Where links in the places lead: a settings file kept elsewhere, a plugin that is a link."""
     folders = [global_dir]
     for home in homes:
-        for name in _NAMES:
+        for name in names:
             place = os.path.join(home, name)
             if os.path.islink(place):
                 yield Path(place)
-        folders += [Path(home, "extensions"), Path(home, "plugins")]
+        folders += [Path(home, "extensions"), Path(home, plugins)]
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
             yield from (Path(entry.path) for entry in entries if entry.is_symlink())
@@ -207,10 +242,10 @@ def _own_code() -> Iterator[Path]:
         yield from islice(package.parent.glob("hermes_ext-*.dist-info"), 3)
 
 
-def _user_homes(home: Path) -> tuple[str, ...]:
-    """The user's home by the environment, by the password database, and Hermes's own for tools."""
+def _user_homes(home: Path, for_tools: str) -> tuple[str, ...]:
+    """What `~` is: by the environment, by the password database, and for the host's tools."""
     found = [os.path.expanduser("~")]
-    own = os.path.join(home, "home")
+    own = os.path.join(home, for_tools)
     if os.path.isdir(own):
         found.append(own)
     if sys.platform != "win32":
@@ -228,23 +263,3 @@ def _shown(path: str, what: str) -> str:
 def _bare(name: str) -> str:
     # Windows takes trailing dots and spaces for nothing.
     return name.rstrip(" .") if name[-1:] in (" ", ".") else name
-
-
-def _in_a_home(parts: list[str]) -> str | None:
-    """What a path is, given by its folded parts below a Hermes home."""
-    if parts[0] == "profiles" and len(parts) > 2:
-        parts = parts[2:]
-    name = _bare(parts[0])
-    what = _NAMES.get(name)
-    if what is not None:
-        return what
-    for beginning, what in _BEGINNINGS.items():
-        *folders, start = beginning
-        name = parts[len(folders)] if len(parts) > len(folders) else ""
-        if parts[: len(folders)] == folders and name.startswith(start):
-            return what
-    return None
-
-
-def _is_of_profiles(parts: list[str]) -> bool:
-    return parts[0] == "profiles" and len(parts) <= 2

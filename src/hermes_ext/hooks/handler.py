@@ -14,10 +14,11 @@ from attrs import field, frozen
 from hermes_ext.exceptions import StateError
 from hermes_ext.hooks.isolation import Messages, own_copy
 from hermes_ext.hooks.payloads import NO_METADATA, Scope
-from hermes_ext.hooks.results import ALLOWED, PASS, VERDICTS, Action, HookName
+from hermes_ext.hooks.results import PASS
 from hermes_ext.hooks.settings import Leaves, Setting, settings_named
 from hermes_ext.hooks.signature import Signature
 from hermes_ext.hooks.source import Source
+from hermes_ext.hooks.table import EVERYWHERE, TABLE, Action, HookName
 
 __all__ = [
     "COMPILED",
@@ -86,7 +87,8 @@ class Handler:
 
     @allowed.default
     def _allowed(self) -> frozenset[Action]:
-        return (VERDICTS if self.guard else ALLOWED)[self.hook]
+        defined = TABLE[self.hook]
+        return defined.verdicts if self.guard else defined.actions
 
     @inline.default
     def _inline(self) -> bool:
@@ -137,34 +139,29 @@ def is_store_error(error: BaseException) -> bool:
 
 # -- arguments ----------------------------------------------------------------------------------
 
+_ARGUMENTS: Final = [one for defined in TABLE.values() for one in defined.arguments]
+_COPIED: Final = frozenset(
+    {"event", *(one.name for one in _ARGUMENTS if one.type.startswith(("dict", "list")))}
+)
+_OF_EVENT_OR_NONE: Final = frozenset(one.name for one in _ARGUMENTS if "None" in one.type)
+_OF_ITS_EXTENSION: Final = frozenset({"config", "data_dir", "session_state"})
+_MAY_FAIL: Final = frozenset({"turn_number"})
 # Where a value comes from. What can be changed is copied, once for each handler that names it.
 _EXPRESSIONS: Final = {
+    **{one.name: f"scope.{one.name}" for one in EVERYWHERE},
+    **{
+        one.name: f"own_copy(event.{one.name})" if one.name in _COPIED else f"event.{one.name}"
+        for one in _ARGUMENTS
+    },
     "event": "event.lend()",
     "metadata": "own_metadata(metadata)",
     "config": "handler.config",
     "session_state": "scope.session_state_of(handler.extension)",
     "turn_number": "scope.turn_number if scope.not_counted is None else no_number(scope)",
     "data_dir": "scope.data_dir_of(handler.extension)",
-    "user_message": "event.text",
-    "user_content": "own_copy(event.content)",
-    "command": "event.command",
     "messages": "Messages(event._plain)",
-    "system_prompt": "event.system_prompt",
-    "api_call_count": "event.api_call_count",
-    "request_id": "event.request_id",
-    "tool_name": "event.tool_name",
-    "tool_args": "event.tool_args.copy() if event._flat else own_copy(event.tool_args)",
-    "tool_call_id": "event.tool_call_id",
-    "result": "event.result",
-    "status": "event.status",
-    "duration_ms": "event.duration_ms",
+    "tool_args": "event.arguments.copy()",
 }
-_COPIED: Final = frozenset({"event", "user_content", "messages", "tool_args"})
-_OF_ITS_EXTENSION: Final = frozenset({"config", "data_dir", "session_state"})
-_MAY_FAIL: Final = frozenset({"turn_number"})
-_OF_EVENT_OR_NONE: Final = frozenset(
-    {"status", "duration_ms", "api_call_count", "request_id", "command", "user_content"}
-)
 
 
 def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -194,14 +191,10 @@ COMPILED: Final = "<arguments of hermes_ext handlers>"
 _PARAMETERS: Final = "event, scope, handler, metadata"
 
 
-def _value_of(name: str) -> str:
-    return _EXPRESSIONS.get(name, f"scope.{name}")
-
-
 def _named_values(signature: Signature) -> str:
     values = {
         # One that may be left out is no reason to fail.
-        name: f"scope.{name}" if name in _MAY_FAIL & signature.optional else _value_of(name)
+        name: f"scope.{name}" if name in _MAY_FAIL & signature.optional else _EXPRESSIONS[name]
         for name in signature.wants
     }
     pairs = ", ".join(f"{name!r}: {value}" for name, value in values.items())
@@ -225,7 +218,11 @@ def _compiled(text: str) -> Any:
 @functools.lru_cache(maxsize=256)
 def _packer(signature: Signature) -> Pack:
     """A function that makes the arguments for `Handler.call`."""
-    values = map(_value_of, signature.wants) if signature.positional else [_named_values(signature)]
+    values = (
+        (_EXPRESSIONS[name] for name in signature.wants)
+        if signature.positional
+        else [_named_values(signature)]
+    )
     made = "".join(f"{value}, " for value in values)
     return _compiled(f"made = lambda {_PARAMETERS}: ({made})")  # type: ignore[no-any-return]
 
@@ -276,7 +273,7 @@ _LINES_BEFORE: Final = 2  # `def`, and the values that the handlers share
 def _caller_of(signatures: tuple[Signature, ...]) -> Callable[..., Any]:
     # Nobody before them has added metadata, or they would not be called from here.
     shared = {
-        name: f"{name} = {'no_metadata' if name == 'metadata' else _value_of(name)}"
+        name: f"{name} = {'no_metadata' if name == 'metadata' else _EXPRESSIONS[name]}"
         for signature in signatures
         for name in signature.wants
         if signature.positional and name not in _COPIED | _OF_ITS_EXTENSION | _MAY_FAIL
@@ -298,7 +295,9 @@ def _caller_of(signatures: tuple[Signature, ...]) -> Callable[..., Any]:
 def _line(number: int, signature: Signature, shared: Mapping[str, str]) -> str:
     """The call of one handler."""
     if signature.positional:
-        values = ", ".join(name if name in shared else _value_of(name) for name in signature.wants)
+        values = ", ".join(
+            name if name in shared else _EXPRESSIONS[name] for name in signature.wants
+        )
     else:
         values = _named_values(signature).replace("own_metadata(metadata)", "no_metadata")
     values = re.sub(r"\bhandler\b", f"h{number}", values)

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, get_args
 
 from attrs import field, frozen
 
 from hermes_ext._text import text_of
-from hermes_ext.hooks.isolation import Messages, identical, is_flat, own_copy, own_messages, raw
-from hermes_ext.hooks.results import HookName
+from hermes_ext.hooks.arguments import Arguments
+from hermes_ext.hooks.isolation import Messages, identical, own_copy, own_messages, raw
+from hermes_ext.hooks.table import TABLE, HookName, complete
 
 if TYPE_CHECKING:
-    from hermes_ext.effects import Machine
+    from hermes_ext.effects import Machine, ToolTable
 
 __all__ = [
-    "ARGUMENTS",
     "EVENT_OF",
     "NAMED_ONLY",
     "NO_METADATA",
@@ -74,14 +74,6 @@ def _own_parts(value: Any) -> list[Any] | None:
     return own_copy(list(value)) if isinstance(value, (list, tuple)) else None
 
 
-def _own_args(value: Any) -> dict[str, Any]:
-    if isinstance(value, Mapping):
-        return own_copy(value if isinstance(value, dict) else dict(value))  # type: ignore[no-any-return]
-    if value is None or value == "":
-        return {}
-    raise TypeError(f"tool_args must be a dict, got {type(value).__name__}")
-
-
 def _with_text(parts: list[Any], text: str) -> list[Any]:
     """The parts with their text replaced: one text part, where the first one stood."""
     first = next((place for place, part in enumerate(parts) if _is_text(part)), 0)
@@ -108,10 +100,39 @@ class UserInput:
 
     hook: ClassVar[HookName] = HookName.TRANSFORM_USER_INPUT
     expected: ClassVar[str] = "a str (the new text) or a list of content parts (dicts)"
+    details: ClassVar[tuple[str, ...]] = ("text", "command")
+    title: ClassVar[str] = "an input"
 
     text: str = field(converter=_plain_text)
     content: list[dict[str, Any]] | None = field(default=None, converter=_own_parts)
     command: str | None = None
+
+    @classmethod
+    def from_arguments(cls, named: Mapping[str, Any]) -> Self:
+        """An event from what a handler of it may ask for."""
+        content = named.get("user_content")
+        text = named.get("user_message", text_of(content or ""))
+        return cls(text, content, named.get("command"))
+
+    @classmethod
+    def recorded(cls, value: Any, _call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:
+        """The event again that had this value, and these `details`."""
+        return cls(content=value if isinstance(value, list) else None, **details)
+
+    @property
+    def user_message(self) -> str:
+        """What handlers know the text as."""
+        return self.text
+
+    @property
+    def user_content(self) -> list[dict[str, Any]] | None:
+        """What handlers know the parts as."""
+        return self.content
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """By argument, what handlers get copies of."""
+        return {"user_content": self.content}
 
     @property
     def value(self) -> str | list[dict[str, Any]]:
@@ -137,6 +158,7 @@ class UserInput:
         return type(self)(value, content, self.command)
 
 
+_Found = TypeVar("_Found")
 _DICT: Final = frozenset({dict})
 
 
@@ -164,6 +186,8 @@ class LLMRequest:
 
     hook: ClassVar[HookName] = HookName.BEFORE_LLM_CALL
     expected: ClassVar[str] = "a list of messages (dicts)"
+    details: ClassVar[tuple[str, ...]] = ("system_prompt", "api_call_count", "request_id")
+    title: ClassVar[str] = "a request"
 
     messages: list[dict[str, Any]] = field(converter=Messages)
     system_prompt: str = ""
@@ -174,6 +198,21 @@ class LLMRequest:
     @_plain.default
     def _the_same_messages(self) -> list[dict[str, Any]]:
         return raw(self.messages)
+
+    @classmethod
+    def from_arguments(cls, named: Mapping[str, Any]) -> Self:
+        """An event from what a handler of it may ask for."""
+        return cls(**named)
+
+    @classmethod
+    def recorded(cls, value: Any, _call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:
+        """The event again that had this value, and these `details`."""
+        return cls(messages=value, **details)
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """By argument, what handlers get copies of."""
+        return {"messages": self.messages}
 
     @property
     def value(self) -> list[dict[str, Any]]:
@@ -214,8 +253,101 @@ class LLMRequest:
         return type(self)(messages, system_prompt, self.api_call_count, self.request_id)
 
 
-@frozen(slots=False)
-class ToolCall:
+def _tools_of(machine: Machine | None) -> ToolTable:
+    from hermes_ext.hosts.default import default_host
+
+    return (machine and machine.tools) or default_host().tools()
+
+
+class _AboutACall:
+    """What a call and its result have in common: the arguments, and what is made when read."""
+
+    tool_name: str
+    arguments: Arguments
+    __match_args__: ClassVar[tuple[str, ...]]
+    _memo: dict[str, Any]
+    _machine_of: Callable[[str], Machine]
+
+    def _take(
+        self,
+        tool_name: str,
+        tool_args: Arguments | Mapping[str, Any] | None,
+        tool_call_id: str,
+        machine: Machine | Callable[[str], Machine] | None,
+    ) -> dict[str, Any]:
+        """The first values of a new event; returns where the others go."""
+        own = self.__dict__
+        own["tool_name"] = tool_name
+        own["arguments"] = taken = (
+            tool_args if type(tool_args) is Arguments else Arguments.of(tool_args)
+        )
+        own["tool_args"] = taken.shared
+        own["tool_call_id"] = tool_call_id
+        own["_machine_of" if callable(machine) else "machine"] = machine
+        own["_memo"] = {}
+        return own
+
+    def __getattr__(self, name: str) -> Any:
+        # Most handlers read neither: a lent event's copy of the arguments, and the machine.
+        if name == "tool_args":
+            made: Any = self.arguments.copy()
+        elif name == "machine":
+            made = self._machine_of(self.tool_name)
+        else:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.__dict__[name] = made
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Whatever makes the machine stays with the turn.
+        return type(self), tuple(getattr(self, name) for name in self.__match_args__)
+
+    @classmethod
+    def from_arguments(cls, named: Mapping[str, Any]) -> Self:
+        """An event from what a handler of it may ask for."""
+        event: Any = cls
+        return event(**{"tool_args": None, **named})  # type: ignore[no-any-return]
+
+    @property
+    def contents(self) -> dict[str, Any]:
+        """By argument, what handlers get copies of."""
+        return {"tool_args": self.tool_args}
+
+    @property
+    def tools(self) -> ToolTable:
+        """The host's tools: their names, and what each does."""
+        return _tools_of(self.machine)
+
+    def lend(self) -> Self:
+        """The same event with arguments of its own, which are copied when read."""
+        lent = self._like()
+        lent.__dict__.pop("tool_args", None)
+        return lent
+
+    def _like(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def remembered(self, what: str, find: Callable[[dict[str, Any]], _Found]) -> _Found:
+        """What `find` makes of the arguments, found once for all handlers of the chain.
+
+        Args:
+            what: a name for it.
+            find: must not change the dict that it is given.
+        """
+        shared = self.arguments.shared
+        own = self.__dict__.get("tool_args", shared)
+        if own is not shared and not identical(own, shared):
+            return find(own)  # a handler has changed its copy
+        if what not in self._memo:
+            self._memo[what] = find(shared)
+        found: _Found = self._memo[what]
+        return found
+
+
+@frozen(slots=False, init=False)
+class ToolCall(_AboutACall):
     """A tool call that is about to run.
 
     Attributes:
@@ -223,33 +355,41 @@ class ToolCall:
         tool_args: its arguments, after the host's own coercion of types.
         tool_call_id: unique in its turn.
         machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
+        arguments: the arguments as the runtime has them.
     """
 
     hook: ClassVar[HookName] = HookName.INTERCEPT_TOOL_CALL
     expected: ClassVar[str] = "a dict of tool arguments with str keys"
+    details: ClassVar[tuple[str, ...]] = ()
 
     tool_name: str
-    tool_args: dict[str, Any] = field(converter=_own_args)
+    tool_args: dict[str, Any]
     tool_call_id: str = ""
     machine: Machine | None = field(default=None, eq=False, repr=False)
-    # What was found out about this call: shared by its copies, not by what it is rewritten to.
-    memo: dict[str, Any] = field(factory=dict, eq=False, repr=False)
-    _flat: bool = field(init=False, eq=False, repr=False)
 
-    @_flat.default
-    def _holds_no_containers(self) -> bool:
-        return is_flat(self.tool_args)
+    def __init__(
+        self,
+        tool_name: str,
+        tool_args: Arguments | Mapping[str, Any] | None,
+        tool_call_id: str = "",
+        machine: Machine | Callable[[str], Machine] | None = None,
+    ) -> None:
+        self._take(tool_name, tool_args, tool_call_id, machine)
+
+    @classmethod
+    def recorded(cls, value: Any, call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:
+        """The event again that had this value, and these `details`."""
+        return cls(tool_args=value, **call, **details)
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        return f"a call of {self.tool_name}"
 
     @property
     def value(self) -> dict[str, Any]:
         """What flows through the chain: the arguments."""
         return self.tool_args
-
-    def lend(self) -> Self:
-        """The same event with arguments of its own."""
-        return type(self)(
-            self.tool_name, self.tool_args, self.tool_call_id, self.machine, self.memo
-        )
 
     def problem(self, value: Any) -> str | None:
         """Why `value` cannot be what the arguments are rewritten to, or None."""
@@ -266,11 +406,12 @@ class ToolCall:
 
     def rewritten(self, value: Any) -> Self:
         """This event with the arguments replaced."""
-        return type(self)(self.tool_name, value, self.tool_call_id, self.machine)
+        machine = self.__dict__.get("_machine_of") or self.machine
+        return type(self)(self.tool_name, value, self.tool_call_id, machine)
 
 
-@frozen(slots=False)
-class ToolResult:
+@frozen(slots=False, init=False)
+class ToolResult(_AboutACall):
     """A tool's result, before the model sees it.
 
     Attributes:
@@ -282,24 +423,45 @@ class ToolResult:
         duration_ms: how long it ran, in milliseconds. None: unknown.
         exit_code: of the program that the tool ran, where its result tells one. None: unknown.
         machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
+        arguments: the arguments as the runtime has them.
     """
 
     hook: ClassVar[HookName] = HookName.TRANSFORM_TOOL_RESULT
     expected: ClassVar[str] = "a str (the new result)"
+    details: ClassVar[tuple[str, ...]] = ("tool_args", "status", "duration_ms")
 
     tool_name: str
-    tool_args: dict[str, Any] = field(converter=_own_args)
+    tool_args: dict[str, Any]
     tool_call_id: str = ""
-    result: str = field(default="", converter=_plain_text)
-    status: str | None = field(default=None, converter=_known)
-    duration_ms: float | None = field(default=None, converter=_known)
+    result: str = ""
+    status: str | None = None
+    duration_ms: float | None = None
     machine: Machine | None = field(default=None, eq=False, repr=False)
-    memo: dict[str, Any] = field(factory=dict, eq=False, repr=False)
-    _flat: bool = field(init=False, eq=False, repr=False)
 
-    @_flat.default
-    def _holds_no_containers(self) -> bool:
-        return is_flat(self.tool_args)
+    def __init__(
+        self,
+        tool_name: str,
+        tool_args: Arguments | Mapping[str, Any] | None,
+        tool_call_id: str = "",
+        result: str = "",
+        status: str | None = None,
+        duration_ms: float | None = None,
+        machine: Machine | Callable[[str], Machine] | None = None,
+    ) -> None:
+        own = self._take(tool_name, tool_args, tool_call_id, machine)
+        own["result"] = _plain_text(result)
+        own["status"] = _known(status)
+        own["duration_ms"] = _known(duration_ms)
+
+    @classmethod
+    def recorded(cls, value: Any, call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:
+        """The event again that had this value, and these `details`."""
+        return cls(result=value, **call, **details)
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        return f"a result of {self.tool_name}"
 
     @property
     def value(self) -> str:
@@ -321,33 +483,23 @@ class ToolResult:
             return code if type(code) is int else None
         return None
 
-    def lend(self) -> Self:
-        """The same event with arguments of its own."""
-        return self.rewritten(self.result)
-
     def problem(self, value: Any) -> str | None:
         """Why `value` cannot be what the result is rewritten to, or None."""
         return None if isinstance(value, str) else type(value).__name__
 
     def rewritten(self, value: Any) -> Self:
         """This event with the result replaced."""
-        return type(self)(
-            self.tool_name,
-            self.tool_args,
-            self.tool_call_id,
-            value,
-            self.status,
-            self.duration_ms,
-            self.machine,
-            self.memo,
-        )
+        changed = self._like()
+        changed.__dict__["result"] = _plain_text(value)
+        return changed
 
 
 Event: TypeAlias = UserInput | LLMRequest | ToolCall | ToolResult
 
-EVENT_OF: Final[Mapping[HookName, type[Event]]] = {
-    kind.hook: kind for kind in (UserInput, LLMRequest, ToolCall, ToolResult)
-}
+EVENT_OF: Final[Mapping[HookName, type[Event]]] = complete(
+    "event class",
+    {kind.hook: kind for kind in get_args(Event) if kind.__name__ == TABLE[kind.hook].event},
+)
 
 SCOPE_IDS: Final = ("session_id", "conversation_id", "turn_id")
 """What a turn is called. With `SCOPE_FACTS`, what `Runtime.turn` takes."""
@@ -461,31 +613,7 @@ class Scope:
         return made
 
 
-_EVERYWHERE: Final = ("event", *_SCOPE_FIELDS, "session_state", "config", "data_dir", "metadata")
-
 NAMED_ONLY: Final = frozenset({"data_dir"})
 """What `**kwargs` does not hold, because giving it leaves something on the disk."""
-
-ARGUMENTS: Final[Mapping[HookName, tuple[str, ...]]] = {
-    HookName.TRANSFORM_USER_INPUT: ("user_message", "user_content", "command", *_EVERYWHERE),
-    HookName.BEFORE_LLM_CALL: (
-        "messages",
-        "system_prompt",
-        "api_call_count",
-        "request_id",
-        *_EVERYWHERE,
-    ),
-    HookName.INTERCEPT_TOOL_CALL: ("tool_name", "tool_args", "tool_call_id", *_EVERYWHERE),
-    HookName.TRANSFORM_TOOL_RESULT: (
-        "tool_name",
-        "tool_args",
-        "tool_call_id",
-        "result",
-        "status",
-        "duration_ms",
-        *_EVERYWHERE,
-    ),
-}
-"""The names that a handler of each hook may ask for."""
 
 NO_METADATA: Final[Mapping[str, Any]] = MappingProxyType({})

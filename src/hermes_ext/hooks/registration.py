@@ -19,7 +19,6 @@ from hermes_ext.hooks.payloads import ORIGINS
 from hermes_ext.hooks.results import (
     CallResult,
     CallVerdict,
-    HookName,
     InputResult,
     InputVerdict,
     RequestResult,
@@ -36,9 +35,9 @@ from hermes_ext.hooks.signature import (
     signature_of,
 )
 from hermes_ext.hooks.source import Source
+from hermes_ext.hooks.table import TABLE, Action, HookDef, HookName
 
 __all__ = [
-    "GUARD_TIMEOUT",
     "HookMark",
     "Registration",
     "build_handlers",
@@ -50,9 +49,7 @@ __all__ = [
     "registrations_of",
 ]
 
-GUARD_TIMEOUT: Final = 10.0
 _MARKS: Final = "__hermes_ext_marks__"
-_TOOL_HOOKS: Final = frozenset({HookName.INTERCEPT_TOOL_CALL, HookName.TRANSFORM_TOOL_RESULT})
 
 _T = TypeVar("_T")
 
@@ -372,11 +369,11 @@ def _names(hook: HookName, name: str, value: Any) -> tuple[str, ...]:
 def _tools(hook: HookName, name: str, value: Any) -> tuple[str, ...] | None:
     if value is None:
         return None
-    if hook not in _TOOL_HOOKS:
+    if not TABLE[hook].tools:
         raise _bad(
             hook,
             "tools= is for the tool hooks only",
-            "Leave it out, or register for intercept_tool_call or transform_tool_result",
+            f"Leave it out, or register for {_those_with(lambda one: one.tools)}",
         )
     tools = _names(hook, name, value)
     if not tools:
@@ -398,6 +395,10 @@ def _origins(hook: HookName, name: str, value: Any) -> tuple[str, ...] | None:
     return origins
 
 
+def _those_with(trait: Callable[[HookDef], bool]) -> str:
+    return " or ".join(one.name.value for one in TABLE.values() if trait(one))
+
+
 def _flag(hook: HookName, name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise _bad(hook, f"{name}={value!r} is not a bool", f"Write {name}=True or leave it out")
@@ -405,8 +406,9 @@ def _flag(hook: HookName, name: str, value: Any) -> bool:
 
 
 def _on_error(hook: HookName, name: str, value: Any) -> OnError | None:
-    if value == "ask" and hook is not HookName.INTERCEPT_TOOL_CALL:
-        raise _bad(hook, f"{name}='ask' is for intercept_tool_call only", "Use 'pass' or 'block'")
+    if value == "ask" and Action.ASK not in TABLE[hook].actions:
+        asking = _those_with(lambda one: Action.ASK in one.actions)
+        raise _bad(hook, f"{name}='ask' is for {asking} only", "Use 'pass' or 'block'")
     if value not in (None, "pass", "block", "ask"):
         raise _bad(hook, f"{name}={value!r}", "Use 'pass', 'block' or 'ask'")
     return cast("OnError | None", value)
@@ -703,8 +705,10 @@ def _handler(
         error.extension = extension
         raise
     file, line = place_of(function)
-    limit = GUARD_TIMEOUT if mark.timeout is None and mark.guard else mark.timeout
-    closed = mark.guard or mark.hook is HookName.INTERCEPT_TOOL_CALL
+    defined = TABLE[mark.hook]
+    limit = mark.timeout
+    if limit is None:
+        limit = defined.guard_timeout if mark.guard else defined.timeout
     return Handler(
         extension=extension,
         name=name_of(function),
@@ -717,7 +721,7 @@ def _handler(
         guard=mark.guard,
         tools=mark.tools,
         origins=mark.origins,
-        on_error=mark.on_error or ("block" if closed else "pass"),
+        on_error=mark.on_error or ("block" if mark.guard else defined.on_error),
         on_store_error=mark.on_store_error,
         timeout=limit or None,
         source=source,

@@ -1,25 +1,21 @@
-"""What a handler answers: `Action`, `HookResult`, and which actions each hook allows."""
+"""What a handler answers: `HookResult`, and the types of what each hook takes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 
 from attrs import frozen
 
 from hermes_ext.exceptions import ResultError
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
+from hermes_ext.hooks.table import Action
 
 __all__ = [
-    "ALLOWED",
     "PASS",
-    "VERDICTS",
-    "Action",
     "AnyAction",
     "CallResult",
     "CallVerdict",
-    "HookName",
     "HookResult",
     "InputResult",
     "InputVerdict",
@@ -31,41 +27,6 @@ __all__ = [
 ]
 
 
-class HookName(StrEnum):
-    """The four control-flow hooks."""
-
-    TRANSFORM_USER_INPUT = "transform_user_input"
-    BEFORE_LLM_CALL = "before_llm_call"
-    INTERCEPT_TOOL_CALL = "intercept_tool_call"
-    TRANSFORM_TOOL_RESULT = "transform_tool_result"
-
-    # Enum hashes in Python; these are keys of tables that every chain looks into.
-    __hash__ = str.__hash__
-
-
-class Action(StrEnum):
-    """What a handler wants done, mildest first; `severity` orders them.
-
-    Severity: block > answer > ask > rewrite > inject_system > inject_user > pass.
-    """
-
-    PASS = "pass"
-    INJECT_USER = "inject_user"
-    INJECT_SYSTEM = "inject_system"
-    REWRITE = "rewrite"
-    ASK = "ask"
-    ANSWER = "answer"
-    BLOCK = "block"
-
-    __hash__ = str.__hash__
-
-    @property
-    def severity(self) -> int:
-        """0 for `pass` up to 6 for `block`."""
-        return _SEVERITY[self]
-
-
-_SEVERITY = {action: rank for rank, action in enumerate(Action)}
 _BY_NAME: dict[str, Action] = {action.value: action for action in Action}
 
 _Pass: TypeAlias = Literal["pass", Action.PASS]
@@ -311,20 +272,3 @@ CallResult: TypeAlias = HookResult[_Pass | _Rewrite | _Answer | _Ask | _Block] |
 CallVerdict: TypeAlias = HookResult[_Pass | _Ask | _Block] | None
 ToolOutputResult: TypeAlias = HookResult[_Pass | _Rewrite | _Block] | None
 ToolOutputVerdict: TypeAlias = HookResult[_Pass | _Block] | None
-
-ALLOWED: Final[Mapping[HookName, frozenset[Action]]] = {
-    HookName.TRANSFORM_USER_INPUT: frozenset(
-        {Action.PASS, Action.REWRITE, Action.ANSWER, Action.BLOCK}
-    ),
-    HookName.BEFORE_LLM_CALL: frozenset(Action) - {Action.ASK},
-    HookName.INTERCEPT_TOOL_CALL: frozenset(
-        {Action.PASS, Action.REWRITE, Action.ANSWER, Action.ASK, Action.BLOCK}
-    ),
-    HookName.TRANSFORM_TOOL_RESULT: frozenset({Action.PASS, Action.REWRITE, Action.BLOCK}),
-}
-"""What a transformer of each hook may return."""
-
-VERDICTS: Final[Mapping[HookName, frozenset[Action]]] = {
-    hook: actions & {Action.PASS, Action.ASK, Action.BLOCK} for hook, actions in ALLOWED.items()
-}
-"""What a guard of each hook may return."""

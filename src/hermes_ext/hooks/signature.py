@@ -11,8 +11,8 @@ from typing import Any
 from attrs import frozen
 
 from hermes_ext.exceptions import RegistrationError
-from hermes_ext.hooks.payloads import ARGUMENTS, NAMED_ONLY
-from hermes_ext.hooks.results import HookName
+from hermes_ext.hooks.payloads import NAMED_ONLY
+from hermes_ext.hooks.table import TABLE, HookName
 
 __all__ = [
     "Signature",
@@ -88,7 +88,7 @@ class _SignatureCheck:
     def __init__(self, hook: HookName, function: Any) -> None:
         self.hook = hook
         self.function = function
-        self.known = ARGUMENTS[hook]
+        self.known = TABLE[hook].names
 
     def error(self, message: str, hint: str) -> RegistrationError:
         file, line = place_of(self.function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,18 +10,11 @@ from attrs import Factory, frozen
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from hermes_ext._problems import did_you_mean
-from hermes_ext._text import printable, text_of
+from hermes_ext._text import printable
 from hermes_ext.exceptions import HermesExtError
-from hermes_ext.hooks.payloads import (
-    SCOPE_FACTS,
-    SCOPE_IDS,
-    Event,
-    LLMRequest,
-    ToolCall,
-    ToolResult,
-    UserInput,
-)
-from hermes_ext.hooks.results import HookName
+from hermes_ext.hooks.payloads import EVENT_OF, SCOPE_FACTS, SCOPE_IDS, Event
+from hermes_ext.hooks.table import EVERYWHERE, TABLE, HookName, complete
+from hermes_ext.hosts.default import default_host
 from hermes_ext.settings.names import HOOKS
 from hermes_ext.settings.yaml_nodes import (
     Unreadable,
@@ -95,88 +88,40 @@ def of_line(line: Mapping[str, Any]) -> Recorded:
 
 # -- samples --------------------------------------------------------------------------------------
 
-_FILE: Final = "src/app.py"
-_CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
-    ("write_file", {"path": _FILE, "content": "print('hello')\n"}),
-    ("terminal", {"command": "git push --force"}),
-    ("terminal", {"command": "ls -la"}),
-    ("read_file", {"path": "README.md"}),
-)
-# In two parts, so that nothing takes it for a key that somebody forgot here.
-_KEY: Final = "AKIA" + "IOSFODNN7EXAMPLE"
-_RESULT: Final = f'{{"output": "AWS_ACCESS_KEY_ID={_KEY}\\n", "exit_code": 0}}'
-
 
 def samples() -> tuple[Recorded, ...]:
     """One or a few events of each hook, each in a turn of its own."""
+    of_host = default_host().samples()
+    found = {name: row.samples or of_host.get(name, ()) for name, row in TABLE.items()}
+    events = [
+        EVENT_OF[hook].from_arguments(named)
+        for hook, samples in complete("sample", found).items()
+        for named in samples
+    ]
     return tuple(
-        Recorded(event, f"sample: {_title(event)}", {"turn_id": f"sample-{number}"})
-        for number, event in enumerate(_sample_events(), 1)
+        Recorded(event, f"sample: {event.title}", {"turn_id": f"sample-{number}"})
+        for number, event in enumerate(events, 1)
     )
-
-
-def _sample_events() -> Iterator[Event]:
-    yield UserInput(text="Fix the bug in src/app.py, then push my branch.")
-    yield UserInput(text="thanks")
-    yield LLMRequest(
-        messages=[{"role": "user", "content": "Fix the bug in src/app.py, then push my branch."}],
-        system_prompt="You are a helpful agent.",
-        api_call_count=1,
-        request_id="sample-request",
-    )
-    for number, (tool, args) in enumerate(_CALLS, 1):
-        yield ToolCall(tool_name=tool, tool_args=args, tool_call_id=f"sample-call-{number}")
-    command = {"command": "cat .env"}
-    yield ToolResult("terminal", command, "sample-call-5", _RESULT, status="ok", duration_ms=12)
-    yield ToolResult(
-        tool_name="read_file",
-        tool_args={"path": "README.md"},
-        tool_call_id="sample-call-6",
-        result='{"error": "File not found: README.md"}',
-        status="error",
-        duration_ms=3,
-    )
-
-
-def _title(event: Event) -> str:
-    if isinstance(event, ToolCall):
-        return f"a call of {event.tool_name}"
-    if isinstance(event, ToolResult):
-        return f"a result of {event.tool_name}"
-    return "an input" if isinstance(event, UserInput) else "a request"
 
 
 # -- a file ---------------------------------------------------------------------------------------
 
-_TOOL: Final = ("tool_name", "tool_args", "tool_call_id")
-_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "transform_user_input": ("user_message", "user_content", "command"),
-    "before_llm_call": ("messages", "system_prompt", "api_call_count", "request_id"),
-    "intercept_tool_call": _TOOL,
-    "transform_tool_result": (*_TOOL, "result", "status", "duration_ms"),
-}
-_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "before_llm_call": ("messages",),
-    "intercept_tool_call": ("tool_name",),
-    "transform_tool_result": ("tool_name", "result"),
-}
 _OF_THE_TURN: Final = (*SCOPE_IDS, *SCOPE_FACTS)
-_TYPES: Final[Mapping[str, tuple[type, str]]] = {
-    **dict.fromkeys(
-        ("user_message", "command", "system_prompt", "request_id", "tool_name", "tool_call_id",
-         "result", "status", "task_id", "platform", "origin", "model", "cwd", "project_root",
-         "parent_session_id", "sender_id", "chat_id", *SCOPE_IDS),
-        (str, "a text"),
-    ),
-    "messages": (list, "a list of messages"),
-    "user_content": (list, "a list of parts"),
-    "tool_args": (dict, "a mapping"),
-    "api_call_count": (int, "a whole number"),
-    "turn_number": (int, "a whole number"),
-    "duration_ms": (int, "a whole number"),
-    "interactive": (bool, "true or false"),
-    "is_subagent": (bool, "true or false"),
-}  # fmt: skip
+_TYPES: Final = {
+    one.name: one.type.removesuffix(" | None")
+    for row in TABLE.values()
+    for one in (*row.arguments, *EVERYWHERE)
+}
+_WRITTEN: Final[Mapping[str, tuple[type, str]]] = {
+    "str": (str, "a text"),
+    "Path": (str, "a text"),
+    "int": (int, "a whole number"),
+    "float": (int, "a whole number"),
+    "bool": (bool, "true or false"),
+    "dict[str, Any]": (dict, "a mapping"),
+    "list[dict[str, Any]]": (list, "a list of mappings"),
+}
+"""How values of each type stand in a file."""
 
 
 def of_file(file: Path, shown: Path | None = None) -> tuple[Recorded, ...]:
@@ -232,26 +177,29 @@ def _of_node(node: Node, file: Path, number: int) -> Recorded:
         return EventError(message, path=file, line=at, key=printable(key), hint=hint)
 
     hook = _hook_of(given, wrong)
-    allowed = ("hook", *_KEYS[hook], *_OF_THE_TURN)
+    row = TABLE[hook]
+    own = [one.name for one in row.arguments]
+    allowed = ("hook", *own, *_OF_THE_TURN)
     for key, value in given.items():
         if key not in allowed:
-            near = did_you_mean(key, allowed) or f"{hook} has {', '.join(_KEYS[hook])}"
+            near = did_you_mean(key, allowed) or f"{hook} has {', '.join(own)}"
             raise wrong(key, "is not a key of this hook's events", near)
         if key != "hook":
             _check(key, value, wrong)
-    for key in _NEEDED.get(hook, ()):
-        if given.get(key) is None:
-            raise wrong(key, f"is needed for {hook}")
-    if hook == "transform_user_input" and not {"user_message", "user_content"} & given.keys():
-        raise wrong("user_message", f"is needed for {hook}, or user_content")
+    for one in row.arguments:
+        keys = (one.name, *one.instead)
+        if one.needed and all(given.get(key) is None for key in keys):
+            raise wrong(one.name, f"is needed for {' or '.join([hook, *one.instead])}")
     context = {key: given[key] for key in _OF_THE_TURN if given.get(key) is not None}
     for key in {"cwd", "project_root"} & context.keys():
         context[key] = Path(context[key]).expanduser().absolute()
     context = {"turn_id": f"events of {file.name}"} | context
-    return Recorded(_event_of(hook, given), f"{printable(file.name)}:{line_of(node)}", context)
+    named = {key: given[key] for key in own if given.get(key) is not None}
+    event = EVENT_OF[hook].from_arguments(named)
+    return Recorded(event, f"{printable(file.name)}:{line_of(node)}", context)
 
 
-def _hook_of(given: Mapping[str, Any], wrong: Any) -> str:
+def _hook_of(given: Mapping[str, Any], wrong: Any) -> HookName:
     named = given.get("hook")
     listed = f"Hooks: {', '.join(HOOKS)}"
     if named is None:
@@ -260,27 +208,14 @@ def _hook_of(given: Mapping[str, Any], wrong: Any) -> str:
     if hook not in HOOKS:
         told = f'no hook is called "{printable(str(named))}"'
         raise wrong("hook", told, did_you_mean(hook, HOOKS) or listed)
-    return hook
+    return HookName(hook)
 
 
 def _check(key: str, value: Any, wrong: Any) -> None:
-    kind, expected = _TYPES[key]
+    kind, expected = _WRITTEN[_TYPES[key]]
     if value is not None and (
         not isinstance(value, kind) or (kind is int and isinstance(value, bool))
     ):
         raise wrong(key, f"found {type(value).__name__}, expected {expected}")
     if isinstance(value, list) and any(not isinstance(each, dict) for each in value):
-        raise wrong(key, f"expected {expected}, each a mapping")
-
-
-def _event_of(hook: str, given: Mapping[str, Any]) -> Event:
-    named = {key: given[key] for key in _KEYS[hook] if given.get(key) is not None}
-    name = HookName(hook)
-    if name is HookName.TRANSFORM_USER_INPUT:
-        content = named.get("user_content")
-        text = named.get("user_message", text_of(content or ""))
-        return UserInput(text=text, content=content, command=named.get("command"))
-    if name is HookName.BEFORE_LLM_CALL:
-        return LLMRequest(**named)
-    named = {"tool_args": {}, "tool_call_id": ""} | named
-    return ToolCall(**named) if name is HookName.INTERCEPT_TOOL_CALL else ToolResult(**named)
+        raise wrong(key, f"expected {expected}")

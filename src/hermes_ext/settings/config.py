@@ -23,7 +23,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name
 from hermes_ext.hooks.settings import DEFAULT, PREFIX, Setting
-from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+from hermes_ext.hosts.default import default_host
 from hermes_ext.settings.effects_settings import read_effects
 from hermes_ext.settings.names import HOOKS, RESERVED_KEYS, name_fault
 from hermes_ext.settings.yaml_nodes import (
@@ -206,12 +206,13 @@ def switched_off() -> bool:
 
 
 def read_config(home: Path | None = None, file: Path | None = None) -> ExtensionsConfig:
-    """Read `home/config.yaml` (default: `hermes_home()`). Raises nothing about its content.
+    """Read the host's configuration. Raises nothing about its content.
 
-    file: read this one, as if it were the home's.
+    home: the host's by default. file: read this one, as if it were the home's.
     """
-    home = hermes_home() if home is None else home
-    file = home / "config.yaml" if file is None else file
+    host = default_host()
+    home = host.home() if home is None else home
+    file = home / host.config_file if file is None else file
     document = read_document(file)
     config = ExtensionsConfig(file, home / "extensions")
     if document.fault is not None:

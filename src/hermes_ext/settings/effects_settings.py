@@ -9,6 +9,7 @@ from typing import Any, Final
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from hermes_ext._problems import did_you_mean
+from hermes_ext._text import as_name
 from hermes_ext.settings.yaml_nodes import (
     Unreadable,
     described,
@@ -20,7 +21,7 @@ from hermes_ext.settings.yaml_nodes import (
     text_of,
 )
 
-__all__ = ["read_effects"]
+__all__ = ["problems", "read_effects"]
 
 Tell = Callable[[Node, str, str, str | None], None]
 """Told of a problem: where, the key below `extensions`, what, and what to do."""
@@ -50,8 +51,6 @@ def read_effects(node: Node, tell: Tell) -> dict[str, Any]:
 
 
 def _commands(node: Node, tell: Tell) -> MappingProxyType[str, Any]:
-    from hermes_ext.effects._commands import problems
-
     if not isinstance(node, MappingNode):
         told = f"found {described(node)}, expected a mapping of commands; not used"
         tell(node, "effects.commands", told, None)
@@ -74,6 +73,66 @@ def _commands(node: Node, tell: Tell) -> MappingProxyType[str, Any]:
         shown = ".".join(("effects.commands", *map(str, path)))
         tell(place, shown, f"{told}; what is said of `{path[0]}` is not used", None)
     return MappingProxyType({name: each for name, each in found.items() if name not in wrong})
+
+
+def problems(mapping: object) -> list[tuple[tuple[str, ...], str]]:
+    """What is wrong with what a user says of commands: the path of keys, and why."""
+    from jsonschema import Draft202012Validator
+
+    from hermes_ext.effects._knowledge import schema
+
+    found = Draft202012Validator(schema()).iter_errors(mapping)
+    return sorted((_path_of(each), _in_words(each)) for each in found)
+
+
+def _path_of(error: Any) -> tuple[str, ...]:
+    path = tuple(map(str, error.absolute_path))
+    # Of a name that is none, the path ends above it.
+    named = "propertyNames" in error.absolute_schema_path
+    return (*path, str(error.instance)) if named and not path else path
+
+
+def _in_words(error: Any) -> str:
+    shown = as_name(str(error.instance), 60)
+    kind = str(error.validator)
+    if kind == "additionalProperties":
+        known = error.schema["properties"]
+        extra = next(key for key in error.instance if key not in known)
+        return f"{as_name(str(extra), 60)} is not known here; there are {', '.join(sorted(known))}"
+    if "propertyNames" in error.absolute_schema_path:
+        return f"{shown} is neither a name nor several names with one space between them"
+    if kind == "not":
+        return "has both `value` and `optional`; it takes one of them"
+    expected = _expected(kind, error.validator_value)
+    return f"found {shown}, expected {expected}" if expected else str(error.message)
+
+
+def _expected(kind: str, wanted: Any) -> str:
+    from hermes_ext.effects._knowledge import DEEDS, OPTIONS
+
+    if kind == "type":
+        words = wanted if isinstance(wanted, str) else " or ".join(wanted)
+        return _TYPES.get(words, words)
+    if wanted == OPTIONS:
+        return "options, such as: -q --quiet"
+    if kind in _EXPECTED:
+        among = wanted if kind == "enum" else DEEDS
+        return f"{_EXPECTED[kind]} {', '.join(map(str, among))}"
+    return ""
+
+
+_EXPECTED: Final = {
+    "anyOf": "`flag`, or what is done with its value: one of",
+    "enum": "one of",
+    "pattern": "words, with one space between them, of",
+}
+_TYPES: Final = {
+    "object or null": "a mapping",
+    "object": "a mapping",
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+}
 
 
 def _odd_keys(node: Node, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Node]]:

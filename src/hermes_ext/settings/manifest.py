@@ -13,7 +13,7 @@ from hermes_ext.__about__ import __version__
 from hermes_ext._distributions import version_of
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name, printable
-from hermes_ext.hosts.hermes.facts.host_package import UPSTREAM, hermes_version
+from hermes_ext.hosts.default import default_host
 from hermes_ext.settings.yaml_nodes import (
     SETTINGS_BYTES,
     Document,
@@ -101,13 +101,14 @@ def _manifest(document: Document) -> Manifest:
 def installed_version(distribution: str) -> str | None:
     """The version of an installed distribution, None if there is none.
 
-    Of this package and of Hermes Agent it is what their code says of itself: of a checkout that
-    was updated in place the installed metadata may be old, or missing. A fork of Hermes Agent is
+    Of this package and of the host it is what their code says of itself: of a checkout that
+    was updated in place the installed metadata may be old, or missing. A fork of the host is
     what it is a fork of.
     """
     from packaging.utils import canonicalize_name
 
-    own = {"hermes-ext": lambda: __version__, UPSTREAM: hermes_version}
+    host = default_host()
+    own = {"hermes-ext": lambda: __version__, host.distribution: host.version}
     name = canonicalize_name(distribution)
     return own[name]() if name in own else version_of(distribution)
 
@@ -118,7 +119,7 @@ def incompatibility(
     """What the extension needs and is not here, with file, line and key; None if nothing lacks."""
     for key, distribution, specifier in (
         ("requires_hermes_ext", "hermes-ext", manifest.requires_hermes_ext),
-        ("requires_hermes", "hermes-agent", manifest.requires_hermes),
+        ("requires_hermes", default_host().distribution, manifest.requires_hermes),
     ):
         if specifier is None:
             continue

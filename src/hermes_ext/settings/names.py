@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from hermes_ext._text import canonical_name
 from hermes_ext.hooks.source import OWN
+from hermes_ext.hooks.table import HookName
 
-HOOKS = (
-    "transform_user_input",
-    "before_llm_call",
-    "intercept_tool_call",
-    "transform_tool_result",
-)
+HOOKS = tuple(hook.value for hook in HookName)
 
 RESERVED_KEYS = (
     "enabled",

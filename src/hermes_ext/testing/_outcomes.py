@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal, NoReturn
 
 from hermes_ext.chain.outcome import ChainOutcome, Step
-from hermes_ext.hooks.results import Action
+from hermes_ext.hooks.table import Action
 
 __all__ = [
     "assert_answered",

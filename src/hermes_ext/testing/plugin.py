@@ -102,6 +102,7 @@ def load_extension(
 
     What it returns is a `hermes_ext.testing.LoadedExtension`.
     """
+    from hermes_ext.hosts.default import default_host
     from hermes_ext.testing._extension import load
 
     for name in _SWITCHES:
@@ -111,7 +112,7 @@ def load_extension(
         def load_one(path_or_name: str | Path, **options: Any) -> LoadedExtension:
             __tracebackhide__ = True
             base = tmp_path_factory.mktemp("extension")
-            monkeypatch.setenv("HERMES_HOME", str(base / "home"))
+            monkeypatch.setenv(default_host().home_variable, str(base / "home"))
             extension = load(path_or_name, base, **options)
             loaded.callback(extension.close)
             return extension

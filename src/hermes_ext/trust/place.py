@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 from attrs import frozen
 
 from hermes_ext._text import printable
+from hermes_ext.hosts.default import default_host
 
 HERMES = ".hermes"
 EXTENSIONS = "extensions"
@@ -229,7 +230,8 @@ def _is_there(path: Path, *, closed: bool = False) -> bool:
 def _is_the_users(folder: Path, home: Path, global_dir: Path) -> bool:
     """Whether what lies there is the user's own: the home's, or all projects' extensions."""
     # A profile is a home inside of another: `.hermes/profiles/NAME`.
-    homes = (home, home.parent.parent) if home.parent.name == "profiles" else (home,)
+    profiles = default_host().layout.profiles
+    homes = (home, home.parent.parent) if home.parent.name == profiles else (home,)
     hermes = folder / HERMES
     return (
         _identity(folder) in _homes()

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from attrs import evolve, frozen
 
 from hermes_ext._text import printable
-from hermes_ext.hooks.results import Action
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import TABLE, Action, HookName
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import ChainOutcome
@@ -28,14 +27,6 @@ _SHORTEST_REASON: Final = 16
 _MARK: Final = "┊ "
 _CUT: Final = "…"
 _ANY: Final = "an extension"
-
-_OBJECTS: Final = {
-    HookName.TRANSFORM_USER_INPUT: "the message",
-    HookName.BEFORE_LLM_CALL: "the request to the model",
-    HookName.INTERCEPT_TOOL_CALL: "{tool}",
-    HookName.TRANSFORM_TOOL_RESULT: "the result of {tool}",
-}
-_REWRITTEN: Final = _OBJECTS | {HookName.INTERCEPT_TOOL_CALL: "the arguments of {tool}"}
 
 
 @frozen
@@ -108,24 +99,24 @@ def notice_of(
     """
     if notify == "off" or (notify == "blocks" and not outcome.blocked):
         return None
+    told = TABLE[hook]
     if outcome.blocked:
-        did = "withheld" if hook is HookName.TRANSFORM_TOOL_RESULT else "blocked"
         who = str(outcome.blocked_by)
         reason = str(outcome.message) if why is None else why
-        return _notice(who, did, _OBJECTS[hook], tool, reason, Action.BLOCK)
+        return _notice(who, told.refused, told.object, tool, reason, Action.BLOCK)
     if outcome.answered:
         who = _ANY if outcome.decider is None else outcome.decider.extension
         did = "answered" if outcome.value else "silently answered"
-        return _notice(who, did, _OBJECTS[hook], tool, "", Action.ANSWER)
+        return _notice(who, did, told.object, tool, "", Action.ANSWER)
     if outcome.approved:
         who = ", ".join(dict.fromkeys(ask.extension for ask in outcome.asks))
         reason = "; ".join(ask.reason for ask in outcome.asks)
         said = f"approved: {reason}"
-        return _notice(who, "asked about", _OBJECTS[hook], tool, said, Action.ASK)
-    if outcome.changed and hook is not HookName.BEFORE_LLM_CALL:
+        return _notice(who, "asked about", told.object, tool, said, Action.ASK)
+    if outcome.changed and not told.repeats:
         changed = (one.extension for one in outcome.steps if one.changed and not one.observed)
         who = ", ".join(dict.fromkeys(changed)) or _ANY
-        return _notice(who, "rewrote", _REWRITTEN[hook], tool, "", Action.REWRITE)
+        return _notice(who, "rewrote", told.rewritten or told.object, tool, "", Action.REWRITE)
     return None
 
 

@@ -19,6 +19,7 @@ from tests.effects.oracle.tree import TREES, WORK
 from hermes_ext import ToolCall
 from hermes_ext.effects import ChangeKind, Effects, Machine, effects_of
 from hermes_ext.effects._record import Recorder
+from hermes_ext.hosts.hermes.facts.tools import TOOLS
 
 __all__ = ["Run", "Scratch", "missed"]
 
@@ -85,6 +86,7 @@ class Scratch:
     def _machine(root: Path) -> Machine:
         known = environ(str(root))
         return Machine(
+            tools=TOOLS,
             cwd=root / WORK,
             homes=(known["HOME"],),
             environ={name: known[name] for name in ("TMPDIR", "USER", "LOGNAME")},

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 from attrs import Factory, evolve, frozen
 
-from hermes_ext.effects._python.names import ATTRIBUTES, MODULES
+from hermes_ext.effects._python.names import ATTRIBUTES
 from hermes_ext.effects._python.values import Program, Values, Words
 from hermes_ext.effects._record import Recorder
+from hermes_ext.effects._table import Tool, ToolKind
 from hermes_ext.effects._words import Hole, Word
 
 if TYPE_CHECKING:
-    from hermes_ext.effects._shell import Reading as Shell
+    from hermes_ext.effects._shell.reading import Reading as Shell
 
 __all__ = ["Calls"]
 
@@ -70,7 +71,7 @@ class Calls:
 
     def explains(self, node: ast.expr, target: str) -> bool:
         """Whether a name is used in a way that says what happens: it is called, or only read."""
-        if target in _FUNCTIONS:
+        if target in _FUNCTIONS or self._tool_at(target):
             return self._program.is_called(node)
         return target in _LOOKED_AT and self._is_looked_at(node)
 
@@ -129,10 +130,15 @@ class Calls:
             target = f"builtins.{func.id}"
         if target in _FUNCTIONS:
             self._announce(Call(target.removeprefix("builtins."), node), _FUNCTIONS[target])
+        elif tool := self._tool_at(target):
+            self._announce(Call(target, node), (_takes(tool.parameters or ""), Calls.tool))
         elif target in _READING_FUNCTIONS:
             given: dict[str, ast.expr] = {"path": node.args[0]} if node.args else {}
             _READING_FUNCTIONS[target](self, Call(target, node, given))
-        elif isinstance(func, ast.Attribute) and self._program.target(func.value) not in MODULES:
+        elif (
+            isinstance(func, ast.Attribute)
+            and self._program.target(func.value) not in self._program.modules
+        ):
             call = Call(f"Path.{func.attr}", node, on=func.value)
             if func.attr in _METHODS:
                 self._announce(call, _METHODS[func.attr])
@@ -384,11 +390,20 @@ class Calls:
 
     # -- tools that are called back ---------------------------------------------------------------
 
+    def _tool_at(self, target: str) -> Tool | None:
+        """The tool of the host that a function calls, if it is not one that changes nothing."""
+        tools = self._rec.machine.tools
+        module, _, name = target.rpartition(".")
+        found = tools.get(name) if tools is not None and module == tools.module else None
+        if found is None or found.name != name or found.parameters is None:
+            return None
+        return None if found.kind is ToolKind.HARMLESS else found
+
     def tool(self, call: Call) -> None:
-        """A tool of Hermes, called out of code: judged by itself, and here as well."""
+        """A tool of the host, called out of code: judged by itself, and here as well."""
         from hermes_ext.effects._tools import announce
 
-        name = call.by.removeprefix("hermes_tools.")
+        name = call.by.rpartition(".")[2]
         args: dict[str, Any] = {}
         for key, node in call.given.items():
             values = self._values.of(node)
@@ -472,8 +487,6 @@ _PROCESS: Final = _takes(
     "bufsize capture_output check close_fds encoding errors start_new_session stderr stdout text"
     " timeout universal_newlines",
 )
-_SEARCH: Final = _takes("pattern target path file_glob limit offset output_mode context")
-_EDIT: Final = _takes("path old_string new_string replace_all mode patch cross_profile")
 
 _Entry: TypeAlias = tuple[Signature, Callable[[Calls, Call], None]]
 
@@ -484,11 +497,6 @@ _FUNCTIONS: Final[Mapping[str, _Entry]] = {
     "codecs.open": (_OPEN_PACKED, Calls.open),
     "functools.wraps": (_takes("wrapped"), Calls.nothing),  # with more, it sets any attribute
     "gzip.open": (_OPEN_PACKED, Calls.open),
-    "hermes_tools.patch": (_EDIT, Calls.tool),
-    "hermes_tools.read_file": (_takes("path offset limit"), Calls.tool),
-    "hermes_tools.search_files": (_SEARCH, Calls.tool),
-    "hermes_tools.terminal": (_takes("command timeout workdir"), Calls.tool),
-    "hermes_tools.write_file": (_takes("path content cross_profile"), Calls.tool),
     "importlib.util.find_spec": (_takes("name"), Calls.find_module),
     "io.open": (_OPEN, Calls.open),
     "lzma.open": (_OPEN_PACKED, Calls.open),

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from hermes_ext.effects._table import ToolKind, ToolTable
+
 __all__ = [
     "ATTRIBUTES",
     "BUILTINS",
@@ -18,7 +20,7 @@ __all__ = [
     "MODULE_NAMES",
     "NEVER_IMPORTED",
     "OWN_DUNDERS",
-    "is_pure",
+    "with_tools",
 ]
 
 _IN_MODULES: Final = """
@@ -59,7 +61,6 @@ glob: escape glob has_magic iglob
 gzip: compress decompress
 hashlib: algorithms_available algorithms_guaranteed blake2b blake2s file_digest md5 new pbkdf2_hmac
     scrypt sha1 sha224 sha256 sha384 sha3_256 sha3_512 sha512
-hermes_tools: json_parse retry shell_quote web_extract web_search
 heapq: heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest
 hmac: compare_digest digest new
 html: escape unescape
@@ -161,12 +162,12 @@ MODULES: Final[Mapping[str, frozenset[str]]] = _read(_IN_MODULES)
 """Modules whose import changes nothing, and what in them changes nothing either; `*` for all."""
 
 
-def is_pure(module: str, name: str) -> bool:
-    """Whether a name of a module changes nothing, whatever it is given."""
-    names = MODULES[module]
-    if "*" in names:
-        return not name.startswith("_")
-    return name in names
+def with_tools(tools: ToolTable | None) -> Mapping[str, frozenset[str]]:
+    """`MODULES`, and the module that code calls the host's tools by."""
+    if tools is None or not tools.module:
+        return MODULES
+    harmless = (row.name for row in tools.of(ToolKind.HARMLESS) if row.parameters is not None)
+    return {**MODULES, tools.module: frozenset((*tools.functions, *harmless))}
 
 
 MODULE_NAMES: Final = frozenset({"__doc__", "__file__", "__name__", "__path__", "__version__"})

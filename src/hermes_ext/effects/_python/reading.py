@@ -11,7 +11,7 @@ import ast
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from hermes_ext.effects._python.calls import Calls
@@ -20,10 +20,9 @@ from hermes_ext.effects._python.names import (
     BUILTINS,
     LEADS_AWAY,
     MODULE_NAMES,
-    MODULES,
     NEVER_IMPORTED,
     OWN_DUNDERS,
-    is_pure,
+    with_tools,
 )
 from hermes_ext.effects._python.values import PATH_CLASSES, Program, Values
 from hermes_ext.effects._record import Recorder, TooMuch
@@ -31,7 +30,7 @@ from hermes_ext.effects._spelling import homes_of
 from hermes_ext.effects._words import Word
 
 if TYPE_CHECKING:
-    from hermes_ext.effects._shell import Reading as Shell
+    from hermes_ext.effects._shell.reading import Reading as Shell
 
 __all__ = ["read_code"]
 
@@ -58,7 +57,7 @@ def read_code(code: str, recorder: Recorder, shell: Shell | None = None) -> None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         recorder.unknown("the code is not understood as Python", code)
         return
-    program = Program(tree, _MOST_NODES)
+    program = Program(tree, _MOST_NODES, with_tools(recorder.machine.tools))
     if len(program.nodes) > _MOST_NODES:
         raise TooMuch(_MOST_NODES, "parts of Python code")
     reading = _Reading(program, recorder, shell)
@@ -89,8 +88,18 @@ class _Reading(ast.NodeVisitor):
             self._rec.unknown("where Python looks for modules is not known")
         for directory in self._rec.cwd:
             made = (each.partition(".")[0] for each in self._rec.made_below(directory))
-            for name in (*_modules_in(directory), *filter(_is_imported, made)):
+            found = _modules_in(directory, self._may_import)
+            for name in (*found, *filter(self._may_import, made)):
                 self._rec.unknown(f"Python takes the module {name} from {directory!r}", directory)
+
+    def _may_import(self, name: str) -> bool:
+        """Whether a module of this name may be imported by one that the program imports."""
+        return (
+            name in sys.stdlib_module_names
+            or name in self._program.modules
+            or name == "tzdata"
+            or name.startswith("_sysconfigdata")
+        )
 
     def read(self) -> None:
         self._calls.move()
@@ -126,12 +135,12 @@ class _Reading(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
-            if alias.name not in MODULES:
+            if alias.name not in self._program.modules:
                 self._doubt(f"importing {alias.name} may do anything")
         self._named(node.names)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.level or node.module not in MODULES:
+        if node.level or node.module not in self._program.modules:
             self._doubt(f"importing {node.module or 'what is near'} may do anything")
         elif any(alias.name == "*" for alias in node.names):
             self._doubt(f"which names come from {node.module} is not known")
@@ -185,14 +194,14 @@ class _Reading(ast.NodeVisitor):
     def _imported(self, node: ast.Name | ast.Attribute, target: str) -> None:
         """A use of something that was imported."""
         parent = self._program.parent(node)
-        if target in MODULES:
+        if target in self._program.modules:
             if not isinstance(parent, ast.Attribute) and not self._calls.only_shown(node):
                 self._doubt(f"the module {target} is handed on")
             return
         module, _, name = target.rpartition(".")
-        if module not in MODULES:
+        if module not in self._program.modules:
             self._doubt(f"{target} may do anything")
-        elif is_pure(module, name):
+        elif self._program.is_pure(module, name):
             if (
                 self._sets_attributes
                 and target in PATH_CLASSES
@@ -211,7 +220,7 @@ class _Reading(ast.NodeVisitor):
         owner = self._program.target(node.value)
         if not isinstance(node.ctx, ast.Load):
             self._set(node, owner)
-        elif owner in MODULES:
+        elif owner in self._program.modules:
             if node.attr not in MODULE_NAMES:
                 self._imported(node, f"{owner}.{node.attr}")
         elif not self._is_harmless(node):
@@ -294,24 +303,16 @@ _HARMLESS_NODES: Final = (
 )  # fmt: skip
 
 
-def _modules_in(directory: str) -> Iterator[str]:
-    """Modules of Python's library that a directory has its own of."""
+def _modules_in(directory: str, wanted: Callable[[str], bool]) -> Iterator[str]:
+    """Modules of these names that a directory has its own of."""
     try:
         entries = list(os.scandir(directory))
     except OSError:
         return
     for entry in entries:
         name, dot, kind = entry.name.partition(".")
-        if name in NEVER_IMPORTED or not _is_imported(name):
+        if name in NEVER_IMPORTED or not wanted(name):
             continue
         a_file = kind in ("py", "pyc", "pyd") or kind.endswith("so")
         if a_file if dot else os.path.isfile(os.path.join(entry.path, "__init__.py")):
             yield name
-
-
-def _is_imported(name: str) -> bool:
-    return (
-        name in sys.stdlib_module_names
-        or name in ("hermes_tools", "tomli", "tzdata", "yaml")
-        or name.startswith("_sysconfigdata")
-    )

@@ -36,9 +36,13 @@ class Program(ast.NodeVisitor):
         bound: the other names, and the expressions they are given; None for what is not known.
         mixed: names that are bound in more than one of these ways.
         own_attributes: attributes that its classes and objects are given.
+        modules: those whose import changes nothing, with the names that change nothing either.
     """
 
-    def __init__(self, tree: ast.Module, most: int) -> None:
+    def __init__(
+        self, tree: ast.Module, most: int, modules: Mapping[str, frozenset[str]] = MODULES
+    ) -> None:
+        self.modules = modules
         self.imported: dict[str, str] = {}
         self.bound: dict[str, list[ast.expr | None]] = {}
         self.mixed: set[str] = set()
@@ -62,6 +66,17 @@ class Program(ast.NodeVisitor):
             ahead.extend(reversed(children))
         return nodes
 
+    def is_module(self, node: ast.AST) -> bool:
+        """Whether an expression stands for a module that is known."""
+        return self.target(node) in self.modules
+
+    def is_pure(self, module: str, name: str) -> bool:
+        """Whether a name of a module changes nothing, whatever it is given."""
+        names = self.modules[module]
+        if "*" in names:
+            return not name.startswith("_")
+        return name in names
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node that a node stands in."""
         return self._parents.get(id(node))
@@ -79,7 +94,7 @@ class Program(ast.NodeVisitor):
             return self.imported.get(node.id) or self._other_name(node.id)
         if isinstance(node, ast.Attribute):
             owner = self.target(node.value)
-            return f"{owner}.{node.attr}" if owner in MODULES else None
+            return f"{owner}.{node.attr}" if owner in self.modules else None
         return None
 
     def _other_name(self, name: str) -> str | None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final
 
-from hermes_ext.effects._shell.compound import NAME
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.output import printed
+from hermes_ext.effects._shell.reading import NAME, Builtin, Reading
 from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, forget
 from hermes_ext.effects._words import Hole, Word
-
-if TYPE_CHECKING:
-    from hermes_ext.effects._shell.reading import Reading
 
 __all__ = ["BUILTINS"]
 
@@ -309,9 +305,7 @@ def _runs_apart(shell: Reading, words: list[Word], state: State) -> Ends:
     return state, state
 
 
-_Builtin: TypeAlias = Callable[["Reading", list[Word], State], Ends]
-
-BUILTINS: Final[dict[str, _Builtin]] = {
+BUILTINS: Final[dict[str, Builtin]] = {
     ".": _source,
     "alias": _changes_the_shell,
     "bind": _changes_the_shell,

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-from attrs import frozen
+from typing import Final
 
 from hermes_ext.effects._shell.marks import HOLE
+from hermes_ext.effects._shell.reading import NAME, Function, Reading, Statement
 from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, forget, merged
 from hermes_ext.effects._shell.tree import Node
-from hermes_ext.effects._shell.words import WordReader
 from hermes_ext.effects._words import ANYTHING, Word
 
-if TYPE_CHECKING:
-    from hermes_ext.effects._shell.reading import Reading
-
-__all__ = ["NAME", "STATEMENTS", "Function"]
+__all__ = ["STATEMENTS"]
 
 _TURNS: Final = 64  # values of a loop's variable that are followed one by one
 _UNTIL_STABLE: Final = 3
-NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
-
-
-@frozen
-class Function:
-    """What a function runs, with which redirections, and the text that it stands in."""
-
-    body: Node
-    redirects: tuple[Node, ...]
-    reader: WordReader
 
 
 def _group(shell: Reading, node: Node, state: State) -> Ends:
@@ -353,9 +338,7 @@ def _leaves_of_words(node: Node) -> Iterator[Node]:
             yield child
 
 
-_Statement: TypeAlias = Callable[["Reading", Node, State], Ends]
-
-STATEMENTS: Final[dict[str, _Statement]] = {
+STATEMENTS: Final[dict[str, Statement]] = {
     "case_statement": _case,
     "c_style_for_statement": _c_style,
     "compound_statement": _group,

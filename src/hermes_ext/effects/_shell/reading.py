@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
-from typing import Final
+from typing import ClassVar, Final, TypeAlias
+
+from attrs import frozen
 
 from hermes_ext.effects._commands import Knowledge, risky_variable, run_command
 from hermes_ext.effects._record import Recorder, TooMuch
 from hermes_ext.effects._shell import marks
-from hermes_ext.effects._shell.builtins import BUILTINS
-from hermes_ext.effects._shell.compound import STATEMENTS, Function
 from hermes_ext.effects._shell.expand import as_word, fields
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.output import printed
@@ -35,8 +36,9 @@ from hermes_ext.effects._shell.tree import (
 from hermes_ext.effects._shell.words import WordReader
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
-__all__ = ["Reading"]
+__all__ = ["NAME", "Builtin", "Function", "Reading", "Statement"]
 
+NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
 _NESTED: Final = 12  # shells in shells, functions in functions
 _LONGEST_VALUE: Final = 10_000  # characters; a path has 4,096
 
@@ -52,13 +54,27 @@ _USED_BY_SHELLS: Final = frozenset(
 )  # fmt: skip
 
 
-class Reading:
+@frozen
+class Function:
+    """What a function runs, with which redirections, and the text that it stands in."""
+
+    body: Node
+    redirects: tuple[Node, ...]
+    reader: WordReader
+
+
+class Reading(ABC):
     """One shell, and those that it starts.
 
     Attributes:
+        builtins: the shell's own commands, by name.
+        compounds: compound commands, by the type of their nodes.
         rec: told what happens.
         stdin: what the command at hand reads: a text, a `Hole`, or None where nothing is given.
     """
+
+    builtins: ClassVar[Mapping[str, Builtin]] = {}
+    compounds: ClassVar[Mapping[str, Statement]] = {}
 
     def __init__(self, recorder: Recorder, stdin: str | Hole | None = None) -> None:
         self.rec = recorder
@@ -108,11 +124,9 @@ class Reading:
             self._state = outer
             self.rec.cwd = outer.cwd
 
+    @abstractmethod
     def python(self, code: str) -> None:
         """Python code, run where the shell stands."""
-        from hermes_ext.effects._python import read_code
-
-        read_code(code, self.rec, self)
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
@@ -290,7 +304,7 @@ class Reading:
                 self.reader.strange(item.words[0])
             if node is None:
                 return state, state
-            reader = STATEMENTS.get(node.type)
+            reader = self.compounds.get(node.type)
             if reader is None:
                 self.reader.strange(node)
                 return self.statements(node.children, state)
@@ -450,7 +464,7 @@ class Reading:
         self, words: list[Word], assignments: list[tuple[str, Word]], state: State
     ) -> Ends:
         name = words[0]
-        builtin = BUILTINS.get(name) if isinstance(name, str) else None
+        builtin = self.builtins.get(name) if isinstance(name, str) else None
         if builtin is None:
             self.ran += 1
             self.program(words, assignments)
@@ -493,10 +507,10 @@ class Reading:
         bodies = state.functions[name] if self.rec.on("function") else ()
         for function in bodies:
             inner = state.copy()
-            if function is None:
-                ends = self.not_a_function(words, assignments, inner)
-            else:
+            if isinstance(function, Function):
                 ends = self._called(function, words, inner)
+            else:
+                ends = self.not_a_function(words, assignments, inner)
             ok, failed = merged(ok, ends[0]), merged(failed, ends[1])
         return (ok, failed) if bodies else (state, state)
 
@@ -519,7 +533,7 @@ class Reading:
     def knows(self, name: str) -> bool:
         """Whether a name has a meaning that later commands count on."""
         knowledge = self.rec.machine.commands or Knowledge.bundled()
-        return name in BUILTINS or knowledge.knows(name)
+        return name in self.builtins or knowledge.knows(name)
 
     def _also(self, assignments: Sequence[tuple[str, Word]], state: State) -> None:
         """Variables that have another value besides: for as long as one command takes."""
@@ -603,6 +617,9 @@ class Reading:
 
     # -- builtins ---------------------------------------------------------------------------------
 
+
+Builtin: TypeAlias = Callable[[Reading, list[Word], State], Ends]
+Statement: TypeAlias = Callable[[Reading, Node, State], Ends]
 
 _REDIRECTIONS: Final = frozenset({">", ">>", ">|", "&>", "&>>", ">&", "<", "<>", "<&"})
 _TOKENS: Final = frozenset({"\n", ";", "&"})

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import define, field
 
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._words import Word
-
-if TYPE_CHECKING:
-    from hermes_ext.effects._shell.compound import Function
 
 __all__ = ["MOST_VALUES", "UNKNOWN", "Ends", "State", "Values", "forget", "merged"]
 
@@ -31,9 +28,9 @@ class State:
     """What a shell has in mind: where it stands, and what its names mean.
 
     cwd: the directories that it may be in; none if that is not known. arrays: the words of each, or
-    None. functions: what a name may run; None among them: no function. numbers: variables that
-    arithmetic gave their value. fixed: read-only variables. local: in a function, what the names
-    that it declares stand for outside. arguments: `$1` and so on.
+    None. functions: the `Function`s that a name may run; None among them: no function. numbers:
+    variables that arithmetic gave their value. fixed: read-only variables. local: in a function,
+    what the names that it declares stand for outside. arguments: `$1` and so on.
     """
 
     cwd: tuple[str, ...]
@@ -45,7 +42,7 @@ class State:
     fixed: set[str] = field(factory=set)
     local: dict[str, Values | None] | None = None
     arrays: dict[str, tuple[Word, ...] | None] = field(factory=dict)
-    functions: dict[str, tuple[Function | None, ...]] = field(factory=dict)
+    functions: dict[str, tuple[object, ...]] = field(factory=dict)
     arguments: tuple[Word, ...] | None = ()
 
     def is_number(self, name: str) -> bool:

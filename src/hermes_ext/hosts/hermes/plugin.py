@@ -46,7 +46,18 @@ def register(ctx: Any) -> None:
         is_attached = True
         _try("a last look before each turn", lambda: lacking.watch(ctx))
     _try("`hermes extensions`", lambda: ctx.register_cli_command(**_IN_TERMINAL))
-    _try("`/extensions`", lambda: ctx.register_command(**_IN_CHAT))
+    _in_chats(lambda: _try("`/extensions`", lambda: ctx.register_command(**_IN_CHAT)))
+
+
+def _in_chats(add: Callable[[], None]) -> None:
+    """Wait for a chat: to add a command Hermes imports all that draws one, a third of a start."""
+    if switched_off():  # then nothing is watched
+        add()
+        return
+    from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+
+    for chat in _CHATS:
+        when_imported(chat, lambda _: add())
 
 
 def _try(what: str, add: Callable[[], object]) -> None:
@@ -92,6 +103,7 @@ _IN_TERMINAL: Final = {
     "handler_fn": _run,
     "description": "Runtime extensions: rules of your own in the agent's loop.",
 }
+_CHATS: Final = ("hermes_cli.commands", "gateway.run", "tui_gateway.server")
 _IN_CHAT: Final = {
     "name": "extensions",
     "handler": _slash,

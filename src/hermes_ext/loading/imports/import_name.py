@@ -1,8 +1,8 @@
-"""`agent.extension_hooks`: the name under which the feature request imports the API.
+"""The name in the host's own package under which extensions may import the API.
 
 A finder at the end of `sys.meta_path` answers for it, so a host's own module of that name wins.
-Inside Hermes, `agent` is a real package and only the submodule is ours; where there is no package
-`agent` at all, the finder provides an empty one.
+Inside the host its package is real and only the submodule is ours; where there is no such package
+at all, the finder provides an empty one.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
-PACKAGE = "agent"
-MODULE = "agent.extension_hooks"
+from hermes_ext.hosts.default import default_host
+
+MODULE: Final = default_host().import_name
+PACKAGE: Final = MODULE.partition(".")[0]
 
 
 def install() -> None:
-    """Make `import agent.extension_hooks` work in this process. Calling it again does nothing."""
+    """Make the name importable in this process. Calling it again does nothing."""
     if _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)
 

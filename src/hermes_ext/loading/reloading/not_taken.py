@@ -16,14 +16,16 @@ import os
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
-from filelock import BaseFileLock, FileLock, Timeout
 
 from hermes_ext._files import replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 logger = logging.getLogger("hermes_ext")
 
@@ -72,7 +74,7 @@ class NotTakenFile:
             assert self._file is not None
             data = json.dumps(OldRules(self._owner, self._since, reason).to_json()).encode()
             replace_file(self._file, data, mode=_PRIVATE, durable=False)
-        except (OSError, Timeout):
+        except OSError:
             logger.debug("cannot write that a change was not taken", exc_info=True)
 
     def _begin(self) -> None:
@@ -113,9 +115,7 @@ def _running(file: Path) -> OldRules | None:
     lock = _lock_of(file)
     try:
         lock.acquire(timeout=0)
-    except Timeout:
-        return report
-    except OSError:  # another user's home, which this one can only read: it may be running
+    except OSError:  # it runs; or it may, in another user's home that this one can only read
         return report
     _remove(file, lock)
     return None
@@ -140,6 +140,8 @@ def _folder(home: Path) -> Path:
 
 
 def _lock_of(file: Path) -> BaseFileLock:
+    from filelock import FileLock
+
     # The process ends in another thread than the turn that found the change.
     return FileLock(file.with_name(f".{file.name}.lock"), mode=_PRIVATE, thread_local=False)
 

@@ -7,25 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hermes_ext.hooks.payloads import (
-    SCOPE_FACTS,
-    Event,
-    LLMRequest,
-    Scope,
-    ToolCall,
-    ToolResult,
-    UserInput,
-)
-from hermes_ext.hooks.results import HookName
+from hermes_ext.hooks.payloads import EVENT_OF, SCOPE_FACTS, Event, Scope
+from hermes_ext.hooks.table import TABLE, HookName
 from hermes_ext.turns.decisions.canonical import readable
 
 _PATHS: Final = ("cwd", "project_root")
-_OF: Final[Mapping[HookName, tuple[str, ...]]] = {
-    HookName.TRANSFORM_USER_INPUT: ("text", "command"),
-    HookName.BEFORE_LLM_CALL: ("system_prompt", "api_call_count", "request_id"),
-    HookName.INTERCEPT_TOOL_CALL: (),
-    HookName.TRANSFORM_TOOL_RESULT: ("tool_args", "status", "duration_ms"),
-}
 
 
 def context_of(scope: Scope) -> dict[str, Any]:
@@ -39,7 +25,7 @@ def context_of(scope: Scope) -> dict[str, Any]:
 
 def details_of(event: Event) -> dict[str, Any]:
     """What an event has beside the value that flows, the tool and the id of its call."""
-    found = {name: readable(getattr(event, name)) for name in _OF[event.hook]}
+    found = {name: readable(getattr(event, name)) for name in event.details}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -73,14 +59,10 @@ def recorded_event(line: Mapping[str, Any]) -> Event:
     value = _whole(_of(line, "payloads")["in"])
     details = {name: _whole(each) for name, each in _of(line, "event").items()}
     hook = HookName(line["hook"])
-    if hook is HookName.TRANSFORM_USER_INPUT:
-        return UserInput(content=value if isinstance(value, list) else None, **details)
-    if hook is HookName.BEFORE_LLM_CALL:
-        return LLMRequest(messages=value, **details)
-    call = {"tool_name": line["tool"], "tool_call_id": line.get("tool_call_id", "")}
-    if hook is HookName.INTERCEPT_TOOL_CALL:
-        return ToolCall(tool_args=value, **call)
-    return ToolResult(result=value, **call, **details)
+    call = {}
+    if TABLE[hook].tools:
+        call = {"tool_name": line["tool"], "tool_call_id": line.get("tool_call_id", "")}
+    return EVENT_OF[hook].recorded(value, call, details)
 
 
 def _whole(value: Any) -> Any:

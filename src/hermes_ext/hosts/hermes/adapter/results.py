@@ -6,7 +6,7 @@ import json
 import logging
 from typing import Any
 
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.content import text_of_result, with_text
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on
 from hermes_ext.hosts.hermes.adapter.verdicts import Verdict

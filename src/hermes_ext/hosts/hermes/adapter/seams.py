@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import (
     api_store,
     approvals,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from hermes_ext._text import as_name, printable
 from hermes_ext.doctor import Finding, Severity
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Surface
 from hermes_ext.hosts.hermes.canary.trial import Canary
 from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from attrs import asdict, frozen
 
 from hermes_ext._text import printable
-from hermes_ext.hooks.specs import HookName
+from hermes_ext.hooks.table import HookName, complete
 from hermes_ext.hosts.hermes.canary import marks
 from hermes_ext.hosts.hermes.canary.turn import Seen
 
@@ -84,33 +84,21 @@ class Proof:
 
 
 def judge(surface: Surface, seen: Seen) -> tuple[Proof, ...]:
-    """The four proofs of a turn."""
+    """The proofs of a turn, one for each hook."""
     return tuple(_proof(surface, hook, seen) for hook in HookName)
 
 
 def skipped(surface: Surface, why: str) -> tuple[Proof, ...]:
-    """The four proofs of a surface that this Hermes does not have."""
+    """The proofs of a surface that this Hermes does not have."""
     return tuple(Proof(surface, hook, Status.SKIPPED, detail=why) for hook in HookName)
 
 
 def _proof(surface: Surface, hook: HookName, seen: Seen) -> Proof:
-    events = tuple(_events(hook, seen))
+    events = tuple(_TRIALS[hook].events(seen))
     fired = {event: seen.fired.get((hook, event), 0) for event in events}
     status, detail = _verdict(hook, seen, fired)
     suspects = () if status is Status.OK else tuple(_suspects(hook, seen))
     return Proof(surface, hook, status, sum(fired.values()), len(events), detail, suspects)
-
-
-def _events(hook: HookName, seen: Seen) -> Iterator[str]:
-    if hook is HookName.TRANSFORM_USER_INPUT:
-        yield "the input"
-    elif hook is HookName.BEFORE_LLM_CALL:
-        yield from (f"request {number}" for number in range(1, len(seen.requests) + 1))
-    else:
-        refused = hook is HookName.TRANSFORM_TOOL_RESULT  # a call that did not run has no result
-        for call in seen.made:
-            if not (refused and call.name == "write_file"):
-                yield f"{call.name} ({call.id})"
 
 
 def _verdict(hook: HookName, seen: Seen, fired: Mapping[str, int]) -> tuple[Status, str | None]:
@@ -122,7 +110,7 @@ def _verdict(hook: HookName, seen: Seen, fired: Mapping[str, int]) -> tuple[Stat
         return Status.NOT_REACHED, seen.failure or _why_not_reached(seen, fired)
     if missed:
         return Status.NOT_REACHED, f"it did not fire for {', '.join(missed)}"
-    fault = next(_FAULTS[hook](seen), None) or seen.failure
+    fault = next(_TRIALS[hook].faults(seen), None) or seen.failure
     return (Status.OK, None) if fault is None else (Status.NOT_HONOURED, fault)
 
 
@@ -172,12 +160,42 @@ def _result_faults(seen: Seen) -> Iterator[str]:
             yield f"the model saw the result of {call.name} {raw}"
 
 
-_FAULTS = {
-    HookName.TRANSFORM_USER_INPUT: _input_faults,
-    HookName.BEFORE_LLM_CALL: _request_faults,
-    HookName.INTERCEPT_TOOL_CALL: _call_faults,
-    HookName.TRANSFORM_TOOL_RESULT: _result_faults,
-}
+def _inputs(_seen: Seen) -> Iterator[str]:
+    yield "the input"
+
+
+def _requests(seen: Seen) -> Iterator[str]:
+    return (f"request {number}" for number in range(1, len(seen.requests) + 1))
+
+
+def _calls(seen: Seen) -> Iterator[str]:
+    return (f"{call.name} ({call.id})" for call in seen.made)
+
+
+def _results(seen: Seen) -> Iterator[str]:
+    # A call that did not run has no result.
+    return (f"{call.name} ({call.id})" for call in seen.made if call.name != "write_file")
+
+
+@frozen
+class _Trial:
+    """How a hook is proved. events: what it should fire for, once each; faults: what is wrong with
+    what came of it.
+    """
+
+    events: Callable[[Seen], Iterator[str]]
+    faults: Callable[[Seen], Iterator[str]]
+
+
+_TRIALS: Final = complete(
+    "proof",
+    {
+        HookName.TRANSFORM_USER_INPUT: _Trial(_inputs, _input_faults),
+        HookName.BEFORE_LLM_CALL: _Trial(_requests, _request_faults),
+        HookName.INTERCEPT_TOOL_CALL: _Trial(_calls, _call_faults),
+        HookName.TRANSFORM_TOOL_RESULT: _Trial(_results, _result_faults),
+    },
+)
 
 
 def _cut(text: str) -> str:

@@ -14,18 +14,18 @@ from typing import Final
 
 from attrs import frozen
 
-UPSTREAM: Final = "hermes-agent"
+from hermes_ext.hosts.hermes.facts.names import DISTRIBUTION, PACKAGE
+
 UNKNOWN_VERSION: Final = "an unknown version"
 
-_PACKAGE: Final = "hermes_cli"  # the import package that has the program and says the version
 _PLACEHOLDER: Final = "0.0.0"  # what newer code says that was not set up by its own installer
-_MAIN: Final = f"{_PACKAGE}.main:main"
+_MAIN: Final = f"{PACKAGE}.main:main"
 _VERSION: Final = re.compile(rb"""^__version__\s*=\s*["']([^"'\n]+)["']""", re.MULTILINE)
 _PROGRAM: Final = re.compile(rf"^([\w.-]+)\s*=\s*{re.escape(_MAIN)}\s*$", re.MULTILINE)
 # By file of a distribution's metadata, a line that only the one that brings Hermes has.
 _OWNS: Final = {
-    "top_level.txt": re.compile(rf"^{_PACKAGE}\s*$", re.MULTILINE),
-    "RECORD": re.compile(rf"^{_PACKAGE}/__init__\.py,", re.MULTILINE),
+    "top_level.txt": re.compile(rf"^{PACKAGE}\s*$", re.MULTILINE),
+    "RECORD": re.compile(rf"^{PACKAGE}/__init__\.py,", re.MULTILINE),
     "entry_points.txt": _PROGRAM,
 }
 
@@ -58,7 +58,7 @@ def host_package() -> HostPackage | None:
         return None
     owner = next((each for each in _distributions() if _owns(each)), None)
     if owner is None:
-        return HostPackage(UPSTREAM, said, None)
+        return HostPackage(DISTRIBUTION, said, None)
     return HostPackage(owner.metadata["Name"], owner.version, _program(owner))
 
 
@@ -72,7 +72,7 @@ def has_main() -> bool:
     """Whether Hermes can be started as a program; a fork may be a library alone."""
     spec = _spec()
     places = None if spec is None else spec.submodule_search_locations
-    return bool(places) and PathFinder.find_spec(f"{_PACKAGE}.main", places) is not None
+    return bool(places) and PathFinder.find_spec(f"{PACKAGE}.main", places) is not None
 
 
 def hermes_version() -> str | None:
@@ -102,7 +102,7 @@ def _version_of_code() -> str | None:
 
 def _version_of_loaded() -> str | None:
     try:
-        said = getattr(sys.modules.get(_PACKAGE), "__version__", None)
+        said = getattr(sys.modules.get(PACKAGE), "__version__", None)
     except Exception:  # noqa: BLE001 - the host's own code computes it
         return None
     return said if isinstance(said, str) and said != _PLACEHOLDER else None
@@ -110,14 +110,14 @@ def _version_of_loaded() -> str | None:
 
 def _spec() -> ModuleSpec | None:
     try:
-        return importlib.util.find_spec(_PACKAGE)
+        return importlib.util.find_spec(PACKAGE)
     except (ImportError, ValueError):  # ValueError: a module without a spec
         return None
 
 
 def _distributions() -> Iterator[Distribution]:
     """Hermes's usual one first: reading the metadata of all takes a while."""
-    yield from importlib.metadata.distributions(name=UPSTREAM)
+    yield from importlib.metadata.distributions(name=DISTRIBUTION)
     yield from importlib.metadata.distributions()
 
 

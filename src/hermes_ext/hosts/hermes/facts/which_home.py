@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from hermes_ext.hosts.hermes.facts.names import HOME_VARIABLE
+
 __all__ = ["hermes_home"]
 
 
@@ -21,7 +23,7 @@ def hermes_home() -> Path:
         pass
     except RuntimeError:  # no home is known: HOME is not set, and this user has no entry
         return _NOWHERE
-    written = os.environ.get("HERMES_HOME", "").strip()
+    written = os.environ.get(HOME_VARIABLE, "").strip()
     if written:
         return Path(os.path.abspath(written))
     default = os.path.expanduser("~/.hermes")

@@ -1,0 +1,174 @@
+"""The tools of a host: how they are called, and what each does with its arguments."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from attrs import Factory, field, frozen
+
+__all__ = ["Does", "Tool", "ToolKind", "ToolTable"]
+
+Reading: TypeAlias = Callable[..., None]
+"""Announces what a call touches. Called with the tool's name, its arguments, and the `Recorder`."""
+
+
+class ToolKind(StrEnum):
+    """What a tool is for, as far as extensions ask."""
+
+    READ = "read"
+    SEARCH = "search"
+    WRITE = "write"
+    """Writes whole files."""
+    EDIT = "edit"
+    """Changes parts of files."""
+    SHELL = "shell"
+    """Runs a shell command."""
+    CODE = "code"
+    """Runs Python code."""
+    INPUT = "input"
+    """Types to programs that are running."""
+    HARMLESS = "harmless"
+    """Changes no file."""
+    OTHER = "other"
+
+
+@frozen
+class Does:
+    """What a tool does; `hermes_ext.effects.readings` makes them.
+
+    Attributes:
+        kind: what the tool is for.
+        announce: tells a `Recorder` what one call touches.
+    """
+
+    kind: ToolKind
+    announce: Reading
+
+
+def _names(value: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(value.split() if isinstance(value, str) else value)
+
+
+def normal(name: str) -> str:
+    """A tool's name as it is looked up: without case and surrounding blanks."""
+    return name.strip().casefold()
+
+
+@frozen
+class Tool:
+    """A row of a `ToolTable`.
+
+    Several names are given as one text with blanks between them, or as a tuple.
+
+    Attributes:
+        name: the tool's name.
+        does: what it does.
+        aliases: other names that the host has for it, such as those of newer versions.
+        synonyms: names that no tool of the host has. A call or a setting that uses one means
+            this tool.
+        words: other agents' names for such a tool. They only help to say what was meant.
+        parameters: its positional parameters, where the host's `ToolTable.module` has it as a
+            function; None where it does not.
+        example: arguments of a typical call, for samples and tests.
+    """
+
+    name: str
+    does: Does
+    aliases: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    synonyms: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    words: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    parameters: str | None = field(default=None, kw_only=True)
+    example: Mapping[str, Any] | None = field(default=None, kw_only=True)
+
+    @property
+    def kind(self) -> ToolKind:
+        """What it is for."""
+        return self.does.kind
+
+
+@frozen(eq=False)
+class ToolTable:
+    """The tools of a host.
+
+    `table.get(name)` is the row that a call of this name is read by; `in` asks whether there is
+    one; iterating gives the rows.
+
+    Attributes:
+        rows: the tools.
+        families: beginnings of the names of tools that come while the host runs: `mcp_`.
+        module: the module that Python code run by a tool calls the host's tools by; "" for none.
+        functions: names in that module that call no tool.
+        host: the host's name, for messages.
+    """
+
+    rows: tuple[Tool, ...]
+    families: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    module: str = field(default="", kw_only=True)
+    functions: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    host: str = field(default="the host", kw_only=True)
+    _by_name: Mapping[str, Tool] = field(
+        init=False,
+        repr=False,
+        default=Factory(
+            lambda table: {
+                normal(name): row
+                for row in table.rows
+                for name in (row.name, *row.aliases, *row.synonyms)
+            },
+            takes_self=True,
+        ),
+    )
+
+    def get(self, name: str) -> Tool | None:
+        """The tool that a call of `name` means; None for one that is not in the table."""
+        return self._by_name.get(normal(name))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that a tool of the host has."""
+        return tuple(name for row in self.rows for name in (row.name, *row.aliases))
+
+    def kind_of(self, name: str) -> ToolKind:
+        """What a tool is for; `other` for one that is not in the table."""
+        row = self.get(name)
+        return ToolKind.OTHER if row is None else row.kind
+
+    def of(self, *kinds: ToolKind | str) -> tuple[Tool, ...]:
+        """The tools of these kinds."""
+        return tuple(row for row in self.rows if row.kind in kinds)
+
+    def example(self, kind: ToolKind | str) -> Tool:
+        """The first tool of this kind that has an example.
+
+        Raises:
+            LookupError: the host has none.
+        """
+        for row in self.of(kind):
+            if row.example is not None:
+                return row
+        raise LookupError(f"the host has no tool of the kind {kind!s} with an example")
+
+    def nearest(self, name: str) -> str | None:
+        """The tool that was probably meant by a name; None if nothing is near."""
+        wanted = normal(name).replace("-", "_")
+        meant = {
+            word: row.name for row in self.rows for word in map(normal, (*row.synonyms, *row.words))
+        }
+        if wanted in meant:
+            return meant[wanted]
+        known = {normal(each): each for each in self.names}
+        known |= {normal(each): row.name for row in self.rows for each in row.synonyms}
+        near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.7)
+        return known[near[0]] if near else None

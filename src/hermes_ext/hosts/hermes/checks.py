@@ -1,0 +1,135 @@
+"""What is wrong, or worth knowing, about this package in Hermes: findings for `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hermes_ext._prog import HERMES_EXT, Prog
+from hermes_ext._text import printable
+from hermes_ext.doctor import Finding, Severity, place
+from hermes_ext.hosts.hermes.adapter.survey import Survey
+from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
+from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable, sentinel_fault
+from hermes_ext.hosts.hermes.home.sentinel import sentinel_folder
+from hermes_ext.records import ExtensionRecord, Status
+from hermes_ext.settings.config import ExtensionsConfig
+
+if TYPE_CHECKING:
+    from hermes_ext.loading.inventory import Inventory
+    from hermes_ext.loading.loader import Loaded
+
+CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "slash commands": ("command-taken",),
+    "plugin of Hermes": ("no-hermes-agent", "plugin-off", "sentinel-missing"),
+    "attachment to Hermes": ("host-unseen", "host-changed"),
+    "other plugins of Hermes": ("neighbor",),
+}
+"""Every code of a finding about Hermes, by what was looked at."""
+
+
+def host_findings(
+    home: Path,
+    seen: Inventory | Loaded,
+    survey: Survey | None = None,
+    prog: Prog = HERMES_EXT,
+) -> Iterator[Finding]:
+    """Everything found about Hermes.
+
+    Args:
+        home: the Hermes home.
+        seen: what was found in it, or loaded.
+        survey: what the installed Hermes offers; without it that is not judged.
+        prog: what the user calls, for the hints.
+    """
+    known = survey or Survey()
+    yield from _command_findings(seen.records, frozenset(known.commands))
+    yield from _plugin_findings(home, seen.config, prog)
+    yield from _sentinel_findings(home, seen.config, prog)
+    yield from _seam_findings(known)
+
+
+def taken_command(name: str) -> str:
+    """That a slash command has the name of one of Hermes."""
+    return f"/{name} is a command of Hermes itself, so this one is never called"
+
+
+def _plugin_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
+    host = host_package()
+    if host is None:
+        yield Finding(
+            Severity.NOTE,
+            "no-hermes-agent",
+            None,
+            None,
+            "hermes-agent is not in this Python",
+            "If Hermes is to use the extensions, install both into one environment",
+        )
+    # Without Hermes here, another host may be the one that runs the extensions.
+    severity = Severity.NOTE if host is None else Severity.ERROR
+    unreadable = None if host is None else plugins_unreadable()
+    if unreadable is not None:
+        yield Finding(severity, "plugin-off", None, None, unreadable)
+    off = plugin_off(home)
+    if off is None:
+        return
+    if off.hint is None:
+        yield Finding(
+            severity,
+            "plugin-off",
+            None,
+            place(off.file, off.line),
+            f"{off.key} {off.told}, so Hermes loads no extension",
+            f"Run {prog('install')}",
+        )
+    elif config.readable:  # else the file as a whole is told already
+        told = f"{off.key}: {off.told}" if off.key else off.told
+        yield Finding(severity, "plugin-off", None, place(off.file, off.line), told, off.hint)
+
+
+def _sentinel_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
+    fault = sentinel_fault(home, config)
+    if fault is not None:
+        told = f"{fault}: if this package goes, Hermes runs without the required extensions"
+        where = printable(sentinel_folder(home))
+        hint = f"Run {prog('install')}"
+        yield Finding(Severity.WARNING, "sentinel-missing", None, where, told, hint)
+
+
+def _command_findings(
+    records: Iterable[ExtensionRecord], taken: frozenset[str]
+) -> Iterator[Finding]:
+    for record in records:
+        for command in record.commands if record.status is Status.ENABLED else ():
+            if command.name in taken:
+                yield Finding(
+                    Severity.WARNING,
+                    "command-taken",
+                    record.name,
+                    place(Path(command.file), command.line),
+                    taken_command(command.name),
+                    "Rename it",
+                )
+
+
+def _seam_findings(survey: Survey) -> Iterator[Finding]:
+    if survey.failure:
+        yield Finding(
+            Severity.WARNING,
+            "host-unseen",
+            None,
+            None,
+            f"what the package attaches to in Hermes could not be looked at: {survey.failure}",
+            f"See whether `{host_program()} --version` works",
+        )
+    for name, fault in (survey.statuses or {}).items():
+        if fault:
+            yield Finding(
+                Severity.ERROR if name in survey.needed else Severity.WARNING,
+                "host-changed",
+                None,
+                name,
+                f"{fault} ({host_package()})",
+                "Use a version of hermes-agent that this package knows, or a newer package",
+            )
