@@ -82,9 +82,11 @@ class Stages:
         """The tests that run its line, else those of its room."""
         covering = self.covering
         groups = covering.of_line(mutant.file, mutant.line) if covering is not None else []
-        # What runs at import is of all tests; what Hermes calls runs in processes of its own.
-        is_seen = mutant.function and "/hosts/" not in mutant.file
-        return groups if groups and is_seen else groups + self.of_file(mutant.file)
+        others = self.of_file(mutant.file)
+        if covering is None or "/hosts/" in mutant.file:  # Hermes runs in processes of its own
+            return groups + others
+        # What runs at import is of all tests; those of its room are the likeliest.
+        return groups if groups and mutant.function else groups + others[:2]
 
     def of_file(self, file: str) -> list[list[str]]:
         """Groups of test files and folders; first those that are named after the module."""
