@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from hermes_ext.hooks.isolation import identical, is_flat, own_copy
 
 __all__ = ["Arguments"]
+
+
+_new: Final = object.__new__
 
 
 class Arguments:
@@ -38,7 +41,7 @@ class Arguments:
             TypeError: it is not a mapping.
         """
         if type(value) is dict and is_flat(value):
-            taken = object.__new__(cls)
+            taken = _new(cls)  # not `__init__`, which would look at all of it once more
             taken.shared = shared = value.copy()
             taken.copy = shared.copy
             return taken

@@ -146,6 +146,7 @@ _COPIED: Final = frozenset(
 _OF_EVENT_OR_NONE: Final = frozenset(one.name for one in _ARGUMENTS if "None" in one.type)
 _OF_ITS_EXTENSION: Final = frozenset({"config", "data_dir", "session_state"})
 _MAY_FAIL: Final = frozenset({"turn_number"})
+_COPY: Final = "event.arguments.copy"
 # Where a value comes from. What can be changed is copied, once for each handler that names it.
 _EXPRESSIONS: Final = {
     **{one.name: f"scope.{one.name}" for one in EVERYWHERE},
@@ -160,7 +161,7 @@ _EXPRESSIONS: Final = {
     "turn_number": "scope.turn_number if scope.not_counted is None else no_number(scope)",
     "data_dir": "scope.data_dir_of(handler.extension)",
     "messages": "Messages(event._plain)",
-    "tool_args": "event.arguments.copy()",
+    "tool_args": f"{_COPY}()",
 }
 
 
@@ -278,6 +279,8 @@ def _caller_of(signatures: tuple[Signature, ...]) -> Callable[..., Any]:
         for name in signature.wants
         if signature.positional and name not in _COPIED | _OF_ITS_EXTENSION | _MAY_FAIL
     }
+    if any("tool_args" in signature.wants for signature in signatures):
+        shared[_COPY] = f"own_args = {_COPY}"
     numbers = range(len(signatures))
     lines = [
         "def made(functions, handlers):",
@@ -300,6 +303,6 @@ def _line(number: int, signature: Signature, shared: Mapping[str, str]) -> str:
         )
     else:
         values = _named_values(signature).replace("own_metadata(metadata)", "no_metadata")
-    values = re.sub(r"\bhandler\b", f"h{number}", values)
+    values = re.sub(r"\bhandler\b", f"h{number}", values).replace(_COPY, "own_args")
     call = f"(returned := f{number}({values})) is not None and returned is not PASS"
     return f"        if {call}: return {number}, returned"

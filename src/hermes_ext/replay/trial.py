@@ -48,7 +48,8 @@ class TrialTurn(Turn):
         event = self._placed(recorded.event, scope.cwd)
         if isinstance(event, ToolCall) and self.rules.refusal is not None:
             return ChainOutcome.refused(self.rules.refusal, OWN, event, self.rules.cause)
-        chain = self._chain_of(event, scope)
+        tool = getattr(event, "tool_name", None)
+        chain = self.rules.manager.chain(event.hook, tool, scope.origin)
         with state.entered(self):
             return run(chain, event, scope, timed=True, watch=watch)
 

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from threading import get_ident
 from time import monotonic
 from types import FrameType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, final
 
 from hermes_ext._forks import has_locks
 from hermes_ext.chain.calls import Call, inside
@@ -233,7 +233,7 @@ class TurnCore:
         serial: a number that no other turn of this process has.
         running: what else runs in it at the moment: questions, and the ids of tool calls that were
             let through and whose results have not come.
-        used_at: when anything last began or ended in it, by `time.monotonic`.
+        used_at: when anything last ended in it, by `time.monotonic`; a question also when it began.
     """
 
     __slots__ = (
@@ -524,6 +524,7 @@ def entered(turn: TurnCore) -> Iterator[None]:
         turn.used_at = monotonic()
 
 
+@final
 class Running(Call):
     """A chain that runs in a turn, which is the current one of this context while it is open.
 
@@ -556,10 +557,9 @@ class Running(Call):
         self._here = None if _current.get() is turn else _current.set(turn)
         self._inside = inside.set(self)
         turn.chains.add(self)
-        turn.used_at = monotonic()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         turn = self.turn
         turn.chains.discard(self)
         turn.used_at = monotonic()

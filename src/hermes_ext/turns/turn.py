@@ -43,14 +43,16 @@ from hermes_ext.turns.slow import begun_too_deep, too_deep, watchdog
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import Cause
-    from hermes_ext.effects import Machine
     from hermes_ext.turns.decisions import DecisionLog
     from hermes_ext.turns.session_state import SessionState
 
 logger = logging.getLogger("hermes_ext")
 
 _KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
+# Looking a member up in its class takes as long as a call.
+_ANSWER: Final = Action.ANSWER
 _ASK: Final = Action.ASK
+_BLOCK: Final = Action.BLOCK
 _RESULT: Final = HookName.TRANSFORM_TOOL_RESULT
 _TOOL: Final = HookName.INTERCEPT_TOOL_CALL
 ENDED: Final = "the turn that this call belongs to has ended, so the call is refused"
@@ -369,7 +371,8 @@ class Turn(state.TurnCore):
         Raises:
             TurnEndedError: the turn is over.
         """
-        call = self._call(tool_name, tool_args, tool_call_id)
+        call_id = tool_call_id or self.new_call_id()
+        call = ToolCall(tool_name, tool_args, call_id, self._machine)
         outcome = self._sync(call, self._scope)
         if outcome.action is not _ASK:
             return outcome
@@ -379,7 +382,8 @@ class Turn(state.TurnCore):
         self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
     ) -> ChainOutcome:
         """`intercept_tool_call`, awaited."""
-        call = self._call(tool_name, tool_args, tool_call_id)
+        call_id = tool_call_id or self.new_call_id()
+        call = ToolCall(tool_name, tool_args, call_id, self._machine)
         outcome = await self._async(call, self._scope)
         if outcome.action is not _ASK:
             return outcome
@@ -411,11 +415,11 @@ class Turn(state.TurnCore):
             tool_call_id: the host's id of the call.
             cwd: where the call's relative paths start, if that is not the session's directory.
         """
-        scope, machine = self._scope, None
+        scope, machine = self._scope, self._machine
         if cwd is not None and cwd != scope.cwd:
             scope, machine = scope.replace(cwd=cwd), partial(self.services.machine_for, cwd=cwd)
-        call = self._call(tool_name, tool_args, tool_call_id, machine)
-        return self._sync(call, scope)
+        call_id = tool_call_id or self.new_call_id()
+        return self._sync(ToolCall(tool_name, tool_args, call_id, machine), scope)
 
     def settle(
         self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any] | Arguments
@@ -435,16 +439,6 @@ class Turn(state.TurnCore):
             if not answers[-1].approved:
                 return self._resolved(outcome, answers[-1], ask)
         return self._resolved(outcome, _yes(answers), None)
-
-    def _call(
-        self,
-        tool_name: str,
-        tool_args: dict[str, Any] | Arguments,
-        tool_call_id: str | None,
-        machine: Callable[[str], Machine] | None = None,
-    ) -> ToolCall:
-        call_id = tool_call_id or self.new_call_id()
-        return ToolCall(tool_name, tool_args, call_id, machine or self._machine)
 
     def _questions(
         self, outcome: ChainOutcome, tool_name: str, arguments: Arguments
@@ -521,7 +515,8 @@ class Turn(state.TurnCore):
         where = self._scope.cwd if machine is None or machine.cwd is None else machine.cwd
         scope = self._scope if where == self._scope.cwd else self._scope.replace(cwd=where)
         self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, came_in, settled)
-        self._note(call, settled)
+        if isinstance(call, ToolCall):
+            self._note(call, settled)
         by_person = refused is not None and answer.by == "person"
         why = f"not approved: {refused.reason}" if refused is not None and by_person else None
         self._notify(HookName.INTERCEPT_TOOL_CALL, call, settled, why)
@@ -593,7 +588,7 @@ class Turn(state.TurnCore):
         before: the value that goes in, for the log, where it is not the event's own.
         """
         running = self._begun(event, scope, before)
-        if isinstance(running, ChainOutcome):
+        if type(running) is not state.Running:  # `isinstance` takes as long as a handler's call
             return running
         with running:
             outcome = self._run(running.chain, event, running.scope)
@@ -601,15 +596,11 @@ class Turn(state.TurnCore):
 
     async def _async(self, event: Event, scope: Scope, before: Any = None) -> ChainOutcome:
         running = self._begun(event, scope, before)
-        if isinstance(running, ChainOutcome):
+        if type(running) is not state.Running:  # `isinstance` takes as long as a handler's call
             return running
         with running:
             outcome = await self._arun(running.chain, event, running.scope)
         return self._done(running.chain, running.scope, event, before, outcome)
-
-    def _chain_of(self, event: Event, scope: Scope) -> CompiledChain:
-        tool = getattr(event, "tool_name", None)
-        return self.rules.manager.chain(event.hook, tool, scope.origin)
 
     def _begun(self, event: Event, scope: Scope, before: Any) -> state.Running | ChainOutcome:
         """The chain of an event, about to run; an outcome where nothing is to run."""
@@ -621,7 +612,8 @@ class Turn(state.TurnCore):
             )
         if refusal is not None and isinstance(event, ToolCall):
             return self._refuse(event, scope, before, refusal, self.rules.cause)
-        chain = self._chain_of(event, scope)
+        tool = getattr(event, "tool_name", None)
+        chain = self.rules.manager.chain(event.hook, tool, scope.origin)
         if not chain.handlers:
             self.used_at = monotonic()
             return self._done(chain, scope, event, before, chain.passed)
@@ -634,12 +626,15 @@ class Turn(state.TurnCore):
         return state.Running(self, chain, scope, outer)
 
     def _done(
-        self, chain: CompiledChain, scope: Scope, event: Event, before: Any, outcome: ChainOutcome
+        self, chain: CompiledChain, scope: Scope, event: Any, before: Any, outcome: ChainOutcome
     ) -> ChainOutcome:
-        if self.closed and event.hook is _TOOL and not outcome.blocked:
-            outcome = ChainOutcome.refused(ENDED, OWN, event)  # its turn has ended meanwhile
+        if event.hook is _TOOL:
+            if self.closed and not outcome.blocked:
+                outcome = ChainOutcome.refused(ENDED, OWN, event)  # its turn has ended meanwhile
+            self._note(event, outcome)
+        elif event.hook is _RESULT:
+            self.running.discard(event.tool_call_id)
         passed = outcome is chain.passed
-        self._note(event, outcome)
         if not passed:
             _log_failures(chain, outcome, self.services.on_failure)
         if self._log is not None and self._is_recorded(self._log, chain, outcome):
@@ -677,13 +672,12 @@ class Turn(state.TurnCore):
         except Exception:  # the host's own; the log has the line
             logger.warning("a line could not be shown: %s", text, exc_info=True)
 
-    def _note(self, event: Any, outcome: ChainOutcome) -> None:
+    def _note(self, call: ToolCall, outcome: ChainOutcome) -> None:
         """Keep in mind which tool calls run: from what lets one run to its result."""
-        if event.hook is _TOOL and outcome.action is not Action.BLOCK:
-            if outcome.action is not Action.ANSWER:
-                self.running.add(event.tool_call_id)
-        elif event.hook is _TOOL or event.hook is _RESULT:
-            self.running.discard(event.tool_call_id)
+        if outcome.action is _BLOCK:
+            self.running.discard(call.tool_call_id)
+        elif outcome.action is not _ANSWER:
+            self.running.add(call.tool_call_id)
 
     def _is_recorded(self, log: DecisionLog, chain: CompiledChain, outcome: ChainOutcome) -> bool:
         """Whether the log gets a line: asks are settled later, and what no extension has a say in
