@@ -6,9 +6,7 @@ import json
 import logging
 from typing import Any
 
-from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.content import text_of_result, with_text
-from hermes_ext.hosts.hermes.adapter.host import hook_is_on
 from hermes_ext.hosts.hermes.adapter.verdicts import Verdict
 from hermes_ext.turns.turn import Turn
 
@@ -29,9 +27,7 @@ def internal_fault(error: BaseException) -> str:
 
 
 def looked_at(turn: Turn, verdict: Verdict, result: Any, duration_ms: int) -> Any:
-    """The result as the hook `transform_tool_result` leaves it."""
-    if not hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT):
-        return result
+    """The result as the hook `transform_tool_result` leaves it, where anybody waits for it."""
     try:
         text = text_of_result(result)
         outcome = turn.transform_tool_result(

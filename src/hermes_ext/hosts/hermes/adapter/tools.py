@@ -250,8 +250,9 @@ def _gated_execution(
             result = verdict.answer
     if verdict.refusal is not None and result == error_result(verdict.refusal):
         return result  # nothing of the tool's to look at
-    seen = looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
-    return _for_script(seen) if _called_by_script() else seen
+    if hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT):
+        result = looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
+    return _for_script(result) if _called_by_script() else result
 
 
 def _called_by_script() -> bool:
