@@ -9,6 +9,15 @@
 
 Shell commands are read by a real parse of bash, code by its syntax tree, patches in all their
 forms. What is not understood may write.
+
+What a tool does, its host says in a `ToolTable`: a row per tool, with a reading out of
+`hermes_ext.effects.readings`. Where the tools run, and the table, is in a `Machine`. Nothing here
+needs the rest of the package:
+
+    tools = ToolTable((Tool("Write", writes()), Tool("Bash", runs_shell())))
+    machine = Machine(cwd=Path("/project"), tools=tools)
+    effects_of(call, machine=machine).writes
+    effects_of_command("rm -r build", machine=machine).writes
 """
 
 from __future__ import annotations
