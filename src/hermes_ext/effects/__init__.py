@@ -30,10 +30,10 @@ from attrs import evolve
 
 from hermes_ext.effects._machine import Machine
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
-from hermes_ext.effects._table import Does, Reading, Tool, ToolKind, ToolTable
 
 if TYPE_CHECKING:
     from hermes_ext.effects._record import Recorder
+    from hermes_ext.effects._table import Does, Reading, Tool, ToolKind, ToolTable
 
 __all__ = [
     "Call",
@@ -50,6 +50,15 @@ __all__ = [
     "effects_of",
     "effects_of_command",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The table is of no use before the first call, and every start would wait for it.
+    if name not in ("Does", "Tool", "ToolKind", "ToolTable"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hermes_ext.effects import _table
+
+    return getattr(_table, name)
 
 
 class Call(Protocol):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from hermes_ext.effects import ToolTable
+if TYPE_CHECKING:
+    from hermes_ext.effects import ToolTable
 
 __all__ = ["HomeLayout", "HostCommands", "HostFacts"]
 
