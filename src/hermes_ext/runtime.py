@@ -25,7 +25,7 @@ from attrs import Factory, define, evolve, field
 from hermes_ext._log import logger
 from hermes_ext._prog import Prog
 from hermes_ext.chain.manager import HookManager
-from hermes_ext.effects import Machine, ToolTable
+from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError, StateError
 from hermes_ext.hooks.commands import Command, build_commands, commands_of
 from hermes_ext.hooks.handler import Handler
@@ -44,6 +44,7 @@ from hermes_ext.turns.turn import Turn
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import Cause
+    from hermes_ext.effects import ToolTable
     from hermes_ext.loading.directories import Still
     from hermes_ext.loading.finding.projects import ProjectStack
     from hermes_ext.loading.loader import Base, Loaded

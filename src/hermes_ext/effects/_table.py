@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -93,8 +92,8 @@ class Tool:
 class ToolTable:
     """The tools of a host.
 
-    `table.get(name)` is the row that a call of this name is read by; `in` asks whether there is
-    one; iterating gives the rows.
+    `table[name]` and `table.get(name)` are the row that a call of this name is read by; `in` asks
+    whether there is one; iterating gives the rows.
 
     Attributes:
         rows: the tools.
@@ -125,6 +124,9 @@ class ToolTable:
     def get(self, name: str) -> Tool | None:
         """The tool that a call of `name` means; None for one that is not in the table."""
         return self._by_name.get(normal(name))
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._by_name[normal(name)]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
@@ -162,6 +164,8 @@ class ToolTable:
 
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant by a name; None if nothing is near."""
+        import difflib
+
         wanted = normal(name).replace("-", "_")
         meant = {
             word: row.name for row in self.rows for word in map(normal, (*row.synonyms, *row.words))
