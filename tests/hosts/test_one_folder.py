@@ -57,7 +57,7 @@ MEANS_SOMETHING_ELSE: Final = {
     ("hooks/payloads.py", "cron"): "an origin",
     ("hooks/registration.py", "tools"): OPTION,
     ("loading/finding/snapshot.py", "tools"): OPTION,
-    ("loading/records.py", "tools"): OPTION,
+    ("records.py", "tools"): OPTION,
     ("replay/trying.py", "tools"): OPTION,
     ("testing/_extension.py", "cli"): "a platform",
     ("testing/model_server/anthropic.py", "tools"): WIRE,

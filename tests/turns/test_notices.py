@@ -57,7 +57,7 @@ class Person:
 
     def __init__(self, notify: notices.Notify = "blocks", **options: Any) -> None:
         self.runtime = Runtime([reads, asks_model, calls, results], **options)
-        self.runtime._shared.notify = notify
+        self.runtime.services.notify = notify
         self.notices: list[Notice] = []
         self.runtime.on_notice = self.notices.append
 

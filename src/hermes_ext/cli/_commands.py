@@ -25,9 +25,9 @@ from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import ProjectStack, notices
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.loading.loader import expected_refusal
-from hermes_ext.loading.records import ExtensionRecord, Status
 from hermes_ext.loading.reloading.not_taken import with_old_rules
 from hermes_ext.loading.switches import by_use, unknown_extension
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import OFF_SWITCH, switched_off
 
 
@@ -169,7 +169,7 @@ def _place(request: Request, seen: Inventory) -> dict[str, Any]:
 
 def _notices(request: Request, stack: ProjectStack) -> list[str]:
     if request.live is not None:
-        return [text for text in (*request.live.notices, request.live.not_taken) if text]
+        return [text for text in (*request.live.notices, request.not_taken) if text]
     return [*notices(stack, request.prog)]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.hooks.table import Action
 from hermes_ext.hosts.default import default_host
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 from hermes_ext.settings.names import HOOKS
 
 SHELLS: Final = ("bash", "zsh", "fish", "tcsh", "powershell")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from hermes_ext.chain.manager import normal
-from hermes_ext.loading.records import ExtensionRecord, HookInfo, Status
+from hermes_ext.records import ExtensionRecord, HookInfo, Status
 
 if TYPE_CHECKING:
     from hermes_ext.effects import ToolTable

@@ -31,15 +31,16 @@ from hermes_ext.hooks.payloads import (
 )
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import Action, HookName
+from hermes_ext.rules import Rules
 from hermes_ext.turns import state
 from hermes_ext.turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
 from hermes_ext.turns.notices import Notice, TurnNotices, notice_of, refusal
 from hermes_ext.turns.requests import InjectionKind, Kept, Message, compose, split_system
+from hermes_ext.turns.services import Services
 from hermes_ext.turns.slow import begun_too_deep, too_deep, watchdog
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import Cause
-    from hermes_ext.runtime import Runtime
     from hermes_ext.turns.session_state import SessionState
 
 logger = logging.getLogger("hermes_ext")
@@ -54,7 +55,8 @@ class Turn(state.TurnCore):
     """One turn of one session: where a host calls the hooks. Made by `Runtime.turn`.
 
     Attributes:
-        runtime: the runtime that it belongs to, fixed for the turn.
+        rules: what is in force in its directory, fixed for the turn.
+        services: what it shares with the other turns of its runtime.
         kept: injections that stay for the rest of the turn.
         host: for the host adapter's own use.
     """
@@ -67,7 +69,8 @@ class Turn(state.TurnCore):
         "conversation_id",
         "host",
         "kept",
-        "runtime",
+        "rules",
+        "services",
     )
 
     # How a chain is run; tests have more found out about each handler.
@@ -76,7 +79,8 @@ class Turn(state.TurnCore):
 
     def __init__(
         self,
-        runtime: Runtime,
+        rules: Rules,
+        services: Services,
         *,
         session_id: str,
         conversation_id: str,
@@ -85,7 +89,8 @@ class Turn(state.TurnCore):
         **scope: Any,
     ) -> None:
         super().__init__(session_id, turn_id, task_id)
-        self.runtime = runtime
+        self.rules = rules
+        self.services = services
         self.conversation_id = conversation_id
         self.kept: tuple[Kept, ...] = ()
         self.host: Any = None
@@ -98,28 +103,28 @@ class Turn(state.TurnCore):
             task_id=or_unknown(task_id),
             state=self.state,
             # Not of this turn: one in a circle would not go when its host drops it.
-            session_state_of=partial(runtime.session_state, conversation_id),
-            data_dir_of=runtime.data_dir,
-            check_tool_args=runtime.schemas.error if runtime.schemas is not None else None,
+            session_state_of=partial(services.session_state, rules, conversation_id),
+            data_dir_of=partial(services.data_dir, rules),
+            check_tool_args=services.schemas.error if services.schemas is not None else None,
             **scope,
         )
         state.begin(self)
         self._begun_too_deep = False
-        if runtime.manager.handlers:
+        if rules.manager.handlers:
             self._begun_too_deep = begun_too_deep()
             watchdog.watch()
 
     @property
     def packages(self) -> Set[str]:
         """The packages of the extensions whose handlers it calls."""
-        return self.runtime.packages
+        return self.rules.packages
 
     def session_state_of_module(self, module: str) -> SessionState | None:
         """The session state of the extension that a module belongs to; None for other modules."""
-        extension = self.runtime.owner_of(module)
+        extension = self.rules.owner_of(module)
         if extension is None:
             return None
-        return self.runtime.session_state(self.conversation_id, extension)
+        return self.services.session_state(self.rules, self.conversation_id, extension)
 
     # -- life -------------------------------------------------------------------------------
 
@@ -292,7 +297,7 @@ class Turn(state.TurnCore):
         stay = [(one.handler, str(one.text)) for one in kept if one.kind == "system"]
         new = [(_injector(text), str(text)) for text in _new(outcome, "system", kept)]
         if stay and new:
-            chain = self.runtime.manager.chain(HookName.BEFORE_LLM_CALL, None, self._scope.origin)
+            chain = self.rules.manager.chain(HookName.BEFORE_LLM_CALL, None, self._scope.origin)
             rank = {f"{one.extension}/{one.name}": n for n, one in enumerate(chain.handlers)}
             # What stays may be of a handler that is not there any more.
             last = len(rank)
@@ -437,14 +442,14 @@ class Turn(state.TurnCore):
             tool_name=tool_name,
             tool_args=tool_args,
             tool_call_id=tool_call_id or self.new_call_id(),
-            machine=self.runtime.machine_for(tool_name, cwd or self._scope.cwd),
+            machine=self.services.machine_for(tool_name, cwd or self._scope.cwd),
         )
 
     def _refused(self, call: ToolCall) -> ChainOutcome | None:
         """The refusal of every call while a required extension is not loaded."""
-        if self.runtime.refusal is None:
+        if self.rules.refusal is None:
             return None
-        outcome = ChainOutcome.refused(self.runtime.refusal, OWN, call, self.runtime.cause)
+        outcome = ChainOutcome.refused(self.rules.refusal, OWN, call, self.rules.cause)
         self._write(HookName.INTERCEPT_TOOL_CALL, call, self._scope, call.value, outcome)
         self._notify(HookName.INTERCEPT_TOOL_CALL, call, outcome)
         return outcome
@@ -457,7 +462,7 @@ class Turn(state.TurnCore):
         for ask in outcome.asks:
             key = ask.key or canonical_digest([tool_name, tool_args])
             # A colon of a project's path is not to be taken for one between the parts.
-            asker = self.runtime.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
+            asker = self.rules.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
             request = ApprovalRequest(
                 extension=ask.extension,
                 handler=ask.handler,
@@ -471,11 +476,11 @@ class Turn(state.TurnCore):
             yield ask, request
 
     def _answer(self, request: ApprovalRequest) -> Approval:
-        approver = self.runtime.approver
+        approver = self.services.approver
         if self.closed:
             return _TOO_LATE
         if approver is None:
-            return nobody_there(request, approve=self.runtime.approve_without_human)
+            return nobody_there(request, approve=self.services.approve_without_human)
         try:
             with state.entered(self):
                 answer = approver(request)
@@ -489,11 +494,11 @@ class Turn(state.TurnCore):
         return as_approval(answer, request)
 
     async def _aanswer(self, request: ApprovalRequest) -> Approval:
-        approver = self.runtime.approver
+        approver = self.services.approver
         if self.closed:
             return _TOO_LATE
         if approver is None:
-            return nobody_there(request, approve=self.runtime.approve_without_human)
+            return nobody_there(request, approve=self.services.approve_without_human)
         import asyncio
 
         try:
@@ -585,14 +590,14 @@ class Turn(state.TurnCore):
             result=result,
             status=status,
             duration_ms=or_unknown(duration_ms),
-            machine=self.runtime.machine_for(tool_name, self._scope.cwd),
+            machine=self.services.machine_for(tool_name, self._scope.cwd),
         )
 
     # -- running a chain --------------------------------------------------------------------
 
     def _chain_of(self, hook: HookName, event: Any, scope: Scope) -> CompiledChain:
         tool = getattr(event, "tool_name", None)
-        return self.runtime.manager.chain(hook, tool, str(scope.origin))
+        return self.rules.manager.chain(hook, tool, str(scope.origin))
 
     def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
         chain = self._chain_of(hook, event, scope)
@@ -622,7 +627,7 @@ class Turn(state.TurnCore):
         self, chain: CompiledChain, event: Any, scope: Scope, before: Any, outcome: ChainOutcome
     ) -> ChainOutcome:
         self._note(event, outcome)
-        _log_failures(chain, outcome, self.runtime.on_failure)
+        _log_failures(chain, outcome, self.services.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(chain.hook, event, scope, before, outcome)
         if outcome is not chain.passed:
@@ -643,7 +648,7 @@ class Turn(state.TurnCore):
         return outcome
 
     def report_slow(self, text: str) -> None:
-        listener = self.runtime.on_slow
+        listener = self.services.on_slow
         if listener is None:
             return
         try:
@@ -667,8 +672,8 @@ class Turn(state.TurnCore):
 
     def _is_recorded(self, outcome: ChainOutcome) -> bool:
         """Whether what nobody had a say in is written too: for a rule that is still to come."""
-        log = self.runtime.log
-        recorded = log is not None and log.level == "payloads" and not self.runtime.idle
+        log = self.services.log
+        recorded = log is not None and log.level == "payloads" and not self.rules.idle
         return recorded and outcome.action is not Action.ASK
 
     # -- what the person is shown ---------------------------------------------------------------
@@ -694,7 +699,7 @@ class Turn(state.TurnCore):
         """
         call = ToolCall(tool_name, tool_args or {}, tool_call_id or "")
         self.log_refusal(HookName.INTERCEPT_TOOL_CALL, extension, reason, call)
-        if self.runtime.on_notice is not None and self.runtime.notify != "off":
+        if self.services.on_notice is not None and self.services.notify != "off":
             self._show_once(refusal(extension, tool_name, reason), tool_call_id)
 
     def log_refusal(
@@ -712,7 +717,7 @@ class Turn(state.TurnCore):
             extension: in whose name.
             reason: why.
             call: the tool call, where it is one.
-            cause: what the runtime lacks, as `Runtime.cause` has it.
+            cause: what is lacking, as `Rules.cause` has it.
         """
         outcome = ChainOutcome.refused(reason, extension, call, cause)
         value = None if call is None else call.value
@@ -722,10 +727,10 @@ class Turn(state.TurnCore):
         self, hook: HookName, event: Any, outcome: ChainOutcome, why: str | None = None
     ) -> None:
         """Report an outcome; a question is reported once it is answered."""
-        if self.runtime.on_notice is None or outcome.action is Action.ASK:
+        if self.services.on_notice is None or outcome.action is Action.ASK:
             return
         tool = getattr(event, "tool_name", None)
-        notice = notice_of(hook, tool, outcome, self.runtime.notify, why)
+        notice = notice_of(hook, tool, outcome, self.services.notify, why)
         if notice is not None:
             self._show_once(notice, getattr(event, "tool_call_id", None))
 
@@ -736,7 +741,7 @@ class Turn(state.TurnCore):
             self._show(notice)
 
     def _show(self, notice: Notice) -> None:
-        listener = self.runtime.on_notice
+        listener = self.services.on_notice
         if listener is None:
             return
         try:
@@ -758,7 +763,7 @@ class Turn(state.TurnCore):
         again: bool = True,
     ) -> None:
         """again: with what is needed to run the chain once more, where payloads are written."""
-        log = self.runtime.log
+        log = self.services.log
         if log is None or not log.on:
             return
         from hermes_ext.turns.decisions import DecisionEvent

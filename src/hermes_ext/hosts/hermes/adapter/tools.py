@@ -205,7 +205,7 @@ def _ids(context: dict[str, Any]) -> tuple[str, str]:
 
 def _idle_at(context: dict[str, Any]) -> bool:
     """Whether nothing is in force where the session of a call works."""
-    return the_host.runtime(*_ids(context)).idle
+    return the_host.rules(*_ids(context)).idle
 
 
 def _gated_execution(
@@ -429,7 +429,7 @@ def _no_middleware(tool: str, args: Any, next_call: NextCall, **_: Any) -> Any:
 
 def _concerned(turn: Turn) -> bool:
     return (
-        turn.runtime.refusal is not None
+        turn.rules.refusal is not None
         or hook_is_on(turn, HookName.INTERCEPT_TOOL_CALL)
         or hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT)
     )

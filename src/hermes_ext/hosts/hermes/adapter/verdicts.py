@@ -138,10 +138,10 @@ class Judge:
     def _judged(
         self, tool: str, args: Args, host_id: str, call_id: str, *, rewrite: bool
     ) -> Verdict:
-        turn, refusal = self.turn, self.turn.runtime.refusal
+        turn, refusal = self.turn, self.turn.rules.refusal
         if refusal is not None:  # the person has been shown it at the start
             call = ToolCall(tool, args, call_id)
-            turn.log_refusal(HookName.INTERCEPT_TOOL_CALL, OWN, refusal, call, turn.runtime.cause)
+            turn.log_refusal(HookName.INTERCEPT_TOOL_CALL, OWN, refusal, call, turn.rules.cause)
             refusal = f"[{OWN}] {refusal}"
             return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
         cwd = tool_directory(turn.task_id or turn.host.stray_task, turn.directory)
