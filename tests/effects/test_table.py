@@ -222,7 +222,7 @@ def test_protected_paths_follow_the_table(tmp_path: Path) -> None:
 
 def test_workflow_guard_follows_the_table(tmp_path: Path) -> None:
     """Without a plan only the plan is written, and the refusal names the host's own tools."""
-    guard = on(tmp_path, "workflow-guard", blocked_tools=["store", "Mark"])
+    guard = on(tmp_path, "workflow-guard", blocked_tools=["store", "Mark", "Bash"])
 
     refused = guard.judged("Write", {"file_path": "src/a.py", "content": "x"})
     assert refused.blocked
@@ -230,7 +230,8 @@ def test_workflow_guard_follows_the_table(tmp_path: Path) -> None:
     assert not guard.judged("Write", {"file_path": "plans/x.md", "content": "x"}).blocked
     assert not guard.judged("Read", {"file_path": "src/a.py"}).blocked
     assert "Mark is blocked" in str(guard.judged("Mark", {}).value)
-    unclear = guard.judged("Bash", {"command": "make"})
+    assert "Shell is blocked" in str(guard.judged("Shell", {"command": "ls"}).value)
+    unclear = guard.judged("Run", {"source": "import foo"})
     assert "Read, Grep" in str(unclear.value)
 
 
