@@ -88,6 +88,15 @@ class Tool:
         return self.does.kind
 
 
+def _by_name(rows: Iterable[Tool]) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for row in rows:
+        for name in map(normal, (row.name, *row.aliases, *row.synonyms)):
+            if found.setdefault(name, row) is not row:
+                raise ValueError(f"two tools are called {name!r}: {found[name].name}, {row.name}")
+    return found
+
+
 @frozen(eq=False)
 class ToolTable:
     """The tools of a host.
@@ -101,6 +110,9 @@ class ToolTable:
         module: the module that Python code run by a tool calls the host's tools by; "" for none.
         functions: names in that module that call no tool.
         host: the host's name, for messages.
+
+    Raises:
+        ValueError: two tools have the same name.
     """
 
     rows: tuple[Tool, ...]
@@ -109,16 +121,7 @@ class ToolTable:
     functions: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     host: str = field(default="the host", kw_only=True)
     _by_name: Mapping[str, Tool] = field(
-        init=False,
-        repr=False,
-        default=Factory(
-            lambda table: {
-                normal(name): row
-                for row in table.rows
-                for name in (row.name, *row.aliases, *row.synonyms)
-            },
-            takes_self=True,
-        ),
+        init=False, repr=False, default=Factory(lambda table: _by_name(table.rows), takes_self=True)
     )
 
     def get(self, name: str) -> Tool | None:
@@ -133,9 +136,6 @@ class ToolTable:
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     @property
     def names(self) -> tuple[str, ...]:
