@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import weakref
 from types import FrameType
 from typing import Any, Final
+
+from hermes_ext.hosts.hermes.adapter.turns.callers import is_called_by
 
 BATCH: Final = "batch"
 """The origin of such a turn, and its platform."""
@@ -25,14 +26,10 @@ def is_batch(agent: Any) -> bool:
     platform = str(getattr(agent, "platform", "") or "")
     if platform:
         return platform == BATCH
-    if agent not in _agents and _called_by_runner(sys._getframe(1)):
+    if agent not in _agents and is_called_by(_is_of_runner):
         _agents.add(agent)
     return agent in _agents
 
 
-def _called_by_runner(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if os.path.basename(frame.f_code.co_filename) == _RUNNER:
-            return True
-        frame = frame.f_back
-    return False
+def _is_of_runner(frame: FrameType) -> bool:
+    return os.path.basename(frame.f_code.co_filename) == _RUNNER

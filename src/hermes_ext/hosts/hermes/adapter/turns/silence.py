@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from hermes_ext.hosts.hermes.adapter.host import current_agent_turn, origin_of
 from hermes_ext.hosts.hermes.adapter.person.notices import is_chat
+from hermes_ext.hosts.hermes.adapter.turns.callers import is_called_by
 
 
 def mark(result: dict[str, Any], agent: Any) -> None:
@@ -22,7 +22,7 @@ def mark(result: dict[str, Any], agent: Any) -> None:
 def _silence_on(agent: Any) -> str:
     """What a surface takes for silence; nothing at all where that will do."""
     origin = origin_of(agent)
-    if origin == "user" and _is_one_shot():
+    if origin == "user" and is_called_by(_is_one_shot):
         return _NotEvenALine()
     if origin == "cron":
         with contextlib.suppress(ImportError):
@@ -44,16 +44,12 @@ def has_content(original: Callable[..., Any], agent: Any, content: Any) -> Any:
     return True if turn is not None and turn.host.stopped == "" else original(agent, content)
 
 
-def _is_one_shot() -> bool:
+def _is_one_shot(frame: FrameType) -> bool:
     """Whether `hermes -z` waits for this turn. It ends with 1 where it gets no text.
 
-    Its own frames tell: newer Hermes discovers plugins only after it has called what could be
-    wrapped.
+    Newer Hermes discovers plugins only after it has called what could be wrapped.
     """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__") != "hermes_cli.oneshot":
-        frame = frame.f_back
-    return frame is not None
+    return frame.f_globals.get("__name__") == "hermes_cli.oneshot"
 
 
 class _Nothing(str):
