@@ -627,12 +627,22 @@ class Turn(state.TurnCore):
         self, chain: CompiledChain, event: Any, scope: Scope, before: Any, outcome: ChainOutcome
     ) -> ChainOutcome:
         self._note(event, outcome)
+        if self.services.listeners:
+            self._trace(chain.hook, event, outcome)
         _log_failures(chain, outcome, self.services.on_failure)
         if _is_decided(chain, outcome) or self._is_recorded(outcome):
             self._write(chain.hook, event, scope, before, outcome)
         if outcome is not chain.passed:
             self._notify(chain.hook, event, outcome)
         return outcome
+
+    def _trace(self, hook: HookName, event: Any, outcome: ChainOutcome) -> None:
+        for listener in tuple(self.services.listeners):
+            try:
+                with state.entered(self):
+                    listener(hook.value, event, outcome)
+            except Exception:  # whoever looks on changes no outcome
+                logger.warning("a listener of %s failed", hook.value, exc_info=True)
 
     def _too_deep(
         self, hook: HookName, event: Any, scope: Scope, before: Any, outer: Call | None
