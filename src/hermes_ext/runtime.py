@@ -26,7 +26,7 @@ from hermes_ext._problems import Problem
 from hermes_ext._prog import Prog
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.chain.outcome import Cause
-from hermes_ext.effects import Machine, ToolTable
+from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError, StateError
 from hermes_ext.hooks.commands import Command, build_commands, commands_of
 from hermes_ext.hooks.handler import Handler
@@ -43,6 +43,7 @@ from hermes_ext.turns.services import Services
 from hermes_ext.turns.turn import Turn
 
 if TYPE_CHECKING:
+    from hermes_ext.effects import ToolTable
     from hermes_ext.settings.config import ExtensionsConfig
     from hermes_ext.turns.decisions import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify

@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve, frozen
 from tests.bundled import Bundled
 
+from hermes_ext import ToolCall
 from hermes_ext.doctor import examine
 from hermes_ext.effects import (
     Effects,
@@ -189,13 +190,16 @@ def test_every_example_is_understood(tool: str, args: dict[str, Any], place: Pat
 
 def test_no_name_is_in_a_table_twice() -> None:
     """Two rows of one name would hide one of them."""
-    names = [
-        name.casefold()
-        for row in default_host().tools()
-        for name in (row.name, *row.aliases, *row.synonyms)
-    ]
+    with pytest.raises(ValueError, match="'run': Run, Bash"):
+        ToolTable((Tool("Run", harmless()), Tool("Bash", runs_shell(), aliases="run")))
 
-    assert len(names) == len(set(names))
+
+def test_a_table_without_tools_knows_none() -> None:
+    """A host without tools is not taken for Hermes."""
+    machine = Machine(tools=ToolTable(()))
+
+    assert ToolCall("read_file", {"path": "a"}, machine=machine).tools is machine.tools
+    assert not effects_of(ToolCall("read_file", {"path": "a"}, machine=machine)).exact
 
 
 # -- who follows the table ------------------------------------------------------------------------
@@ -218,7 +222,7 @@ def test_protected_paths_follow_the_table(tmp_path: Path) -> None:
 
 def test_workflow_guard_follows_the_table(tmp_path: Path) -> None:
     """Without a plan only the plan is written, and the refusal names the host's own tools."""
-    guard = on(tmp_path, "workflow-guard", blocked_tools=["store", "Mark"])
+    guard = on(tmp_path, "workflow-guard", blocked_tools=["store", "Mark", "Bash"])
 
     refused = guard.judged("Write", {"file_path": "src/a.py", "content": "x"})
     assert refused.blocked
@@ -226,7 +230,8 @@ def test_workflow_guard_follows_the_table(tmp_path: Path) -> None:
     assert not guard.judged("Write", {"file_path": "plans/x.md", "content": "x"}).blocked
     assert not guard.judged("Read", {"file_path": "src/a.py"}).blocked
     assert "Mark is blocked" in str(guard.judged("Mark", {}).value)
-    unclear = guard.judged("Bash", {"command": "make"})
+    assert "Shell is blocked" in str(guard.judged("Shell", {"command": "ls"}).value)
+    unclear = guard.judged("Run", {"source": "import foo"})
     assert "Read, Grep" in str(unclear.value)
 
 
