@@ -11,9 +11,10 @@ line.
 
 A profile function in every thread sees each call and each return:
 
-- modules: the files of `hermes_ext` in which a Python function is entered, in order of first entry.
-  The package's own guard is in force while any extension is. It is a handler, as the extension's
-  is: the modules that are entered by it alone are listed apart, and the bar is for the others.
+- modules: the files of `hermes_ext` in which a Python function is entered, in order of first entry;
+  what only the thread that writes the decision log enters comes last. The package's own guard is in
+  force while any extension is. It is a handler, as the extension's is: the modules that it alone
+  enters are listed apart, and the bar is for the others.
 - copies: the distinct dicts with the call's arguments (its names, and the text that marks it) that
   any frame holds in a local variable, is given or returns, and that this package made, the guard
   included: the innermost frame that is neither the standard library's nor compiled from text is
@@ -42,6 +43,7 @@ COPIES_BAR = 4
 DIGESTS_BAR = 4
 MODULES_BAR = 25
 
+LOG_THREAD = "hermes-ext-decisions"
 MARK = "counted, word by word"
 EXTENSION = """\
 from hermes_ext import register_hook
@@ -59,7 +61,7 @@ class Counter:
     """What is counted of one call, while `on`.
 
     Attributes:
-        modules: the files that were entered, below the package, in order.
+        in_turn: the files that the call entered, below the package, in order.
         by_guard: those that only the package's own guard entered.
         copies: where each copy of the arguments was first seen.
         digests: where each digest of them was made.
@@ -69,7 +71,8 @@ class Counter:
     def __init__(self, package: Path) -> None:
         self.package = f"{package}{os.sep}"
         self.on = False
-        self.modules: dict[str, None] = {}
+        self.in_turn: dict[str, None] = {}
+        self._entered_by_log: dict[str, None] = {}
         self._entered_by_guard: dict[str, None] = {}
         self.copies: list[str] = []
         self.digests: list[str] = []
@@ -99,6 +102,11 @@ class Counter:
             self.on = False
 
     @property
+    def modules(self) -> list[str]:
+        """All that were entered, but for the guard's."""
+        return [*(self.in_turn | self._entered_by_log)]
+
+    @property
     def by_guard(self) -> list[str]:
         return [module for module in self._entered_by_guard if module not in self.modules]
 
@@ -117,7 +125,9 @@ class Counter:
     def _enters(self, frame: FrameType) -> None:
         code = frame.f_code
         if code.co_filename.startswith(self.package):
-            entered = self._entered_by_guard if self._is_guard_s(frame) else self.modules
+            entered = self._entered_by_guard if self._is_guard_s(frame) else self.in_turn
+            if threading.current_thread().name == LOG_THREAD:
+                entered = self._entered_by_log
             entered.setdefault(code.co_filename.removeprefix(self.package))
         elif code.co_name == "coerce_tool_args":
             self._note(self.coercions, frame.f_back)
