@@ -305,13 +305,17 @@ def test_a_loop_that_is_blocked_is_replaced():
 
 
 def test_a_loop_that_was_replaced_ends_once_nothing_blocks_it():
-    gate, before = threading.Event(), set(threading.enumerate())
+    gate, threads = threading.Event(), []
+
+    async def blocks(session_id):
+        threads.append(threading.current_thread())
+        gate.wait()
+
     for _ in range(2):
-        blocked = chain(blocking(gate, timeout=SHORT))
+        blocked = chain(handler(blocks, timeout=SHORT))
         assert run(blocked, CALL, in_session("bad")).errors[0].kind == "timeout"
-    name = "hermes-ext-async-handlers"
-    first, second = (e for e in threading.enumerate() if e.name == name and e not in before)
     gate.set()
+    first, second = threads
     first.join(60)
     assert not first.is_alive()
     assert second.is_alive()
