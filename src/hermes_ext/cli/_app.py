@@ -23,7 +23,6 @@ from hermes_ext.cli._page import Page
 from hermes_ext.cli._request import Request, Result, UsageError
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hosts.default import default_host
-from hermes_ext.loading.switches import UnknownExtensionError
 
 
 def run(args: argparse.Namespace, prog: str) -> int:
@@ -60,6 +59,8 @@ def _outcome(command: str, request: Request) -> Result:
     try:
         return _commands.command(command).work(request)
     except HermesExtError as error:
+        from hermes_ext.loading.switches import UnknownExtensionError
+
         code = 2 if isinstance(error, UnknownExtensionError | UsageError) else 1
         return Result(code, error_payload(error))
 

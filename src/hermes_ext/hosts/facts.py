@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from hermes_ext.effects import ToolTable
+if TYPE_CHECKING:
+    from hermes_ext.effects import ToolTable
+
 
 __all__ = ["HomeLayout", "HostCommands", "HostFacts"]
 

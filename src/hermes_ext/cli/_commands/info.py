@@ -16,6 +16,7 @@ from hermes_ext.cli._pages import (
     banner,
     counted,
     place_and_message,
+    problem,
     unknown,
     warnings,
 )
@@ -109,8 +110,8 @@ def page(payload: Mapping[str, Any], page: Page) -> None:
     for title, key in (("Problems", "problems"), ("Said by the project, and ignored", "ignored")):
         if payload[key]:
             page.line((title, "bold"), indent=4)
-        for problem in payload[key]:
-            problem(problem, page, indent=8)
+        for each in payload[key]:
+            problem(each, page, indent=8)
 
 
 def _info_status(payload: Mapping[str, Any], page: Page) -> None:

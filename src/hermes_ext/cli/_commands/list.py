@@ -5,30 +5,25 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes_ext._text import printable
 from hermes_ext.cli import _options
-from hermes_ext.cli._live import in_force
-from hermes_ext.cli._options import LOAD_SECONDS
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import (
     CHANGED,
     STYLES,
     banner,
     place_and_message,
+    problem,
     unknown,
     warnings,
 )
-from hermes_ext.cli._patience import patience
-from hermes_ext.cli._place import from_next_start, place
-from hermes_ext.cli._request import Request, Result
 from hermes_ext.cli._values import hook
 from hermes_ext.hooks.source import OWN
-from hermes_ext.loading.finding.discovery import minor_entries, record_of
-from hermes_ext.loading.inventory import Inventory, inventory
-from hermes_ext.loading.records import Status
-from hermes_ext.loading.refusal import expected_refusal
+
+if TYPE_CHECKING:
+    from hermes_ext.cli._request import Request, Result
 
 _REFUSED = "Tool calls are refused because "
 _WIDEST = 28  # characters of a column
@@ -55,75 +50,9 @@ def arguments(command: ArgumentParser) -> None:
 
 def work(request: Request) -> Result:
     """Everything installed; with `load` or `order` as a child process loads it now."""
-    seen = inventory(request.home, request.cwd)
-    payload = _seen(request, seen)
-    readable = seen.config.readable
-    code = 0 if readable and payload["refusal"] is None else 1
-    if request.live is not None:
-        payload |= {
-            "extensions": in_force(request.live, seen),
-            "problems": [problem.to_json() for problem in request.live.problems],
-            "refusal": request.live.refusal,
-            "loaded": True,
-            "broken": [],
-            **from_next_start(payload),
-        }
-    if request.load or request.order:
-        from hermes_ext.cli._loading import load_in_child
+    from hermes_ext.cli import _listing
 
-        seconds = request.deadline or LOAD_SECONDS
-        with patience("Loading the extensions"):
-            loading = load_in_child(request.home, request.cwd, seconds, request.prog)
-        if loading.failure is None:
-            payload |= {key: loading.data[key] for key in ("extensions", "problems", "refusal")}
-        else:
-            payload["extensions"] = [
-                _stopped(record.to_json(), loading.culprit, loading.failure)
-                for record in seen.records
-            ]
-        payload |= {
-            "loaded": True,
-            "failure": loading.failure,
-            "broken": loading.data.get("broken", []),
-        }
-        broken = loading.failure or loading.data["broken"] or loading.data["refusal"]
-        code = 0 if readable and not broken else 1
-        if request.order:
-            payload["order"] = {
-                "hook": request.order,
-                "handlers": loading.data.get("orders", {}).get(request.order, []),
-                "broken": loading.data.get("broken", []),
-            }
-    if request.every:
-        payload["extensions"] += _minor_rows(seen)
-    return Result(code, payload)
-
-
-def _minor_rows(seen: Inventory) -> list[dict[str, Any]]:
-    """Rows of the hidden files, caches and documents in extensions folders."""
-    found = minor_entries(seen.config, seen.projects)
-    return [
-        record_of(each, seen.config, status=each.status, reason=each.reason).to_json()
-        for each in found
-    ]
-
-
-def _seen(request: Request, seen: Inventory) -> dict[str, Any]:
-    return {
-        **place(request, seen),
-        "loaded": False,
-        "failure": None,
-        "refusal": expected_refusal(seen.config, seen.records) if seen.config.readable else None,
-        "broken": [],
-        "extensions": [record.to_json() for record in seen.records],
-        "problems": [problem.to_json() for problem in seen.problems],
-    }
-
-
-def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[str, Any]:
-    if record["name"] == culprit:
-        return {**record, "status": str(Status.LOAD_ERROR), "reason": failure}
-    return record
+    return _listing.list_all(request)
 
 
 def page(payload: Mapping[str, Any], page: Page) -> None:
@@ -141,8 +70,8 @@ def page(payload: Mapping[str, Any], page: Page) -> None:
     if problems:
         page.blank()
         page.line(("Problems", "bold"))
-        for problem in problems:
-            problem(problem, page)
+        for each in problems:
+            problem(each, page)
     if payload["refusal"]:
         page.blank()
         why = payload["refusal"].removeprefix(_REFUSED)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hermes_ext.effects import ToolTable
 from hermes_ext.hosts.facts import HomeLayout, HostCommands, HostFacts
 from hermes_ext.hosts.hermes.facts.names import DISTRIBUTION, HOME_VARIABLE
 from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+
+if TYPE_CHECKING:
+    from hermes_ext.effects import ToolTable
 
 
 def _version() -> str | None:
