@@ -23,7 +23,7 @@ from hermes_ext.doctor import examine
 from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.hosts.hermes.home.installing import install
 from hermes_ext.loading.loader import load, unload
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 
 home = commands.home
 installed = commands.installed

@@ -904,7 +904,7 @@ class TestFromConfig:
         assert (outcome.blocked_by, outcome.message) == ("no-shell", "Ask me first.")
         assert [r.status for r in runtime.records if r.name == "no-shell"] == ["enabled"]
         assert runtime.problems == ()
-        assert runtime.who_must_see_tools() == ("no-shell",)
+        assert runtime.rules.who_must_see_tools() == ("no-shell",)
         runtime.close()
 
     def test_a_broken_one_is_a_record(self, tmp_path: Path) -> None:

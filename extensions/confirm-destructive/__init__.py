@@ -14,7 +14,7 @@ from typing import Any
 import pathspec
 
 from hermes_ext import CallVerdict, HookResult, ToolCall, register_hook
-from hermes_ext.effects import Change, ChangeKind, Command, Effects, effects_of
+from hermes_ext.effects import Change, ChangeKind, Command, Effects, ToolKind, effects_of
 
 from .commands import kind_of, runs_statements
 from .git import UNKNOWN, sets_settings
@@ -133,4 +133,5 @@ def _is_code(event: ToolCall, effects: Effects) -> bool:
     What is fed to a running process may be given to one.
     """
     names = (each.name or "" for each in effects.commands)
-    return event.tool_name != "terminal" or any(map(_LANGUAGES.match, names))
+    is_shell = event.tools.kind_of(event.tool_name) is ToolKind.SHELL
+    return not is_shell or any(map(_LANGUAGES.match, names))

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from hermes_ext import ToolCall
-from hermes_ext.effects import Command, Effects, Machine, effects_of
+from hermes_ext.effects import Command, Effects, Machine, effects_of_command
 
 from .commands import PROGRAMS, runs_statements
 from .words import Words
@@ -80,7 +79,7 @@ def in_shell_texts(effects: Effects) -> Iterator[tuple[str, Effects]]:
 def _in_shell_texts(effects: Effects, depth: int) -> Iterator[tuple[str, Effects]]:
     for text in effects.texts:
         if _SEVERAL_WORDS.search(text.strip()) and len(text) <= _LONGEST_TEXT:
-            found = effects_of(ToolCall("terminal", {"command": text}), machine=_ELSEWHERE)
+            found = effects_of_command(text, machine=_ELSEWHERE)
             yield text, found
             if depth < _DEEPEST:
                 yield from _in_shell_texts(found, depth + 1)

@@ -18,7 +18,7 @@ from hermes_ext import (
     UserInput,
     register_hook,
 )
-from hermes_ext.effects import Effects, effects_of
+from hermes_ext.effects import Effects, ToolKind, ToolTable, effects_of
 from hermes_ext.exceptions import StateError
 
 from .modules import new_modules
@@ -28,11 +28,9 @@ from .requests import asks_for_work, digest, is_routed
 
 Settings = Mapping[str, Any]
 
-# Names of the feature request and of other agents for Hermes's own tools.
-_ALIASES = {"write": "write_file", "edit": "patch"}
-
 # Blocking them altogether would leave no way to write the plan.
-_WRITERS = frozenset({"write_file", "patch"})
+_WRITERS = (ToolKind.WRITE, ToolKind.EDIT)
+_RUNNERS = (ToolKind.SHELL, ToolKind.CODE, ToolKind.INPUT)
 
 
 # What steers a running turn, and what an agent tells another, is left as it is: the instructions
@@ -96,24 +94,25 @@ def no_changes_without_a_plan(
     what, setting, more = reason
     # The whole text once in a turn; the model has it from then on.
     first = state.count("workflow-guard: told") == 1
-    told = _told(project, fault, what, more if first else "", whole=first)
+    writers = _names_of(event.tools, ToolKind.WRITE)
+    told = _told(project, fault, what, more if first else "", writers, whole=first)
     return HookResult.block(told, metadata={"setting": _setting(setting)})
 
 
 def _reason(event: ToolCall, config: Settings, project: Project) -> tuple[str, str, str] | None:
     """What a call must not do, the setting behind that, and what else to say; None if it may."""
-    tool = event.tool_name
-    named = _matches(tool, config["blocked_tools"])
-    if named and tool.strip().casefold() not in _WRITERS:
+    tool, tools = event.tool_name, event.tools
+    named = _matches(tool, config["blocked_tools"], tools)
+    if named and tools.kind_of(tool) not in _WRITERS:
         return f"{tool} is blocked", "blocked_tools", ""
-    if not named and _matches(tool, config["allowed_tools"]):
+    if not named and _matches(tool, config["allowed_tools"], tools):
         return None
     effects = effects_of(event)
     if not effects.exact:
         return (
             f"this call of {tool} is blocked: {_unknown(effects)}",
             "allowed_tools",
-            _way_out(tool),
+            _way_out(tool, tools),
         )
     refused = [change.path for change in effects.changes if not project.may_change(change)]
     if not refused:
@@ -128,10 +127,11 @@ def _unknown(effects: Effects) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in why)
 
 
-def _way_out(tool: str) -> str:
-    if tool in ("terminal", "execute_code", "process", "process_manage"):
+def _way_out(tool: str, tools: ToolTable) -> str:
+    if tools.kind_of(tool) in _RUNNERS:
+        readers = _names_of(tools, ToolKind.READ, ToolKind.SEARCH)
         return (
-            "Calls that only read pass: read_file, search_files, and simple commands such as ls, "
+            f"Calls that only read pass: {readers}, and simple commands such as ls, "
             "grep or git diff."
         )
     return (
@@ -140,10 +140,14 @@ def _way_out(tool: str) -> str:
     )
 
 
-def _told(project: Project, fault: str, what: str, more: str, *, whole: bool) -> str:
+def _names_of(tools: ToolTable, *kinds: ToolKind) -> str:
+    return ", ".join(row.name for kind in kinds for row in tools.of(kind))
+
+
+def _told(project: Project, fault: str, what: str, more: str, writers: str, *, whole: bool) -> str:
     plan = project.shown_plan
     if fault == "is missing":
-        begin, do = "There is no plan yet", f"First write the plan to {plan} with write_file"
+        begin, do = "There is no plan yet", f"First write the plan to {plan} with {writers}"
     else:
         begin, do = f"There is no valid plan yet ({plan} {fault})", "First fix the plan"
     told = [f"{begin}, so {what}.", f"{do}, then make this call again."]
@@ -179,10 +183,14 @@ def a_person_decides(
     return HookResult.block(told, metadata=where)
 
 
-def _matches(tool_name: str, patterns: Iterable[str]) -> bool:
-    name = tool_name.strip().casefold()
-    wanted = (each.strip().casefold() for each in patterns)
-    return any(fnmatchcase(name, _ALIASES.get(each, each)) for each in wanted)
+def _matches(tool_name: str, patterns: Iterable[str], tools: ToolTable) -> bool:
+    """Whether one of the patterns matches a tool's name, or is another name of that tool."""
+    name, called = tool_name.strip().casefold(), tools.get(tool_name)
+    return any(
+        fnmatchcase(name, each.strip().casefold())
+        or (called is not None and tools.get(each) is called)
+        for each in patterns
+    )
 
 
 def _setting(name: str) -> str:

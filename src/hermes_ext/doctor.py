@@ -25,8 +25,8 @@ from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, SAME_CODE
 from hermes_ext.loading.finding.projects import ProjectStack
 from hermes_ext.loading.imports.guard_source import registers_guard
 from hermes_ext.loading.inventory import Inventory, inventory
-from hermes_ext.loading.records import BROKEN, ExtensionRecord, HookInfo, Status
 from hermes_ext.loading.tool_patterns import ToolNames
+from hermes_ext.records import BROKEN, ExtensionRecord, HookInfo, Status
 from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext.settings.names import name_fault
 from hermes_ext.trust.store import (

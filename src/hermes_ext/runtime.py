@@ -14,44 +14,66 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
-from attrs import Factory, define, evolve, field
+from attrs import evolve
 
 from hermes_ext._log import logger
+from hermes_ext._problems import Problem
 from hermes_ext._prog import Prog
 from hermes_ext.chain.manager import HookManager
-from hermes_ext.effects import Machine, ToolTable
+from hermes_ext.chain.outcome import Cause
+from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError, StateError
 from hermes_ext.hooks.commands import Command, build_commands, commands_of
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import or_unknown
 from hermes_ext.hooks.registration import build_handlers, registrations_of
-from hermes_ext.hooks.source import OWN, Source
+from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.default import default_host
-from hermes_ext.loading.records import ExtensionRecord
+from hermes_ext.records import ExtensionRecord
+from hermes_ext.rules import Rulebook, Rules, owners_of
 from hermes_ext.turns.approval import Approver
-from hermes_ext.turns.data_folders import DataFolders
-from hermes_ext.turns.numbers import TurnNumbers
 from hermes_ext.turns.schemas import SchemaChecks, ToolSchemas
-from hermes_ext.turns.store import MemoryStore, SessionStore
+from hermes_ext.turns.services import Services
 from hermes_ext.turns.turn import Turn
 
 if TYPE_CHECKING:
-    from hermes_ext.chain.outcome import Cause
-    from hermes_ext.loading.directories import Still
-    from hermes_ext.loading.finding.projects import ProjectStack
-    from hermes_ext.loading.loader import Base, Loaded
-    from hermes_ext.loading.reloading.in_force import InForce
-    from hermes_ext.settings.config import ExtensionsConfig, Problem
+    from hermes_ext.effects import ToolTable
+    from hermes_ext.settings.config import ExtensionsConfig
     from hermes_ext.turns.decisions import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
     from hermes_ext.turns.session_state import SessionState
+
+T = TypeVar("T")
+
+
+class _Of(Generic[T]):
+    """An attribute of the runtime's services or rules, as one of the runtime's own."""
+
+    def __init__(self, owner: Literal["services", "rules"]) -> None:
+        self._owner = owner
+
+    def __set_name__(self, cls: type[Runtime], name: str) -> None:
+        self._name = name
+
+    def __get__(self, runtime: Runtime, cls: type[Runtime]) -> T:
+        found: T = getattr(getattr(runtime, self._owner), self._name)
+        return found
+
+
+class _Set(_Of[T]):
+    """One of the services, which the host may set."""
+
+    def __init__(self) -> None:
+        super().__init__("services")
+
+    def __set__(self, runtime: Runtime, value: T) -> None:
+        setattr(runtime.services, self._name, value)
 
 
 class Runtime:
@@ -78,6 +100,66 @@ class Runtime:
 
     _turn_class: type[Turn] = Turn
 
+    approver: _Set[Approver | None] = _Set()
+    """Asked when a handler asks; the same in all directories."""
+    on_failure: _Set[Callable[[str], None] | None] = _Set()
+    """Called with one line for each handler that failed, beside the log; None by default."""
+    on_slow: _Set[Callable[[str], None] | None] = _Set()
+    """Called with one line for each handler that a turn has waited for longer than 10 seconds.
+
+    Handlers with a time limit are not among them. The line is in the log, too. It is called in
+    a thread of its own, while the handler runs. None by default.
+    """
+    on_notice: _Set[Callable[[Notice], None] | None] = _Set()
+    """Called with what a rule did, for the person who talks to the agent; None by default.
+
+    It is called in the thread of the hook, with `Notice.line()` as what to show. The user's
+    `extensions.notify` decides what is reported, and equal events of a turn are reported once
+    and, as their number, at its end.
+    """
+    on_not_taken: _Set[Callable[[str], None] | None] = _Set()
+    """Called with the line that `not_taken` gets, beside the log; None by default."""
+    on_store_problem: _Set[Callable[[str], None] | None] = _Set()
+    """Called with the line that `store_problem` gets, beside the log; None by default."""
+    agent_at_work: _Set[Callable[[], bool]] = _Set()
+    """Tells whether a process that the agent started is running, while no turn is open.
+
+    What changes meanwhile may be its doing and is not taken: see `docs/security.md`. By default
+    there is none.
+    """
+    machine: _Set[Machine] = _Set()
+    """Where the tools run, for `hermes_ext.effects`; the same in all directories."""
+
+    tools: _Of[ToolTable] = _Of("services")
+    """The host's tools: those of `machine`, by default Hermes's."""
+    notify: _Of[Notify] = _Of("services")
+    """What `on_notice` is called for: `blocks` (the default), `all` or `off`."""
+    approve_without_human: _Of[bool] = _Of("services")
+    """Whether the user has `ask` approved where nobody can be asked."""
+    log: _Of[DecisionLog | None] = _Of("services")
+    """Where decisions are written; None for a runtime that was made of a list of handlers."""
+    schemas: _Of[SchemaChecks | None] = _Of("services")
+    """What rewritten tool arguments are checked against."""
+
+    manager: _Of[HookManager] = _Of("rules")
+    """The handlers, in order."""
+    handlers: _Of[tuple[Handler, ...]] = _Of("rules")
+    """All handlers, in no particular order; `manager.order(hook)` has the order."""
+    commands: _Of[Mapping[str, Command]] = _Of("rules")
+    """The slash commands, by name."""
+    records: _Of[tuple[ExtensionRecord, ...]] = _Of("rules")
+    """One for each extension that was found or named."""
+    problems: _Of[tuple[Problem, ...]] = _Of("rules")
+    """What is wrong in the configuration and the manifests."""
+    notices: _Of[tuple[str, ...]] = _Of("rules")
+    """What of the projects is not in force as it is on the disk."""
+    refusal: _Of[str | None] = _Of("rules")
+    """Why every tool call is refused; None if none is."""
+    cause: _Of[Cause | None] = _Of("rules")
+    """Which setting refuses them."""
+    idle: _Of[bool] = _Of("rules")
+    """Whether no hook has anything to do: no handler, and nothing that must be refused."""
+
     def __init__(
         self,
         handlers: Iterable[Any] = (),
@@ -87,12 +169,32 @@ class Runtime:
         tool_schemas: ToolSchemas | None = None,
         home: str | Path | None = None,
     ) -> None:
-        schemas = SchemaChecks(tool_schemas) if tool_schemas is not None else None
-        data = DataFolders(None if home is None else Path(home))
-        shared = _Shared(approver, False, None, MemoryStore(), schemas, data=data)
-        if home is not None:
-            shared.store = _store_in(Path(home), shared)
-        self._setup(*_made_of(handlers, config), shared)
+        services = Services.kept_in(None if home is None else Path(home), approver, tool_schemas)
+        self._begin(services, Rulebook(_rules_of(handlers, config)))
+
+    def _begin(self, services: Services, book: Rulebook, directory: Path | None = None) -> None:
+        self.services = services
+        self._book = book
+        self._directory = directory
+        self.rules = self.for_directory(directory)
+
+    @classmethod
+    def of(cls, services: Services, book: Rulebook, directory: Path | None = None) -> Self:
+        """A runtime with these rules. For the package's own use.
+
+        Args:
+            services: what its turns have in common.
+            book: which rules are in force where.
+            directory: where its turns work, unless they are told.
+        """
+        runtime = cls.__new__(cls)
+        runtime._begin(services, book, directory)
+        return runtime
+
+    @classmethod
+    def refusing(cls, reason: str) -> Self:
+        """A runtime without handlers that refuses every tool call."""
+        return cls.of(Services(), Rulebook(Rules(refusal=reason)))
 
     @classmethod
     def from_config(
@@ -120,254 +222,57 @@ class Runtime:
         `for_directory`.
         """
         from hermes_ext.loading.reloading.in_force import InForce
-        from hermes_ext.turns.decisions import DecisionLog, LogLevel
+        from hermes_ext.turns.decisions import DecisionLog
 
         home = Path(home).expanduser().absolute() if home else default_host().home()
-        directory = Path(cwd) if cwd else _working_directory()
-        log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
-        shared = _Shared(
-            approver,
-            False,
-            log,
-            MemoryStore(),
-            SchemaChecks(tool_schemas) if tool_schemas is not None else None,
-            command,
-            data=DataFolders(home),
-        )
-        store = shared.store = _store_in(home, shared, clock)
-
-        def taken(config: ExtensionsConfig) -> None:
-            log.level = LogLevel(config.log)
-            shared.notify = config.notify
-            shared.approve_without_human = config.ask_without_human == "approve"
-            shared.machine = _machine_of(config, shared.machine)
-
-        in_force: InForce[Self] = InForce(
+        services = Services.kept_in(home, approver, tool_schemas, clock)
+        services.log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
+        in_force = InForce(
             home,
-            lambda loaded: cls._loaded(loaded, shared),
-            taken=taken,
-            tell=shared.tell_not_taken,
-            agent_at_work=shared.is_agent_at_work,
+            Prog(command),
+            taken=lambda config: configure(services, config),
+            tell=services.report_not_taken,
+            agent_at_work=services.is_agent_at_work,
         )
-        with suppress(StateError):  # said by the store
-            store.sweep(in_force.config.state_days)
-        in_force.without._projects, in_force.without._directory = in_force, directory
-        return in_force.without.for_directory(directory)
-
-    @classmethod
-    def _on(cls, base: Base, shared: _Shared, directory: Path | None) -> Self:
-        """On what was loaded, whatever becomes of the files."""
-        from hermes_ext.loading.directories import Still
-
-        still: Still[Self] = Still(base, lambda loaded: cls._loaded(loaded, shared))
-        still.without._projects, still.without._directory = still, directory
-        return still.without.for_directory(directory)
-
-    @classmethod
-    def _loaded(cls, loaded: Loaded, shared: _Shared) -> Self:
-        runtime = cls.__new__(cls)
-        place = tuple(each.project.root for each in loaded.projects.shown)
-        handlers = (*loaded.handlers, *own_guards(loaded))
-        runtime._setup(handlers, loaded.commands, shared, shared.counting_on(place))
-        shared.managers.setdefault(place, WeakSet()).add(runtime.manager)
-        runtime._owners |= {package: name for name, package in loaded.packages.items()}
-        runtime.records = loaded.records
-        runtime.problems = loaded.problems
-        runtime._homes = loaded.homes
-        runtime.refusal, runtime.cause = loaded.refusal, loaded.cause
-        runtime.tell_of(loaded.projects)
-        return runtime
-
-    def _setup(
-        self,
-        handlers: Sequence[Handler],
-        commands: Iterable[Command],
-        shared: _Shared,
-        previous: HookManager | None = None,
-    ) -> None:
-        self.manager = HookManager(handlers, previous)
-        self._asked_for_numbers = any("turn_number" in each.wants for each in handlers)
-        self.commands = {command.name: command for command in commands}
-        self.records: tuple[ExtensionRecord, ...] = ()
-        self.problems: tuple[Problem, ...] = ()
-        self.notices: tuple[str, ...] = ()
-        self.refusal: str | None = None
-        self.cause: Cause | None = None
-        self._shared = shared
-        self._homes: Mapping[str, Path] = {}
-        self._projects: InForce[Any] | Still[Any] | None = None
-        self._directory: Path | None = None
-        self._owners = {handler.function.__module__: handler.extension for handler in handlers}
-
-    def tell_of(self, projects: ProjectStack) -> None:
-        """Let `notices` say what of these projects is not in force as it is on the disk."""
-        from hermes_ext.loading.finding.projects import notices
-
-        self.notices = notices(projects, Prog(self._shared.command))
-
-    @property
-    def approver(self) -> Approver | None:
-        """Asked when a handler asks; the same in all directories."""
-        return self._shared.approver
-
-    @approver.setter
-    def approver(self, approver: Approver | None) -> None:
-        self._shared.approver = approver
-
-    @property
-    def on_failure(self) -> Callable[[str], None] | None:
-        """Called with one line for each handler that failed, beside the log; None by default."""
-        return self._shared.on_failure
-
-    @on_failure.setter
-    def on_failure(self, listener: Callable[[str], None] | None) -> None:
-        self._shared.on_failure = listener
-
-    @property
-    def on_slow(self) -> Callable[[str], None] | None:
-        """Called with one line for each handler that a turn has waited for longer than 10 seconds.
-
-        Handlers with a time limit are not among them. The line is in the log, too. It is called in
-        a thread of its own, while the handler runs. None by default.
-        """
-        return self._shared.on_slow
-
-    @on_slow.setter
-    def on_slow(self, listener: Callable[[str], None] | None) -> None:
-        self._shared.on_slow = listener
-
-    @property
-    def on_notice(self) -> Callable[[Notice], None] | None:
-        """Called with what a rule did, for the person who talks to the agent; None by default.
-
-        It is called in the thread of the hook, with `Notice.line()` as what to show. The user's
-        `extensions.notify` decides what is reported, and equal events of a turn are reported once
-        and, as their number, at its end.
-        """
-        return self._shared.on_notice
-
-    @on_notice.setter
-    def on_notice(self, listener: Callable[[Notice], None] | None) -> None:
-        self._shared.on_notice = listener
-
-    @property
-    def notify(self) -> Notify:
-        """What `on_notice` is called for: `blocks` (the default), `all` or `off`."""
-        return self._shared.notify
-
-    @property
-    def on_not_taken(self) -> Callable[[str], None] | None:
-        """Called with the line that `not_taken` gets, beside the log; None by default."""
-        return self._shared.on_not_taken
-
-    @on_not_taken.setter
-    def on_not_taken(self, listener: Callable[[str], None] | None) -> None:
-        self._shared.on_not_taken = listener
-
-    @property
-    def on_store_problem(self) -> Callable[[str], None] | None:
-        """Called with the line that `store_problem` gets, beside the log; None by default."""
-        return self._shared.on_store_problem
-
-    @on_store_problem.setter
-    def on_store_problem(self, listener: Callable[[str], None] | None) -> None:
-        self._shared.on_store_problem = listener
+        with suppress(StateError):  # reported by the store
+            services.store.sweep(in_force.config.state_days)
+        return cls.of(services, in_force, Path(cwd) if cwd else _working_directory())
 
     @property
     def store_problem(self) -> str | None:
         """Why session state cannot be read or stored at the moment; None while it can."""
-        return self._shared.store.problem
+        return self.services.store.problem
 
     @property
     def not_taken(self) -> str | None:
         """Why extensions that changed on the disk are not in force; None while all are."""
-        return None if self._projects is None else self._projects.not_taken
+        return self._book.not_taken
 
-    @property
-    def agent_at_work(self) -> Callable[[], bool]:
-        """Tells whether a process that the agent started is running, while no turn is open.
+    def for_directory(self, directory: str | Path | None) -> Rules:
+        """What is in force in a directory: with the extensions of the project that it is in.
 
-        What changes meanwhile may be its doing and is not taken: see `docs/security.md`. By default
-        there is none.
+        A runtime that was made of a list of handlers has the same rules everywhere. Project
+        extensions are used only where the user trusts them; `notices` say what is not used.
         """
-        return self._shared.agent_at_work
-
-    @agent_at_work.setter
-    def agent_at_work(self, asked: Callable[[], bool]) -> None:
-        self._shared.agent_at_work = asked
-
-    @property
-    def approve_without_human(self) -> bool:
-        """Whether the user has `ask` approved where nobody can be asked."""
-        return self._shared.approve_without_human
-
-    @property
-    def log(self) -> DecisionLog | None:
-        """Where decisions are written; None for a runtime that was made of a list of handlers."""
-        return self._shared.log
-
-    @property
-    def schemas(self) -> SchemaChecks | None:
-        """What rewritten tool arguments are checked against."""
-        return self._shared.schemas
-
-    @property
-    def machine(self) -> Machine:
-        """Where the tools run, for `hermes_ext.effects`; the same in all directories."""
-        return self._shared.machine
-
-    @machine.setter
-    def machine(self, machine: Machine) -> None:
-        self._shared.machine = machine
-
-    @property
-    def tools(self) -> ToolTable:
-        """The host's tools: those of `machine`, by default Hermes's."""
-        return self.machine.tools or default_host().tools()
-
-    def machine_for(self, tool_name: str, cwd: Path | None) -> Machine:
-        """Where a call of this tool runs."""
-        schema = None if self.schemas is None else self.schemas.schema_of(tool_name)
-        return self._shared.machine.at(cwd, schema)
-
-    def for_directory(self, directory: str | Path | None) -> Self:
-        """The runtime for work in a directory: with the extensions of the project that it is in.
-
-        Those of `from_config` share session state, decision log and approver. A runtime that was
-        made of a list of handlers is the same everywhere. Project extensions are used only where
-        the user trusts them; what is not used is told in `notices`.
-        """
-        if self._projects is None:
-            return self
         try:
-            chosen: Self = self._projects.at(None if directory is None else Path(directory))
+            rules = self._book.at(None if directory is None else Path(directory))
         except Exception as error:
             # A fault of ours. Whether the project has a guard is unknown, so no tool runs.
             logger.exception("the extensions for %s could not be chosen", directory)
-            chosen = self._refusing(error)
-        chosen._projects, chosen._directory = self._projects, self._directory
-        for text in chosen.notices:
-            self._shared.tell(text)
-        return chosen
-
-    def _refusing(self, error: Exception) -> Self:
-        """What holds everywhere, and no tool runs."""
-        assert self._projects is not None
-        base: Runtime = self._projects.without
-        runtime = type(self).__new__(type(self))
-        runtime._setup(tuple(base.manager.handlers), base.commands.values(), self._shared)
-        runtime._owners |= base._owners
-        runtime.records, runtime.problems = base.records, base.problems
-        runtime.refusal = (
-            f"Tool calls are refused because the extensions for this directory could not be chosen "
-            f"({type(error).__name__}: {error})"
-        )
-        return runtime
+            rules = evolve(
+                self._book.everywhere,
+                notices=(),
+                refusal="Tool calls are refused because the extensions for this directory could "
+                f"not be chosen ({type(error).__name__}: {error})",
+                cause=None,
+            )
+        for text in rules.notices:
+            self.services.warn_once(text)
+        return rules
 
     def has_anywhere(self, hook: HookName) -> bool:
         """Whether a handler waits for the hook here or in a project that a turn has been in."""
-        everywhere = (self,) if self._projects is None else self._projects.made()
-        return any(runtime.manager.has(hook) for runtime in everywhere)
+        return any(rules.manager.has(hook) for rules in self._book.all())
 
     def command(
         self,
@@ -400,7 +305,7 @@ class Runtime:
         from hermes_ext.turns.commands import run_command, unknown_command
 
         directory = Path(cwd) if cwd is not None else self._directory or _working_directory()
-        with self._choosing():
+        with self._book.choosing():
             here = self.for_directory(directory)
             command = here.commands.get(name)
             if command is None:
@@ -411,32 +316,18 @@ class Runtime:
                 args,
                 session_id=session_id,
                 conversation_id=conversation,
-                session_state=here.session_state(conversation, command.extension),
-                data_dir=lambda: here.data_dir(command.extension),
+                session_state=self.services.session_state(here, conversation, command.extension),
+                data_dir=lambda: self.services.data_dir(here, command.extension),
                 cwd=directory,
                 platform=platform,
             )
 
-    def _choosing(self) -> AbstractContextManager[None]:
-        """While open, what is chosen inside keeps its modules."""
-        return nullcontext() if self._projects is None else self._projects.choosing()
-
-    @property
-    def handlers(self) -> tuple[Handler, ...]:
-        """All handlers, in no particular order; `manager.order(hook)` has the order."""
-        return tuple(self.manager.handlers)
-
-    def _number(self, conversation_id: str, turns_before: int) -> int | None:
+    def _number(self, rules: Rules, conversation_id: str, turns_before: int) -> int | None:
         """The number of a turn that begins; None where nobody asks for it: counting writes."""
-        recorded = self.log is not None and self.log.level == "payloads" and not self.idle
-        if not recorded and not self._asked_for_numbers:
-            return None
-        return self._shared.numbers.next(conversation_id, turns_before)
-
-    @property
-    def idle(self) -> bool:
-        """Whether no hook has anything to do: no handler, and nothing that must be refused."""
-        return not self.manager.handlers and self.refusal is None
+        recorded = self.log is not None and self.log.level == "payloads" and not rules.idle
+        if recorded or any("turn_number" in each.wants for each in rules.handlers):
+            return self.services.numbers.next(conversation_id, turns_before)
+        return None
 
     def turn(
         self,
@@ -479,7 +370,7 @@ class Runtime:
             model: the model's name.
             cwd: the session's working directory; by default that of `from_config`, else the
                 process's. Where that was removed, handlers get None. The turn has the extensions
-                of its project: `turn.runtime` is what `for_directory(cwd)` gives.
+                of its project: `turn.rules` is what `for_directory(cwd)` gives.
             project_root: the repository it is in.
             is_subagent: whether another agent started this one.
             parent_session_id: that agent's session.
@@ -487,19 +378,19 @@ class Runtime:
             chat_id: in which chat.
         """
         directory = cwd or self._directory or _working_directory()
-        with self._choosing():
-            if self._projects is not None:
-                self._projects.turn_begins()
-            chosen = self.for_directory(directory)
+        with self._book.choosing():
+            self._book.turn_begins()
+            rules = self.for_directory(directory)
             conversation = conversation_id or session_id
             not_counted: str | None = None
             if turn_number is None:
                 try:
-                    turn_number = chosen._number(conversation, turns_before)
+                    turn_number = self._number(rules, conversation, turns_before)
                 except StateError as error:
                     not_counted = str(error)
             return self._turn_class(
-                chosen,
+                rules,
+                self.services,
                 session_id=session_id,
                 conversation_id=conversation,
                 turn_id=turn_id,
@@ -518,45 +409,13 @@ class Runtime:
                 chat_id=or_unknown(chat_id),
             )
 
-    @property
-    def packages(self) -> Set[str]:
-        """The packages that its handlers and commands are from."""
-        return self._owners.keys()
-
     def owner_of(self, module: str) -> str | None:
         """The extension that a module belongs to, by the module's full name."""
-        while module:
-            if module in self._owners:
-                return self._owners[module]
-            module = module.rpartition(".")[0]
-        return None
-
-    def who_wait_for(self, hook: HookName) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The extensions with a handler on a hook: guards and required ones, and all of them."""
-        handlers = (handler for handler in self.manager.handlers if handler.hook is hook)
-        there = tuple(dict.fromkeys(handler.extension for handler in handlers))
-        must = self.who_must_see_tools()
-        return tuple(name for name in there if name in must), there
-
-    def who_must_see_tools(self) -> tuple[str, ...]:
-        """The extensions that must be able to refuse tool calls: guards, and required ones."""
-        guards = {handler.extension for handler in self.manager.handlers if handler.guard} - {OWN}
-        required = {record.name for record in self.records if record.required}
-        return tuple(sorted(guards | required))
+        return self.rules.owner_of(module)
 
     def session_state(self, conversation_id: str, extension: str) -> SessionState:
         """What `extension` keeps for a conversation, over turns and restarts."""
-        from hermes_ext.turns.session_state import SessionState
-
-        return SessionState(self._shared.store, conversation_id, self.whole_name(extension))
-
-    def whole_name(self, extension: str) -> str:
-        """An extension's name, for a project's with the project: others elsewhere have the name.
-
-        What is kept for it (session state, what a person has always allowed) is kept under this.
-        """
-        root = self._homes.get(extension)
-        return extension if root is None else f"{extension} of {root}"
+        return self.services.session_state(self.rules, conversation_id, extension)
 
     def data_dir(self, extension: str) -> Path:
         """The private folder of an extension for its files; made where it is not there.
@@ -567,86 +426,26 @@ class Runtime:
         Raises:
             StateError: it cannot be made, or is not the user's.
         """
-        return self._shared.data.of(extension, self._homes.get(extension))
+        return self.services.data_dir(self.rules, extension)
 
     def close(self) -> None:
         """Write what is still to be written, and let go of files."""
-        if self._projects is not None:
-            self._projects.close()
-        if self.log is not None:
-            self.log.flush()
-        self._shared.store.close()
+        self._book.close()
+        self.services.close()
 
 
-@define(eq=False)
-class _Shared:
-    """What the runtimes of all directories have in common."""
+def configure(services: Services, config: ExtensionsConfig) -> None:
+    """Have services do what the user's configuration says."""
+    from hermes_ext.turns.decisions import LogLevel
 
-    approver: Approver | None
-    approve_without_human: bool
-    log: DecisionLog | None
-    store: SessionStore
-    schemas: SchemaChecks | None
-    command: str = ""
-    machine: Machine = Factory(Machine)
-    data: DataFolders = Factory(lambda: DataFolders(None))
-    told: set[str] = Factory(set)
-    _numbers: TurnNumbers | None = field(default=None, init=False)
-    notify: Notify = "blocks"
-    on_failure: Callable[[str], None] | None = None
-    on_slow: Callable[[str], None] | None = None
-    on_notice: Callable[[Notice], None] | None = None
-    on_not_taken: Callable[[str], None] | None = None
-    on_store_problem: Callable[[str], None] | None = None
-    agent_at_work: Callable[[], bool] = lambda: False
-    managers: dict[tuple[Path, ...], WeakSet[HookManager]] = Factory(dict)
-
-    def counting_on(self, place: tuple[Path, ...]) -> HookManager | None:
-        """A manager from before a reload, of these projects; all of them count together."""
-        return next(iter(self.managers.get(place, ())), None)
-
-    @property
-    def numbers(self) -> TurnNumbers:
-        """The numbers of turns, counted in the store that is used now."""
-        if self._numbers is None:
-            self._numbers = TurnNumbers(self.store)
-        return self._numbers
-
-    def is_agent_at_work(self) -> bool:
-        """As the host says."""
-        return self.agent_at_work()
-
-    def tell_not_taken(self, text: str) -> None:
-        """Tell the host what of the disk is not in force."""
-        if self.on_not_taken is not None:
-            self.on_not_taken(text)
-
-    def tell_store_problem(self, text: str) -> None:
-        """Tell the host that session state cannot be read or stored."""
-        logger.warning("%s", text)
-        if self.on_store_problem is not None:
-            self.on_store_problem(text)
-
-    def tell(self, text: str) -> None:
-        """Warn once."""
-        if text not in self.told:
-            self.told.add(text)
-            logger.warning("%s", text)
+    if services.log is not None:
+        services.log.level = LogLevel(config.log)
+    services.notify = config.notify
+    services.approve_without_human = config.ask_without_human == "approve"
+    services.machine = machine_of(config, services.machine)
 
 
-def own_guards(loaded: Loaded) -> tuple[Handler, ...]:
-    """The guard that keeps the agent's tools off the rules, while there are any."""
-    in_force = [record for record in loaded.records if record.loaded]
-    if not in_force or loaded.base is None:
-        return ()
-    from hermes_ext.guard.guard import own_guard
-    from hermes_ext.guard.places import Protected
-
-    places = [record.path for record in in_force if record.path is not None]
-    return (own_guard(Protected.of(loaded.base.home, loaded.config.global_dir, places)),)
-
-
-def _machine_of(config: ExtensionsConfig, machine: Machine) -> Machine:
+def machine_of(config: ExtensionsConfig, machine: Machine) -> Machine:
     """The machine, with what the user's settings say of commands and tools."""
     if not config.commands:
         return evolve(machine, commands=None, read_only_tools=config.read_only_tools)
@@ -663,13 +462,7 @@ def _working_directory() -> Path | None:
         return None
 
 
-def _store_in(home: Path, shared: _Shared, clock: Callable[[], float] = time.time) -> SessionStore:
-    from hermes_ext.turns.sqlite_store import STATE_FILE, SQLiteStore
-
-    return SQLiteStore(home / STATE_FILE, notify=shared.tell_store_problem, clock=clock)
-
-
-def _made_of(things: Iterable[Any], config: Any) -> tuple[tuple[Handler, ...], tuple[Command, ...]]:
+def _rules_of(things: Iterable[Any], config: Any) -> Rules:
     """The handlers and commands that are marked in what `Runtime` was given."""
     hooks: dict[str, list[Any]] = {}
     marked: dict[str, list[Any]] = {}
@@ -696,7 +489,8 @@ def _made_of(things: Iterable[Any], config: Any) -> tuple[tuple[Handler, ...], t
         for name, of_it in marked.items()
         for each in build_commands(name, of_it, config=config)
     ]
-    return tuple(handlers), tuple({each.name: each for each in reversed(built)}.values())
+    by_name = {each.name: each for each in reversed(built)}
+    return Rules(HookManager(handlers), by_name, owners=owners_of(handlers))
 
 
 def _extension_name(thing: Any) -> str:

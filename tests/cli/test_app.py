@@ -6,11 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from attrs import evolve
 from tests.cli.conftest import GOOD
 
 from hermes_ext import Runtime
 from hermes_ext.__about__ import __version__
 from hermes_ext.cli import add_commands, run, slash
+from hermes_ext.rules import Rulebook
 
 COMMANDS = ("list", "enable", "disable", "info", "doctor", "why", "log", "install", "uninstall")
 
@@ -186,7 +188,8 @@ def test_a_chat_sees_what_runs_in_this_process(home):
     assert "extensions.disabled names it" in slash("list")
 
     home.run("uninstall")
-    live.refusal = "no tool runs"
+    refused = Rulebook(evolve(live.rules, refusal="no tool runs"))
+    live = Runtime.of(live.services, refused)
     shown = slash("list", live=live)
     assert "Every tool call is refused: no tool runs" in shown
     assert "Not in force" not in shown

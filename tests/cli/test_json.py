@@ -71,7 +71,7 @@ def a_log_with_payloads(folder):
         return HookResult.block("no")
 
     runtime = Runtime([no_writing])
-    runtime._shared.log = DecisionLog(folder / "recorded.jsonl", "payloads")
+    runtime.services.log = DecisionLog(folder / "recorded.jsonl", "payloads")
     with runtime.turn(session_id="s1", cwd=folder) as turn:
         turn.intercept_tool_call("write_file", {"path": "a"})
     runtime.close()

@@ -158,7 +158,6 @@ def test_a_chat_sees_what_of_a_changed_project_is_in_force(home, repo):
 
     for path in repo.hermes.rglob("*.py"):
         path.write_text("raise SystemExit\n")
-    live = live.for_directory(repo.root)
     shown = slash("list", home=home.path, cwd=repo.root, live=live)
 
     told = " ".join(shown.split())

@@ -170,7 +170,7 @@ def test_a_log_elsewhere_with_its_rotated_files(played: Played, home: Home, tmp_
     """They are read in their order, so that counts are as they were."""
     log = DecisionLog(tmp_path / "old" / "log.jsonl", "payloads", max_bytes=4000, files=9)
     runtime = Runtime.from_config(home=home.path, cwd=tmp_path)
-    runtime._shared.log = log
+    runtime.services.log = log
     with runtime.turn(session_id="s1", turn_number=1) as turn:
         for number in range(12):
             turn.intercept_tool_call("jot", {"n": number})

@@ -267,8 +267,8 @@ def test_the_packages_own_guard_and_refusals(home: Home) -> None:
     home.write_config("extensions:\n  required: [absent]\n")
     with Runtime.from_config(home=home.path).turn(session_id="s1") as turn:
         turn.intercept_tool_call("terminal", {"command": "ls"})
-        assert turn.runtime.log is not None
-        assert turn.runtime.log.flush(30)
+        assert turn.services.log is not None
+        assert turn.services.log.flush(30)
     (told,) = played.why()
     assert told["says"] == (
         "hermes-ext blocked terminal, because absent is required and not loaded"

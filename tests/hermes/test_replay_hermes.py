@@ -48,7 +48,7 @@ agent = stage.agent()
 for turn in range(3):
     first = Reply(tool_calls=[jot(f"secret {n}", n) for n in range(3)])
     stage.say(agent, f"please {turn}", first, Reply(tool_calls=[write(f"{turn}.txt"), jot("x")]))
-the_host.runtime('x').log.flush(30)
+the_host.runtime().log.flush(30)
 report(done=True)
 """
 

@@ -31,7 +31,7 @@ from gateway.run import GatewayRunner
 from gateway.session import SessionSource
 from hermes_ext.hosts.hermes.adapter.host import the_host
 
-runtime = the_host.runtime('x')
+runtime = the_host.runtime()
 
 def decided_in(session):
     with runtime.turn(session_id=session) as turn:

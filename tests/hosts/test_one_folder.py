@@ -26,6 +26,7 @@ MODULES: Final = (
     "hermes_logging",
     "hermes_state",
     "hermes_time",
+    "hermes_tools",
     "mcp_serve",
     "model_tools",
     "plugins",
@@ -49,14 +50,14 @@ MEANS_SOMETHING_ELSE: Final = {
     ("cli/_pages.py", "tools"): OPTION,
     ("cli/_trying_pages.py", "tools"): OPTION,
     ("doctor.py", "tools"): "a setting of extensions",
-    ("effects/_other_tools.py", "patch"): "a text that changes files",
+    ("effects/_tools.py", "patch"): "a text that changes files",
     ("effects/_programs/__init__.py", "patch"): PROGRAM,
     ("effects/_programs/patching.py", "patch"): "a function, in `__all__`",
     ("effects/readings.py", "patch"): "an argument",
     ("hooks/payloads.py", "cron"): "an origin",
     ("hooks/registration.py", "tools"): OPTION,
     ("loading/finding/snapshot.py", "tools"): OPTION,
-    ("loading/records.py", "tools"): OPTION,
+    ("records.py", "tools"): OPTION,
     ("replay/trying.py", "tools"): OPTION,
     ("testing/_extension.py", "cli"): "a platform",
     ("testing/model_server/anthropic.py", "tools"): WIRE,
@@ -82,7 +83,7 @@ def names_of_hermes() -> tuple[tuple[str, str, int], ...]:
 def _names_of_hermes() -> Iterator[tuple[str, str, int]]:
     for path in sorted(ROOT.rglob("*.py")):
         file = path.relative_to(ROOT).as_posix()
-        if file.startswith(("hosts/", "replay/events")):
+        if file.startswith("hosts/"):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         told = set(docstrings(tree))

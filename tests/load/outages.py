@@ -29,6 +29,7 @@ from tests.projects import Place
 
 from hermes_ext import Runtime, register_hook
 from hermes_ext.exceptions import ConfigError
+from hermes_ext.loading.reloading.in_force import InForce
 from hermes_ext.settings.editing import ListEdit, edit_lists
 from hermes_ext.trust.place import find_project
 from hermes_ext.trust.store import Standing, TrustStore, judge
@@ -131,8 +132,8 @@ def fork(folder: Path) -> None:
         held = threading.Event()
 
         def hold() -> None:
-            in_force = runtime.for_directory(place.root)._projects
-            assert in_force is not None
+            in_force = runtime._book
+            assert isinstance(in_force, InForce)
             known = in_force._projects
             ours = (in_force._loading, in_force._lock, known._lock)
             with contextlib.ExitStack() as locks:
@@ -243,7 +244,7 @@ def clock(folder: Path) -> None:
     runtime = runtime_in(place)
     for number in range(20):
         three_calls(runtime, f"s{number}")
-        assert SessionState(runtime._shared.store, f"s{number}", "guard")["calls"] == 3
+        assert SessionState(runtime.services.store, f"s{number}", "guard")["calls"] == 3
     runtime.close()
     assert runtime.log is not None
     lines = list(read_decisions(runtime.log.path))

@@ -13,7 +13,7 @@ from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding import discovery as _discovery
 from hermes_ext.loading.finding.discovery import Discovery, Found, bundled_dir, discover
 from hermes_ext.loading.inventory import inventory
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import read_config
 
 SENTINEL = "from pathlib import Path\nPath(__file__).with_name('imported').touch()\n"

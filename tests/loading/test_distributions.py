@@ -15,7 +15,7 @@ from hermes_ext.hosts.hermes.home.installing import install
 from hermes_ext.loading import switches
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.loader import load
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 from hermes_ext.settings.manifest import installed_version
 
 GUARD = """

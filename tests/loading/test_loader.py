@@ -19,7 +19,7 @@ from hermes_ext.loading.finding.snapshot import read_snapshot
 from hermes_ext.loading.imports.importing import PREFIX
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.loader import Loaded, load, unload
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 
 GOOD = """\
 from hermes_ext import register_hook

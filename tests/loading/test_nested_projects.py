@@ -20,7 +20,7 @@ from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding import discovery
 from hermes_ext.loading.imports.importing import PREFIX
 from hermes_ext.loading.inventory import inventory
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 
 TELLS = """\
 from hermes_ext import HookResult, register_hook
@@ -390,7 +390,7 @@ def test_a_linked_work_tree_with_the_same_rules_uses_its_own(main: Place, where:
     (record,) = [each for each in runtime.records if each.loaded]
     assert record.path == tree / ".hermes" / "extensions" / "outer"
     there = Runtime.from_config(home=main.home, cwd=main.root)
-    assert runtime.whole_name("outer") == there.whole_name("outer")
+    assert runtime.rules.whole_name("outer") == there.rules.whole_name("outer")
     assert runtime.data_dir("outer") == there.data_dir("outer")
     main.untrust()
     assert says_now(runtime, tree) is None

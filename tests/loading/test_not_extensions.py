@@ -14,7 +14,7 @@ from hermes_ext.loading import switches
 from hermes_ext.loading.finding import discovery as _discovery
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.loader import load
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from hermes_ext.loading.finding import discovery
 from hermes_ext.loading.imports.importing import PREFIX
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.loader import Loaded, load
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 
 SENTINEL = "import pathlib\npathlib.Path({!r}).touch()\n"
 

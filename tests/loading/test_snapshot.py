@@ -16,7 +16,7 @@ from hermes_ext.loading.finding.snapshot import (
     stamp_of,
     write_snapshot,
 )
-from hermes_ext.loading.records import ExtensionRecord, HookInfo, Status
+from hermes_ext.records import ExtensionRecord, HookInfo, Status
 
 HOOK = HookInfo("before_llm_call", "check", 5, True, ("mcp_*",), "block", 10.0, "/x.py", 3)
 RECORD = ExtensionRecord(

@@ -85,7 +85,7 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
     seen.clear()
     known.clear()
     made = Runtime(HANDLERS, approver=lambda request: Approval(approved=True))
-    made._shared.log = DecisionLog(tmp_path / "log", "payloads")
+    made.services.log = DecisionLog(tmp_path / "log", "payloads")
     yield made
     made.close()
 
@@ -180,7 +180,7 @@ def is_read_back(line: Any) -> bool:
 
 def test_a_line_without_payloads_says_so(runtime: Runtime, tmp_path: Path) -> None:
     """Nothing is made up for what was not written."""
-    runtime._shared.log = DecisionLog(tmp_path / "other", "steps")
+    runtime.services.log = DecisionLog(tmp_path / "other", "steps")
     line = play(runtime, tmp_path)[0]
 
     for rebuild in (recorded_event, recorded_context):
@@ -201,7 +201,7 @@ def test_who_decided_is_the_handler_that_did(runtime: Runtime, tmp_path: Path) -
 
     made = Runtime([passing, blocking])
     assert all(isinstance(each, Handler) for each in made.handlers)
-    made._shared.log = DecisionLog(tmp_path / "third")
+    made.services.log = DecisionLog(tmp_path / "third")
     with made.turn(session_id="s1") as turn:
         outcome = turn.intercept_tool_call("x", {})
     made.close()

@@ -24,11 +24,11 @@ from hermes_ext.doctor import examine, in_order, is_broken
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hosts.hermes.adapter.survey import Survey, host_commands, survey
 from hermes_ext.hosts.hermes.checks import host_findings, taken_command
+from hermes_ext.loading.directories import own_guards
 from hermes_ext.loading.finding.discovery import discover, found_at
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.loader import load
-from hermes_ext.loading.records import ExtensionRecord, Status
-from hermes_ext.runtime import own_guards
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.names import HOOKS
 

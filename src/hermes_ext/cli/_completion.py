@@ -41,7 +41,7 @@ def _home(args: argparse.Namespace) -> Path:
 def _names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     """Of extensions: those that the command can do something about."""
     from hermes_ext.loading.inventory import inventory
-    from hermes_ext.loading.records import Status
+    from hermes_ext.records import Status
 
     wanted = {"enable": False, "disable": True}.get(parsed_args.ext_command)
     with suppress(Exception):  # a configuration that cannot be read has no names

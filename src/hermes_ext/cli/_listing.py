@@ -11,8 +11,8 @@ from hermes_ext.cli._place import from_next_start, place
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.loading.finding.discovery import minor_entries, record_of
 from hermes_ext.loading.inventory import Inventory, inventory
-from hermes_ext.loading.records import Status
 from hermes_ext.loading.refusal import expected_refusal
+from hermes_ext.records import Status
 
 
 def list_all(request: Request) -> Result:

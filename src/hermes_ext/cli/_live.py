@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from hermes_ext.loading.records import ExtensionRecord, HookInfo, Status
+from hermes_ext.records import ExtensionRecord, HookInfo, Status
 
 if TYPE_CHECKING:
     from hermes_ext.loading.inventory import Inventory
-    from hermes_ext.runtime import Runtime
+    from hermes_ext.rules import Rules
 
 _NEVER_LOADED = frozenset(
     {
@@ -25,12 +25,12 @@ _NEVER_LOADED = frozenset(
 _NOT_LOADED = "not loaded"
 
 
-def in_force(live: Runtime, seen: Inventory) -> list[dict[str, Any]]:
+def in_force(live: Rules, seen: Inventory) -> list[dict[str, Any]]:
     """A row for each extension as the runtime has it; `changed_since` where the files differ."""
     return list(_rows(live, seen))
 
 
-def _rows(live: Runtime, seen: Inventory) -> Iterator[dict[str, Any]]:
+def _rows(live: Rules, seen: Inventory) -> Iterator[dict[str, Any]]:
     in_files = {_key(record): record for record in seen.records}
     for record in live.records:
         filed = in_files.pop(_key(record), None)

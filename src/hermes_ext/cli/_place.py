@@ -31,7 +31,7 @@ def place(request: Request, seen: Inventory) -> dict[str, Any]:
 
 def _notices(request: Request, stack: ProjectStack) -> list[str]:
     if request.live is not None:
-        return [text for text in (*request.live.notices, request.live.not_taken) if text]
+        return [text for text in (*request.live.notices, request.not_taken) if text]
     return [*notices(stack, request.prog)]
 
 

@@ -15,7 +15,7 @@ from hermes_ext.exceptions import HermesExtError
 
 if TYPE_CHECKING:
     from hermes_ext.loading.finding.projects import ProjectStack
-    from hermes_ext.runtime import Runtime
+    from hermes_ext.rules import Rules
     from hermes_ext.trust.store import Verdict
 
 Look = Literal["diff", "digest", "list"]
@@ -29,17 +29,17 @@ class UsageError(HermesExtError):
 class Request:
     """What was asked. cwd: None where there is no directory. prog: what the user calls.
 
-    live: the runtime of this process, if what it has loaded is to be shown. path: as it was typed,
-    None where it was left out. look: only this of `trust`, and nothing is recorded. full: nothing
-    is cut. ask: shows the person what is to be trusted and asks; None where nobody is to be asked.
-    query: which lines of the decision log. emit: takes lines that are still to come, one by one.
-    expect: the only digest that may be trusted, None for any. unseen: a person is there
-    who has seen nothing yet and cannot be asked. hooks, guard: of a new extension. project: it is
-    the project's. event, last, chain: what an extension is tried on, and whether with all the
-    others. config: another config.yaml. limit: of the newest so many events, 0 for all. deadline:
-    in seconds, None for what is usual. canary: the hooks are tried in the real Hermes. ci: it is
-    for a pipeline. junit: the file that gets JUnit XML. every: `list` shows hidden files too.
-    sentinel: `install` writes the sentinel.
+    live: what this process has loaded, if that is to be shown. not_taken: as its runtime says.
+    path: as it was typed, None where it was left out. look: only this of `trust`, and nothing is
+    recorded. full: nothing is cut. ask: shows the person what is to be trusted and asks; None where
+    nobody is to be asked. query: which lines of the decision log. emit: takes lines that are still
+    to come, one by one. expect: the only digest that may be trusted, None for any. unseen: a person
+    is there who has seen nothing yet and cannot be asked. hooks, guard: of a new extension.
+    project: it is the project's. event, last, chain: what an extension is tried on, and whether
+    with all the others. config: another config.yaml. limit: of the newest so many events, 0 for
+    all. deadline: in seconds, None for what is usual. canary: the hooks are tried in the real
+    Hermes. ci: it is for a pipeline. junit: the file that gets JUnit XML. every: `list` shows
+    hidden files too. sentinel: `install` writes the sentinel.
     """
 
     home: Path
@@ -55,7 +55,8 @@ class Request:
     canary: bool = False
     ci: bool = False
     junit: Path | None = None
-    live: Runtime | None = None
+    live: Rules | None = None
+    not_taken: str | None = None
     path: Path | None = None
     look: Look | None = None
     full: bool = False

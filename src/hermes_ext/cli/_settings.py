@@ -11,7 +11,7 @@ from hermes_ext._text import printable
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.inventory import Inventory, merged_of
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.by_schema import example, missing_settings
 from hermes_ext.settings.merging import Merged
 

@@ -64,7 +64,8 @@ def slash(
         cwd=cwd,
         prog=Prog("hermes extensions"),
         name=printable(word),
-        live=live,
+        live=None if live is None else live.for_directory(cwd),
+        not_taken=None if live is None else live.not_taken,
         query=Query(
             last=count(word) if command == "log" and word else _SHOWN,
             turn=word or None if command == "why" else None,

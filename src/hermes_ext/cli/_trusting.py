@@ -15,7 +15,7 @@ from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.exceptions import ConfigError, HermesExtError
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.inventory import inventory
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.project_settings import ProjectSettings, read_project_settings
 from hermes_ext.trust.candidates import Listed, find_candidates

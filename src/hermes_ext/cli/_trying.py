@@ -29,8 +29,8 @@ from hermes_ext.loading.finding.discovery import found_at
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import verdict_of
 from hermes_ext.loading.inventory import Inventory, inventory
-from hermes_ext.loading.records import ExtensionRecord, Status
 from hermes_ext.loading.switches import UnknownExtensionError, by_use, unknown_extension
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.trust.place import EXTENSIONS, HERMES, find_project
 from hermes_ext.trust.store import Standing, Verdict
 from hermes_ext.turns.decisions import LogFiles

@@ -9,19 +9,31 @@
 
 Shell commands are read by a real parse of bash, code by its syntax tree, patches in all their
 forms. What is not understood may write.
+
+What a tool does, its host says in a `ToolTable`: a row per tool, with a reading out of
+`hermes_ext.effects.readings`. Where the tools run, and the table, is in a `Machine`. Nothing here
+needs the rest of the package:
+
+    tools = ToolTable((Tool("Write", writes()), Tool("Bash", runs_shell())))
+    machine = Machine(cwd=Path("/project"), tools=tools)
+    effects_of(call, machine=machine).writes
+    effects_of_command("rm -r build", machine=machine).writes
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import evolve
 
 from hermes_ext.effects._machine import Machine
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
-from hermes_ext.effects._table import Does, Tool, ToolKind, ToolTable
+
+if TYPE_CHECKING:
+    from hermes_ext.effects._record import Recorder
+    from hermes_ext.effects._table import Does, Reading, Tool, ToolKind, ToolTable
 
 __all__ = [
     "Call",
@@ -36,7 +48,17 @@ __all__ = [
     "ToolKind",
     "ToolTable",
     "effects_of",
+    "effects_of_command",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The table is of no use before the first call, and every start would wait for it.
+    if name not in ("Does", "Tool", "ToolKind", "ToolTable"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hermes_ext.effects import _table
+
+    return getattr(_table, name)
 
 
 class Call(Protocol):
@@ -72,34 +94,58 @@ def effects_of(event: Call, *, cwd: Path | None = None, machine: Machine | None 
         cwd: where relative paths start, if not in the session's directory.
         machine: where the tools run, if not where the host says.
     """
-    where = machine or event.machine or Machine()
-    if cwd is not None:
-        where = where.at(cwd, where.schema)
-    if where.tools is None:
-        where = evolve(where, tools=event.tools)
-    if cwd or machine:
-        return _read(event.tool_name, event.tool_args, where)
-    return event.remembered("effects", lambda args: _read(event.tool_name, args, where))
+
+    def find(args: dict[str, Any]) -> Effects:
+        where = machine or event.machine or Machine()
+        if cwd is not None:
+            where = where.at(cwd, where.schema)
+        if where.tools is None:
+            where = evolve(where, tools=event.tools)
+        return _read(event.tool_name, args, where, _by_table)
+
+    return find(event.tool_args) if cwd or machine else event.remembered("effects", find)
 
 
-def _read(tool_name: str, args: dict[str, object], machine: Machine) -> Effects:
+def effects_of_command(command: str, *, machine: Machine | None = None) -> Effects:
+    """What a shell command touches.
+
+    Never raises, as `effects_of`.
+
+    Args:
+        command: the text of the shell.
+        machine: where it runs; by default here, in no directory that is known.
+    """
+
+    def announce(name: str, args: dict[str, Any], rec: Recorder) -> None:
+        from hermes_ext.effects._shell import read_text
+
+        read_text(command, rec)
+
+    return _read("the shell", {"command": command}, machine or Machine(), announce)
+
+
+def _by_table(name: str, args: dict[str, Any], rec: Recorder) -> None:
+    from hermes_ext.effects._tools import announce
+
+    announce(name, args, rec)
+
+
+def _read(name: str, args: dict[str, Any], machine: Machine, announce: Reading) -> Effects:
     from hermes_ext.effects._record import Recorder, TooMuch
 
     recorder = Recorder(machine)
     try:
-        from hermes_ext.effects._tools import announce
-
-        announce(tool_name, args, recorder)
+        announce(name, args, recorder)
     except TooMuch as error:
-        recorder.anything(_unread(tool_name, args, str(error)))
+        recorder.anything(_unread(name, args, str(error)))
     except RecursionError:
-        recorder.anything(_unread(tool_name, args, "nested too deeply to be read"))
+        recorder.anything(_unread(name, args, "nested too deeply to be read"))
     except Exception as error:  # noqa: BLE001 - a fault of ours must not open a guard
-        recorder.anything(f"{tool_name} cannot be understood ({type(error).__name__}: {error})")
+        recorder.anything(f"{name} cannot be understood ({type(error).__name__}: {error})")
     return recorder.effects()
 
 
-def _unread(tool_name: str, args: dict[str, object], why: str) -> str:
+def _unread(tool_name: str, args: dict[str, Any], why: str) -> str:
     longest = max((len(each) for each in args.values() if isinstance(each, str)), default=0)
     return (
         f"{tool_name} is given {longest:,} characters that cannot be checked: {why}. "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -89,12 +88,21 @@ class Tool:
         return self.does.kind
 
 
+def _by_name(rows: Iterable[Tool]) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for row in rows:
+        for name in map(normal, (row.name, *row.aliases, *row.synonyms)):
+            if found.setdefault(name, row) is not row:
+                raise ValueError(f"two tools are called {name!r}: {found[name].name}, {row.name}")
+    return found
+
+
 @frozen(eq=False)
 class ToolTable:
     """The tools of a host.
 
-    `table.get(name)` is the row that a call of this name is read by; `in` asks whether there is
-    one; iterating gives the rows.
+    `table[name]` and `table.get(name)` are the row that a call of this name is read by; `in` asks
+    whether there is one; iterating gives the rows.
 
     Attributes:
         rows: the tools.
@@ -102,6 +110,9 @@ class ToolTable:
         module: the module that Python code run by a tool calls the host's tools by; "" for none.
         functions: names in that module that call no tool.
         host: the host's name, for messages.
+
+    Raises:
+        ValueError: two tools have the same name.
     """
 
     rows: tuple[Tool, ...]
@@ -110,30 +121,21 @@ class ToolTable:
     functions: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     host: str = field(default="the host", kw_only=True)
     _by_name: Mapping[str, Tool] = field(
-        init=False,
-        repr=False,
-        default=Factory(
-            lambda table: {
-                normal(name): row
-                for row in table.rows
-                for name in (row.name, *row.aliases, *row.synonyms)
-            },
-            takes_self=True,
-        ),
+        init=False, repr=False, default=Factory(lambda table: _by_name(table.rows), takes_self=True)
     )
 
     def get(self, name: str) -> Tool | None:
         """The tool that a call of `name` means; None for one that is not in the table."""
         return self._by_name.get(normal(name))
 
+    def __getitem__(self, name: str) -> Tool:
+        return self._by_name[normal(name)]
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -162,11 +164,15 @@ class ToolTable:
 
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant by a name; None if nothing is near."""
+        import difflib
+
         wanted = normal(name).replace("-", "_")
-        for row in self.rows:
-            if wanted in (*row.words, *row.synonyms):
-                return row.name
-        known = {name: name for name in self.names}
-        known |= {name: row.name for row in self.rows for name in row.synonyms}
+        meant = {
+            word: row.name for row in self.rows for word in map(normal, (*row.synonyms, *row.words))
+        }
+        if wanted in meant:
+            return meant[wanted]
+        known = {normal(each): each for each in self.names}
+        known |= {normal(each): row.name for row in self.rows for each in row.synonyms}
         near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.7)
         return known[near[0]] if near else None

@@ -310,7 +310,7 @@ def by_names() -> Does:
     """May do anything; the names of its arguments say what it is told to read or change."""
 
     def reading(name: str, args: Args, rec: Recorder) -> None:
-        from hermes_ext.effects._other_tools import announce_by_names
+        from hermes_ext.effects._tools import announce_by_names
 
         announce_by_names(name, args, rec)
 
@@ -329,7 +329,7 @@ def calls_tool(tool: str = "name", arguments: str = "arguments") -> Does:
                 given = json.loads(given)
             except ValueError:
                 given = None
-        known = isinstance(called, str) and normal(called) != name
+        known = isinstance(called, str) and normal(called) != normal(name)
         if known and isinstance(given, Mapping):
             announce(str(called), given, rec)
         else:

@@ -32,6 +32,7 @@ from hermes_ext.hooks.signature import (
     is_async_function,
     name_of,
     place_of,
+    pluggy_refusal,
     signature_of,
 )
 from hermes_ext.hooks.source import Source
@@ -310,9 +311,10 @@ _PLUGGY_OPTIONS: Final = {
 def _refuse_pluggy_options(options: Mapping[str, Any]) -> None:
     for name in options:
         if name in _PLUGGY_OPTIONS:
+            hook, wrapper = next(iter(HookName)).value, name.endswith("wrapper")
             raise RegistrationError(
                 f"pluggy's option {name!r} is not supported", hint=_PLUGGY_OPTIONS[name]
-            )
+            ) from pluggy_refusal(hook, _any_handler, wrapper=wrapper)
 
 
 # -- checking -----------------------------------------------------------------------------------
@@ -339,7 +341,11 @@ def _hook_name(hook: Any) -> HookName:
     except ValueError:
         raise RegistrationError(
             f"there is no hook {hook!r}", hint=did_you_mean(hook, [name.value for name in HookName])
-        ) from None
+        ) from pluggy_refusal(str(hook), _any_handler)
+
+
+def _any_handler() -> None:
+    """Fits every hook: what pluggy has against it is not about its arguments."""
 
 
 def _bad(hook: HookName, message: str, hint: str) -> RegistrationError:

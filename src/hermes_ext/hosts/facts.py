@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from hermes_ext.effects import ToolTable
+    import re
+    from pathlib import Path
 
+    from hermes_ext.effects import ToolTable
 
 __all__ = ["HomeLayout", "HostCommands", "HostFacts"]
 

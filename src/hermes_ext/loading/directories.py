@@ -1,4 +1,4 @@
-"""Which extensions are in force in a directory: one runtime per stack of projects, on one base.
+"""Which extensions are in force in a directory: `Rules` for each stack of projects, on one base.
 
 A turn asks when it begins, so that what the user trusts or stops trusting counts from the next turn
 on. Code that was trusted and loaded stays in force while its files change: what changed has not
@@ -8,27 +8,29 @@ been trusted, and a guard must not go because somebody touched its file.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
+from weakref import WeakSet
 
 from attrs import Factory, define, evolve
 
 from hermes_ext._forks import has_locks
+from hermes_ext._prog import Prog
+from hermes_ext.chain.manager import HookManager
 from hermes_ext.exceptions import ConfigError
-from hermes_ext.loading.finding.projects import NO_PROJECTS, ProjectStack, has_drifted, stacked
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.loading.finding.projects import (
+    NO_PROJECTS,
+    ProjectStack,
+    has_drifted,
+    notices,
+    stacked,
+)
 from hermes_ext.loading.loader import Base, Loaded, load_projects
+from hermes_ext.rules import Rulebook, Rules, owners_of
 from hermes_ext.trust.candidates import Candidate, Listed, find_candidates
 from hermes_ext.trust.store import Verdict, is_still_trusted, judge, stamp_now
-
-
-class _Runtime(Protocol):
-    def tell_of(self, projects: ProjectStack) -> None:
-        """What of these projects is not in force as it is on the disk."""
-
-
-R = TypeVar("R", bound=_Runtime)
 
 _Roots: TypeAlias = tuple[Path, ...]
 
@@ -45,37 +47,42 @@ class _Known:
 
 
 @define(eq=False)
-class _Made(Generic[R]):
+class _Made:
     """What is in force where these projects apply.
 
-    projects: those that were loaded. made: of what the runtime was made.
+    projects: those that were loaded. made: of what the rules were made.
     """
 
     lock: threading.Lock = Factory(threading.Lock)
-    runtime: R | None = None
+    rules: Rules | None = None
     made: Loaded | None = None
     projects: tuple[Verdict, ...] = ()
 
 
-class Projects(Generic[R]):
-    """The runtimes of one Hermes home. Thread-safe.
+class Projects(Rulebook):
+    """The rules of one Hermes home, by project. Thread-safe.
 
     Args:
         base: what is loaded whatever the project.
-        make: makes a runtime of what was loaded.
+        prog: how the user calls our commands, for what `notices` say.
+        before: these rules from before a reload, whose failure counts go on.
     """
 
-    def __init__(self, base: Base, make: Callable[[Loaded], R]) -> None:
+    def __init__(self, base: Base, prog: Prog, before: Projects | None = None) -> None:
         self._base = base
-        self._make = make
+        self._prog = prog
+        # Shared with those before: turns that began with them go on.
+        self._managers: dict[_Roots, WeakSet[HookManager]] = {}
+        if before is not None:
+            self._managers = before._managers
         self._known: dict[Path, _Known] = {}
-        self._made: dict[_Roots, _Made[R]] = {}
+        self._made: dict[_Roots, _Made] = {}
         self.renew_locks()
         has_locks(self)
         self._listed: Listed | None = None
         self._seen: dict[Path, tuple[Candidate, ...]] = {}
         self._without = load_projects(base, NO_PROJECTS)
-        self.without = make(self._without)
+        super().__init__(self._rules_of(self._without))
 
     def renew_locks(self) -> None:
         """After a fork; what a thread of the parent was loading is loaded in the child again."""
@@ -85,38 +92,39 @@ class Projects(Generic[R]):
         for made in self._made.values():
             made.lock = threading.Lock()
 
-    def at(self, directory: Path | None) -> R:
-        """The runtime for work in a directory, as things are now."""
+    def at(self, directory: Path | None) -> Rules:
         stack = self._stack(directory)
         if stack.nearest is None:
-            return self.without
+            return self.everywhere
         with self._lock:
             made = self._made.setdefault(_roots(stack), _Made())
         with made.lock:
-            runtime = made.runtime
-            if runtime is None or made.projects != stack.shown:
-                runtime = self._load(made, stack)
-            runtime.tell_of(stack)
-            return runtime
+            rules = made.rules
+            if rules is None or made.projects != stack.shown:
+                rules = self._load(made, stack)
+            told = notices(stack, self._prog)
+            if rules.notices != told:
+                rules = made.rules = evolve(rules, notices=told)
+            return rules
 
     @property
     def base(self) -> Base:
         """What is loaded whatever the project."""
         return self._base
 
-    def on(self, base: Base) -> Projects[R]:
+    def on(self, base: Base) -> Projects:
         """The same on another base: of each project what was trusted when it was loaded.
 
         These stay as they are, for the turns that run.
         """
-        new = Projects(base, self._make)
+        new = Projects(base, self._prog, self)
         if not base.config.project_local:
             return new
         with self._lock:
             known, made, seen = dict(self._known), dict(self._made), dict(self._seen)
         for root, each in known.items():
             with each.lock:
-                # No stamp: what has become of the files is told to the new runtime's turns too.
+                # No stamp: what has become of the files is told to the new turns too.
                 new._known[root] = _Known(loaded=each.loaded, place=each.place)
         for roots, other in made.items():
             with other.lock:
@@ -140,20 +148,26 @@ class Projects(Generic[R]):
             made = [each.made for each in self._made.values() if each.made is not None]
         return set().union(*(each.own_packages() for each in (self._without, *made)))
 
-    def made(self) -> list[R]:
-        """All runtimes so far."""
+    def all(self) -> list[Rules]:
         with self._lock:
-            made = [each.runtime for each in self._made.values()]
-        return [self.without, *(runtime for runtime in made if runtime is not None)]
+            made = [each.rules for each in self._made.values()]
+        return [self.everywhere, *(rules for rules in made if rules is not None)]
 
-    def _load(self, made: _Made[R], stack: ProjectStack) -> R:
+    def _load(self, made: _Made, stack: ProjectStack) -> Rules:
         with self._lock:
             others = [each.made for each in self._made.values() if each is not made]
         before = [each for each in (*others, made.made) if each is not None]
         made.made = load_projects(self._base, stack, before)
         made.projects = stack.shown
-        made.runtime = self._make(made.made)
-        return made.runtime
+        made.rules = self._rules_of(made.made)
+        return made.rules
+
+    def _rules_of(self, loaded: Loaded) -> Rules:
+        """All managers of the same projects count failures together."""
+        counting = self._managers.setdefault(_roots(loaded.projects), WeakSet())
+        rules = rules_of(loaded, next(iter(counting), None))
+        counting.add(rules.manager)
+        return rules
 
     def _all_in_force(self, projects: tuple[Verdict, ...]) -> bool:
         """Whether all of these are what is in force of them now."""
@@ -225,20 +239,36 @@ def _roots(stack: ProjectStack) -> _Roots:
     return tuple(each.project.root for each in stack.shown)
 
 
-class Still(Projects[R]):
-    """The same for a trial: nothing is loaded anew."""
+def rules_of(loaded: Loaded, previous: HookManager | None = None) -> Rules:
+    """What is in force where these extensions are loaded.
 
-    not_taken: str | None = None
+    previous: the manager whose failure counts go on.
+    """
+    handlers = (*loaded.handlers, *own_guards(loaded))
+    packages = {package: name for name, package in loaded.packages.items()}
+    return Rules(
+        HookManager(handlers, previous),
+        {command.name: command for command in loaded.commands},
+        loaded.records,
+        loaded.problems,
+        (),
+        loaded.refusal,
+        loaded.cause,
+        owners_of(handlers) | packages,
+        loaded.homes,
+    )
 
-    def choosing(self) -> AbstractContextManager[None]:
-        """Nothing is ever taken away."""
-        return nullcontext()
 
-    def turn_begins(self) -> None:
-        """What changed on the disk is not looked at."""
+def own_guards(loaded: Loaded) -> tuple[Handler, ...]:
+    """The guard that keeps the agent's tools off the rules, while there are any."""
+    in_force = [record for record in loaded.records if record.loaded]
+    if not in_force or loaded.base is None:
+        return ()
+    from hermes_ext.guard.guard import own_guard
+    from hermes_ext.guard.places import Protected
 
-    def close(self) -> None:
-        """There is nothing to stop."""
+    places = [record.path for record in in_force if record.path is not None]
+    return (own_guard(Protected.of(loaded.base.home, loaded.config.global_dir, places)),)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:

@@ -15,6 +15,7 @@ from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.discovery import (
     OFF_IN_VAIN,
     discover,
+    fault_status,
     load_stamp,
     manifest_problems,
     off_in_vain,
@@ -32,7 +33,7 @@ from hermes_ext.loading.finding.projects import (
     settings_of,
 )
 from hermes_ext.loading.finding.snapshot import Remembered, key_of, read_snapshot
-from hermes_ext.loading.records import BROKEN, ExtensionRecord, HookInfo, Status, fault_status
+from hermes_ext.records import BROKEN, ExtensionRecord, HookInfo, Status
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.merging import Merged, merged_through
 from hermes_ext.settings.project_settings import ProjectSettings

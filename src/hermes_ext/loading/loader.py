@@ -48,6 +48,7 @@ from hermes_ext.hooks.source import OWN, Source
 from hermes_ext.loading.finding.discovery import (
     Discovery,
     discover,
+    fault_status,
     load_stamp,
     manifest_problems,
     named_in,
@@ -84,15 +85,14 @@ from hermes_ext.loading.imports.importing import (
 )
 from hermes_ext.loading.imports.returns import wrong_return
 from hermes_ext.loading.imports.siblings import taken_for_own
-from hermes_ext.loading.records import (
+from hermes_ext.loading.refusal import refusal_with
+from hermes_ext.records import (
     BROKEN,
     CommandInfo,
     ExtensionRecord,
     HookInfo,
     Status,
-    fault_status,
 )
-from hermes_ext.loading.refusal import refusal_with
 from hermes_ext.settings.by_class import settings_class
 from hermes_ext.settings.config import ExtensionsConfig, read_config, switched_off
 from hermes_ext.settings.merging import (

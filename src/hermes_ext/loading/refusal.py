@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from hermes_ext._text import canonical_name, printable
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig, switched_off
 
 

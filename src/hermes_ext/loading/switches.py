@@ -26,7 +26,7 @@ from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.discovery import trusted_names
 from hermes_ext.loading.inventory import Inventory, inventory
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.names import HOOKS
 from hermes_ext.trust.store import Standing
 

@@ -10,21 +10,25 @@ from typing import Any
 
 from attrs import Factory, evolve, frozen
 
+from hermes_ext._prog import Prog
 from hermes_ext._text import canonical_name
 from hermes_ext.chain.fold import ChainOutcome, Watch, run
 from hermes_ext.effects import Machine
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Event, ToolCall, ToolResult
 from hermes_ext.hooks.source import OWN
+from hermes_ext.loading.directories import Projects, rules_of
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import projects_at
 from hermes_ext.loading.loader import Loaded, load_base, load_projects
 from hermes_ext.replay.events import Recorded
 from hermes_ext.replay.touching import Touched
 from hermes_ext.replay.touching import Watch as DiskWatch
-from hermes_ext.runtime import Runtime, _machine_of, _Shared
+from hermes_ext.rules import Rulebook
+from hermes_ext.runtime import Runtime, machine_of
 from hermes_ext.settings.config import ExtensionsConfig
 from hermes_ext.turns import state
+from hermes_ext.turns.services import Services
 from hermes_ext.turns.store import MemoryStore
 from hermes_ext.turns.turn import Turn
 
@@ -42,9 +46,9 @@ class TrialTurn(Turn):
             **({} if recorded.cwd is None else {"cwd": recorded.cwd}),
         )
         event = self._placed(recorded.event, scope.cwd)
-        if isinstance(event, ToolCall) and self.runtime.refusal is not None:
-            return ChainOutcome.refused(self.runtime.refusal, OWN, event, self.runtime.cause)
-        chain = self._chain_of(event.hook, event, scope)
+        if isinstance(event, ToolCall) and self.rules.refusal is not None:
+            return ChainOutcome.refused(self.rules.refusal, OWN, event, self.rules.cause)
+        chain = self._chain_of(event, scope)
         with state.entered(self):
             return run(chain, event, scope, timed=True, watch=watch)
 
@@ -52,7 +56,7 @@ class TrialTurn(Turn):
         """The event, with a call's id and the machine that its paths are on."""
         if not isinstance(event, ToolCall | ToolResult):
             return event
-        machine = self.runtime.machine_for(event.tool_name, cwd)
+        machine = self.services.machine_for(event.tool_name, cwd)
         call_id = event.tool_call_id or self.new_call_id()
         if isinstance(event, ToolCall):
             return ToolCall(event.tool_name, event.tool_args, call_id, machine)
@@ -106,10 +110,7 @@ def everything(
 ) -> Trial:
     """All that is on, in the directory of each turn its own project's too."""
     base = load_base(home, import_seconds=import_seconds, config=config)
-    shared = _shared(config, prog)
-    runtime = TrialRuntime._on(base, shared, cwd)
-    assert isinstance(shared.store, WatchedStore)
-    return Trial(runtime, shared.store, shared.told)
+    return _trial(config, Projects(base, Prog(prog)), cwd)
 
 
 def one(
@@ -130,15 +131,12 @@ def one(
     on = turned_on(config, name)
     base = load_base(home, import_seconds=import_seconds, config=on, found=found)
     loaded = load_projects(base, projects_at(config, home, cwd))
-    shared = _shared(config, "hermes-ext")
     tried = loaded
     if alone:
         own = tuple(each for each in loaded.handlers if _is(each.extension, name))
         # Without a base there is no guard of the package's own.
         tried = evolve(loaded, handlers=own, refusal=None, base=None)
-    runtime = TrialRuntime._loaded(tried, shared)
-    assert isinstance(shared.store, WatchedStore)
-    return Trial(runtime, shared.store, shared.told), loaded
+    return _trial(config, Rulebook(rules_of(tried))), loaded
 
 
 def turned_on(config: ExtensionsConfig, name: str) -> ExtensionsConfig:
@@ -158,16 +156,10 @@ def _is(one_name: str, name: str) -> bool:
     return canonical_name(one_name) == canonical_name(name)
 
 
-def _shared(config: ExtensionsConfig, prog: str) -> _Shared:
-    return _Shared(
-        approver=None,
-        approve_without_human=False,
-        log=None,
-        store=WatchedStore(),
-        schemas=None,
-        command=prog,
-        machine=_machine_of(config, Machine()),
-    )
+def _trial(config: ExtensionsConfig, book: Rulebook, cwd: Path | None = None) -> Trial:
+    store = WatchedStore()
+    services = Services(store=store, machine=machine_of(config, Machine()))
+    return Trial(TrialRuntime.of(services, book, cwd), store, services.warned)
 
 
 # -- running events -------------------------------------------------------------------------------
@@ -237,7 +229,7 @@ def judged(
 def _noting(turn: TrialTurn, recorded: Recorded, watch: DiskWatch, handled: list[Handled]) -> Watch:
     origin = str(recorded.context.get("origin", "user"))
     tool = getattr(recorded.event, "tool_name", None)
-    chain = turn.runtime.manager.chain(recorded.event.hook, tool, origin)
+    chain = turn.rules.manager.chain(recorded.event.hook, tool, origin)
 
     def note(place: int, shown: Event, left: Event) -> None:
         handled.append(Handled(place, chain.handlers[place], shown, left, watch.end()))

@@ -15,7 +15,7 @@ from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Event, LLMRequest, ToolResult
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.loader import Loaded
-from hermes_ext.loading.records import ExtensionRecord
+from hermes_ext.records import ExtensionRecord
 from hermes_ext.replay.comparing import line_of, verdict_of
 from hermes_ext.replay.events import Recorded
 from hermes_ext.replay.trial import Handled, Judged, Trial, judged, one

@@ -22,7 +22,7 @@ from hermes_ext.chain.fold import ChainOutcome, arun, run
 from hermes_ext.exceptions import HandlerError
 from hermes_ext.loading.imports.importing import forget
 from hermes_ext.loading.inventory import inventory
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.runtime import Runtime
 from hermes_ext.testing._fakes import Answers, FakeClock, ScriptedApprover, as_approver
 from hermes_ext.testing._outcomes import describe
@@ -183,7 +183,7 @@ class LoadedExtension:
         self.record: ExtensionRecord = record
         self._package = next(
             package
-            for package, name in self.runtime._owners.items()
+            for package, name in self.runtime.rules.owners.items()
             if name == record.name and package in sys.modules
         )
         for warning in record.warnings:

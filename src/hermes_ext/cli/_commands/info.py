@@ -25,8 +25,8 @@ from hermes_ext.cli._request import Request, Result
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.inventory import inventory
-from hermes_ext.loading.records import ExtensionRecord
 from hermes_ext.loading.switches import by_use, unknown_extension
+from hermes_ext.records import ExtensionRecord
 
 _NOT_LOADED = "not loaded yet"
 _STALE = "changed since it was last loaded"

@@ -13,7 +13,7 @@ from hermes_ext.hosts.hermes.adapter.survey import Survey
 from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
 from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable, sentinel_fault
 from hermes_ext.hosts.hermes.home.sentinel import sentinel_folder
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig
 
 if TYPE_CHECKING:

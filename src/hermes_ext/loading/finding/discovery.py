@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +40,9 @@ from hermes_ext.loading.finding.not_extensions import (
 from hermes_ext.loading.finding.projects import NO_PROJECTS, ProjectStack, found_in, projects_at
 from hermes_ext.loading.finding.snapshot import stamp_of
 from hermes_ext.loading.finding.writers import writable_by_others
-from hermes_ext.loading.records import ExtensionRecord, Status
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
-from hermes_ext.settings.manifest import incompatibility, read_manifest
+from hermes_ext.settings.manifest import MANIFEST_FILE, incompatibility, read_manifest
 from hermes_ext.settings.names import RESERVED_KEYS, name_fault
 from hermes_ext.trust.store import TrustStore, Verdict
 
@@ -559,3 +559,9 @@ def _spec(module: str) -> ModuleSpec | None:
         # ValueError: a module without a spec; the others come from finders of other people.
         return None
     return spec
+
+
+def fault_status(problems: Sequence[Problem], config: ExtensionsConfig) -> Status:
+    """What an extension is whose settings have these problems: the user's fault, or its own."""
+    own = problems[0].file.name == MANIFEST_FILE and problems[0].file != config.file
+    return Status.LOAD_ERROR if own else Status.CONFIG_ERROR

@@ -9,7 +9,7 @@ from attrs import evolve, field, frozen
 
 from hermes_ext._text import printable
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 from hermes_ext.settings.manifest import Manifest, name_differs
 from hermes_ext.settings.names import name_fault
 

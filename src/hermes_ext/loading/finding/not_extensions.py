@@ -16,7 +16,7 @@ from hermes_ext._regular import kind_of
 from hermes_ext._text import printable
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.found import Found
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 
 _DEPTH: Final = 3  # folders below an entry that are searched for the extension itself
 _ENTRIES: Final = 500

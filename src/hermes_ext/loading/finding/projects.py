@@ -17,7 +17,7 @@ from hermes_ext._text import as_name, printable
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.found import Found, counts, package, well_named
 from hermes_ext.loading.finding.not_extensions import no_extension
-from hermes_ext.loading.records import Status
+from hermes_ext.records import Status
 from hermes_ext.settings.config import ExtensionsConfig
 from hermes_ext.settings.manifest import MANIFEST_FILE, parse_manifest
 from hermes_ext.settings.names import name_fault

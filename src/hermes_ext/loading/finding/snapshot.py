@@ -20,7 +20,7 @@ from hermes_ext._files import replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.records import CommandInfo, ExtensionRecord, HookInfo, Status
+from hermes_ext.records import CommandInfo, ExtensionRecord, HookInfo, Status
 
 _FORMAT = 2
 

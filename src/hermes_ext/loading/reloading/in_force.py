@@ -24,15 +24,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from hermes_ext._forks import has_locks
+from hermes_ext._prog import Prog
 from hermes_ext._text import printable
-from hermes_ext.loading.directories import Projects, _Runtime
+from hermes_ext.loading.directories import Projects
 from hermes_ext.loading.imports.importing import forget, hold
-from hermes_ext.loading.loader import Base, Loaded, load_base
+from hermes_ext.loading.loader import Base, load_base
 from hermes_ext.loading.reloading.look import Look, TooMuchError, is_code, look
 from hermes_ext.loading.reloading.not_taken import NotTakenFile
+from hermes_ext.rules import Rulebook, Rules
 from hermes_ext.settings.config import ExtensionsConfig, read_config, switched_off
 from hermes_ext.turns import state
 
@@ -44,21 +46,16 @@ _LOOKS: Final = 10  # at files that keep changing, before a turn goes on without
 _LOADS: Final = 3
 _SHOWN: Final = 5
 
-R = TypeVar("R", bound=_Runtime)
 
-
-class InForce(Generic[R]):
-    """The projects' runtimes of one Hermes home, exchanged as a whole. Thread-safe.
+class InForce(Rulebook):
+    """The rules of one Hermes home, exchanged as a whole. Thread-safe.
 
     Args:
         home: the Hermes home.
-        make: makes a runtime of what was loaded.
+        prog: how the user calls our commands.
         taken: called with the configuration that has come into force.
         tell: called with the line that says why what changed is not in force.
         agent_at_work: whether a process that the agent started is running.
-
-    Attributes:
-        not_taken: that line; None while what is on the disk is in force.
     """
 
     _seen: Look
@@ -68,7 +65,7 @@ class InForce(Generic[R]):
     def __init__(
         self,
         home: Path,
-        make: Callable[[Loaded], R],
+        prog: Prog,
         *,
         taken: Callable[[ExtensionsConfig], None],
         tell: Callable[[str], None],
@@ -78,7 +75,6 @@ class InForce(Generic[R]):
         self._tell = tell
         self._took = taken
         self._ask_for_processes = agent_at_work
-        self.not_taken: str | None = None
         self._for_others = NotTakenFile(home)
         self.renew_locks()
         has_locks(self)
@@ -86,7 +82,7 @@ class InForce(Generic[R]):
         base = load_base(home)
         taken(base.config)
         self._hold(base, first)
-        self._projects: Projects[R] = Projects(base, make)
+        self._projects: Projects = Projects(base, prog)
         self._reloads = first is not None and base.config.reload
         self._spoilt: set[str] = set()
         self._gap_is_theirs = False
@@ -112,21 +108,17 @@ class InForce(Generic[R]):
         return self._projects.base.config
 
     @property
-    def without(self) -> R:
-        """The runtime outside of all projects."""
-        return self._projects.without
+    def everywhere(self) -> Rules:
+        return self._projects.everywhere
 
-    def at(self, directory: Path | None) -> R:
-        """As `Projects.at`, of what is in force now."""
+    def at(self, directory: Path | None) -> Rules:
         return self._projects.at(directory)
 
-    def made(self) -> list[R]:
-        """All runtimes that are in force somewhere."""
-        return self._projects.made()
+    def all(self) -> list[Rules]:
+        return self._projects.all()
 
     @contextmanager
     def choosing(self) -> Iterator[None]:
-        """While open, no module of what is chosen inside goes away, though no turn is open yet."""
         with self._lock:
             self._choosing += 1
         try:
@@ -136,7 +128,6 @@ class InForce(Generic[R]):
                 self._choosing -= 1
 
     def close(self) -> None:
-        """Take nothing that changes from now on."""
         self._reloads = False
         state.stop_watching(self)
         self._for_others.remove()
@@ -144,10 +135,7 @@ class InForce(Generic[R]):
     # -- turns ----------------------------------------------------------------------------------
 
     def turn_begins(self) -> None:
-        """Take what a person has changed since the last turn. To be called inside `choosing`.
-
-        One turn does this; another that begins meanwhile goes on with what is in force.
-        """
+        """One turn does this; another that begins meanwhile goes on with what is in force."""
         if not self._reloads or not self._loading.acquire(blocking=False):
             return
         try:
@@ -274,7 +262,7 @@ class InForce(Generic[R]):
                 self._exchange(new, after)
         return True
 
-    def _loaded(self, now: Look, old: Projects[R]) -> tuple[Projects[R] | None, list[str]]:
+    def _loaded(self, now: Look, old: Projects) -> tuple[Projects | None, list[str]]:
         """What is on the disk, loaded beside the old, and what would be lost by it."""
         from hermes_ext.loading.reloading.losses import config_losses, losses
 
@@ -284,7 +272,7 @@ class InForce(Generic[R]):
         lost = config_losses(old.base.config, read_config(self._home))
         if lost:
             return None, lost
-        new: Projects[R] | None = None
+        new: Projects | None = None
         packages = old.packages()
         base: Base | None = None
         try:
@@ -306,7 +294,7 @@ class InForce(Generic[R]):
                 forget(package)
         return new, list(dict.fromkeys(lost))
 
-    def _exchange(self, new: Projects[R], now: Look) -> None:
+    def _exchange(self, new: Projects, now: Look) -> None:
         old = self._projects
         self._took(new.base.config)
         self._hold(new.base, now)
@@ -338,7 +326,7 @@ class InForce(Generic[R]):
             if file in seen.files:
                 hold(package, seen.files)
 
-    def _drop(self, new: Projects[R] | None) -> None:
+    def _drop(self, new: Projects | None) -> None:
         if new is not None:
             for package in new.packages() - self._projects.packages() - self._old_packages:
                 forget(package)

@@ -13,7 +13,7 @@ from hermes_ext._text import canonical_name, printable
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.loader import Loaded
-from hermes_ext.loading.records import BROKEN, ExtensionRecord, Status
+from hermes_ext.records import BROKEN, ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig, switched_off
 
 _OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})

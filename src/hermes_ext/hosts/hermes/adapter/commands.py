@@ -224,8 +224,10 @@ def _ours() -> Mapping[str, Command]:
     try:
         if typed is None:
             loaded = the_host.loaded()
-            return {} if loaded is None else loaded.commands
-        return the_host.runtime_in(typed.directory).commands
+            if loaded is None:
+                return {}
+            return loaded.for_directory(session_directory()).commands
+        return the_host.rules_in(typed.directory).commands
     except Exception:
         logger.exception("the slash commands of extensions could not be looked up")
         return {}
@@ -247,8 +249,7 @@ def _run(command: Command, typed: Typed, raw_args: str) -> str:
     """What the person reads."""
     try:
         session = typed.session()
-        runtime = the_host.runtime_in(typed.directory)
-        text = runtime.command(
+        text = the_host.runtime().command(
             command.name,
             raw_args or "",
             session_id=session,

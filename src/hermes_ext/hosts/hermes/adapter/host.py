@@ -26,6 +26,7 @@ from hermes_ext.hosts.hermes.adapter.places import (
     session_directory,
 )
 from hermes_ext.hosts.hermes.home.lost_hooks import note_lost_hooks
+from hermes_ext.rules import Rules
 from hermes_ext.runtime import Runtime
 from hermes_ext.turns import state as turn_state
 from hermes_ext.turns.turn import Turn
@@ -92,7 +93,7 @@ class Host:
         # Not the lock above: that one is held while extensions are loaded.
         self._over_lock = threading.Lock()
 
-    def runtime(self, *ids: str | None) -> Runtime:
+    def rules(self, *ids: str | None) -> Rules:
         """What is in force where a session works.
 
         It is loaded once for each Hermes home, and once for each project.
@@ -102,19 +103,19 @@ class Host:
         """
         here = None if ids else turn_state.current_turn()
         if isinstance(here, Turn) and not here.closed:
-            return here.runtime
-        return self._of_home().for_directory(session_directory(*ids))
+            return here.rules
+        return self.runtime().for_directory(session_directory(*ids))
 
-    def runtime_in(self, directory: Path) -> Runtime:
+    def rules_in(self, directory: Path) -> Rules:
         """What is in force in a directory, loaded if need be."""
-        return self._of_home().for_directory(directory)
+        return self.runtime().for_directory(directory)
 
     def may_withhold_input(self) -> bool:
         """Whether an extension in this context, or in any project known so far, handles input."""
         hook = HookName.TRANSFORM_USER_INPUT
-        return self.runtime().manager.has(hook) or self._of_home().has_anywhere(hook)
+        return self.rules().manager.has(hook) or self.runtime().has_anywhere(hook)
 
-    def _of_home(self) -> Runtime:
+    def runtime(self) -> Runtime:
         """The runtime of the Hermes home that this context works for."""
         from hermes_constants import get_hermes_home
 
@@ -130,11 +131,10 @@ class Host:
         return runtime
 
     def loaded(self) -> Runtime | None:
-        """What is in force in this context's directory, if its home is loaded already."""
+        """The runtime of this context's home, if that is loaded already."""
         from hermes_constants import get_hermes_home
 
-        runtime = self._runtimes.get(Path(get_hermes_home()))
-        return None if runtime is None else runtime.for_directory(session_directory())
+        return self._runtimes.get(Path(get_hermes_home()))
 
     def _load(self, home: Path) -> Runtime:
         try:
@@ -148,9 +148,8 @@ class Host:
         except Exception as error:
             # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
             logger.exception("hermes-ext could not load its runtime")
-            runtime = Runtime()
             told = redacted(f"{type(error).__name__}: {error}")
-            runtime.refusal = (
+            runtime = Runtime.refusing(
                 f"the extensions could not be loaded ({told}); "
                 "no tool runs until this is mended (hermes extensions doctor)"
             )
@@ -163,13 +162,13 @@ class Host:
         runtime.agent_at_work = has_processes
         return runtime
 
-    def refusal(self, runtime: Runtime) -> str | None:
+    def refusal(self, rules: Rules) -> str | None:
         """Why no turn may be run in this Hermes, or None; what is merely lost is said."""
         # Not at the top: what is wrapped, and what of it is lost, is said in terms of this module.
         from hermes_ext.hosts.hermes.adapter import lacking
 
-        found = lacking.lacks(runtime)
-        refusal = lacking.refusal(runtime, found) if found else None
+        found = lacking.lacks(rules)
+        refusal = lacking.refusal(rules, found) if found else None
         for lack in found:
             if refusal is None or str(lack) not in refusal:
                 the_notices.say(str(lack))
@@ -191,7 +190,7 @@ class Host:
         """The same for a request or a tool call, where its turn began without us."""
         from hermes_ext.hosts.hermes.adapter import lacking
 
-        return self.refusal(self.runtime(*ids)) if lacking.turn_is_lost() else None
+        return self.refusal(self.rules(*ids)) if lacking.turn_is_lost() else None
 
     def refusal_of_request(self, *ids: str | None) -> str | None:
         """Why a request may not be sent that belongs to no open turn, or None.
@@ -199,15 +198,15 @@ class Host:
         Only a turn makes these requests: one that is not there was begun past the wrap, however
         well that stands.
         """
-        runtime = self.runtime(*ids)
-        refusal = self.refusal_without_turn(*ids) or runtime.refusal
+        rules = self.rules(*ids)
+        refusal = self.refusal_without_turn(*ids) or rules.refusal
         if refusal is not None:
             return refusal
-        who = runtime.who_must_see_tools()
+        who = rules.who_must_see_tools()
         if who:
             return f"The request was not sent: {_PAST_THE_TURN.format(who=', '.join(who))}"
-        if not runtime.idle:
-            names = (record.name for record in runtime.records if record.loaded)
+        if not rules.idle:
+            names = (record.name for record in rules.records if record.loaded)
             the_notices.say(f"not in force: {_PAST_THE_TURN.format(who=', '.join(names))}")
         return None
 
@@ -215,13 +214,13 @@ class Host:
         """A turn for one `run_conversation` of an agent."""
         with the_notices.beginning(agent):
             turn = self._turn_of(agent, history, task_id)
-            the_notices.report(turn.runtime)
+            the_notices.report(turn.rules, turn.services)
         return turn
 
     def _turn_of(self, agent: Any, history: Any, task_id: str | None) -> Turn:
         session_id = str(getattr(agent, "session_id", "") or "")
         directory = self._directory_of(agent, task_id)
-        turn = self._of_home().turn(
+        turn = self.runtime().turn(
             session_id=session_id,
             conversation_id=_conversation_of(agent) or session_id,
             turns_before=_user_messages(history),
@@ -271,7 +270,7 @@ class Host:
     def stray_turn(self, session_id: str, task_id: str | None) -> Iterator[Turn]:
         """A turn for one tool call that came from outside of any turn (a plugin's own dispatch)."""
         directory = session_directory(task_id, session_id)
-        turn = self._of_home().turn(
+        turn = self.runtime().turn(
             session_id=session_id,
             origin="extension",
             interactive=_interactive(),
@@ -405,8 +404,8 @@ def _text(value: Any) -> str | None:
 
 
 def hook_is_on(turn: Turn, hook: HookName) -> bool:
-    """Whether any handler waits for the hook in this turn's runtime."""
-    return turn.runtime.manager.has(hook)
+    """Whether any handler waits for the hook in this turn."""
+    return turn.rules.manager.has(hook)
 
 
 the_host: Final = Host()

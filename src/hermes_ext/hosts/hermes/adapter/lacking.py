@@ -26,7 +26,7 @@ from hermes_ext.hosts.hermes.adapter.after_import import when_imported
 from hermes_ext.hosts.hermes.adapter.attaching import Standing
 from hermes_ext.hosts.hermes.adapter.host import the_host
 from hermes_ext.hosts.hermes.adapter.notices import the_notices
-from hermes_ext.runtime import Runtime
+from hermes_ext.rules import Rules
 
 logger = logging.getLogger("hermes_ext")
 
@@ -65,32 +65,32 @@ class Lack:
         return f"{_listed(self.hooks)} of {who} {are} not in force: {self.lost[0]}{more}"
 
 
-def lacks(runtime: Runtime) -> tuple[Lack, ...]:
-    """What of a runtime's hooks is not in force in this process.
+def lacks(rules: Rules) -> tuple[Lack, ...]:
+    """What of the hooks of these rules is not in force in this process.
 
     To be asked where the agent is imported; modules that Hermes imports late are imported now.
     """
     lost_for: dict[tuple[Standing, ...], list[HookName]] = {}
     for hook in HookName:
-        refused = runtime.refusal is not None and hook is HookName.INTERCEPT_TOOL_CALL
-        if refused or runtime.manager.has(hook):
+        refused = rules.refusal is not None and hook is HookName.INTERCEPT_TOOL_CALL
+        if refused or rules.manager.has(hook):
             lost = tuple(each for each in map(_looked_at, attaching.standings([hook])) if each.lost)
             if lost:
                 lost_for.setdefault(lost, []).append(hook)
-    found = tuple(_lack(runtime, tuple(hooks), lost) for lost, hooks in lost_for.items())
+    found = tuple(_lack(rules, tuple(hooks), lost) for lost, hooks in lost_for.items())
     others = tuple(lack for lack in found if lack.extensions != (OWN,))
     # That the package's own guard is lost too need not be said where the turn is refused anyway.
     return others if any(lack.relied_on for lack in others) else found
 
 
-def _lack(runtime: Runtime, hooks: tuple[HookName, ...], lost: tuple[Standing, ...]) -> Lack:
-    required = {record.name for record in runtime.records if record.required}
-    handlers = [one for one in runtime.manager.handlers if one.hook in hooks]
+def _lack(rules: Rules, hooks: tuple[HookName, ...], lost: tuple[Standing, ...]) -> Lack:
+    required = {record.name for record in rules.records if record.required}
+    handlers = [one for one in rules.manager.handlers if one.hook in hooks]
     relied_on = any(one.guard or one.extension in required for one in handlers)
     names = tuple(dict.fromkeys(one.extension for one in handlers))
     own_only = names in ((), (OWN,))
     extensions = names if own_only else tuple(name for name in names if name != OWN)
-    return Lack(hooks, lost, extensions or (OWN,), relied_on or runtime.refusal is not None)
+    return Lack(hooks, lost, extensions or (OWN,), relied_on or rules.refusal is not None)
 
 
 def _looked_at(standing: Standing) -> Standing:
@@ -104,9 +104,9 @@ def _looked_at(standing: Standing) -> Standing:
     return attaching.standing_of(standing.seam)
 
 
-def refusal(runtime: Runtime, found: tuple[Lack, ...] | None = None) -> str | None:
+def refusal(rules: Rules, found: tuple[Lack, ...] | None = None) -> str | None:
     """Why no turn may be run, or None where nothing that is relied on is lost."""
-    found = lacks(runtime) if found is None else found
+    found = lacks(rules) if found is None else found
     closed = [lack for lack in found if lack.relied_on]
     if not closed:
         return None
@@ -162,7 +162,7 @@ def _is_there(module: str) -> bool:
 def _end_if_nowhere() -> None:
     """End the process where rules are relied on and no place is left that could keep them."""
     places = [each for each in attaching.standings(HookName) if each.seam.name in _REFUSING]
-    why = refusal(the_host.runtime()) if all(_looked_at(each).lost for each in places) else None
+    why = refusal(the_host.rules()) if all(_looked_at(each).lost for each in places) else None
     if why is not None:
         the_notices.say_last(f"{why} Hermes ends here.")
         logging.shutdown()

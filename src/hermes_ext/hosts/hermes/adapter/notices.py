@@ -25,11 +25,13 @@ from typing import Any, Final
 
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable_lines
+from hermes_ext.chain.manager import HookManager
 from hermes_ext.hooks.source import OWN
-from hermes_ext.loading.records import BROKEN
 from hermes_ext.loading.tool_patterns import dead_guards
-from hermes_ext.runtime import Runtime
+from hermes_ext.records import BROKEN
+from hermes_ext.rules import Rules
 from hermes_ext.turns.notices import Notice
+from hermes_ext.turns.services import Services
 from hermes_ext.turns.state import current_turn
 from hermes_ext.turns.turn import Turn
 
@@ -52,7 +54,7 @@ class Notices:
 
     def __init__(self) -> None:
         self._said: set[str] = set()
-        self._matched: weakref.WeakSet[Runtime] = weakref.WeakSet()
+        self._matched: weakref.WeakSet[HookManager] = weakref.WeakSet()
         self._on_screen: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
         self._serial = itertools.count(1)
 
@@ -94,39 +96,39 @@ class Notices:
         """The line with which the process ends at once: Hermes's own printer would be too late."""
         _to_stderr(_WHO + printable_lines(redacted(text)))
 
-    def report(self, runtime: Runtime) -> None:
-        """All that is not in force in a runtime, and all that is wrong in the configuration."""
-        if runtime.refusal is not None:
-            self.say(runtime.refusal)
-        reported = runtime.refusal or ""
-        for record in runtime.records:
+    def report(self, rules: Rules, services: Services) -> None:
+        """All that is not in force of these, and all that is wrong in the configuration."""
+        if rules.refusal is not None:
+            self.say(rules.refusal)
+        reported = rules.refusal or ""
+        for record in rules.records:
             broken = record.status in BROKEN and record.configured_on
             if broken and record.reason not in reported:
                 self.say(
                     f"extension {record.name} is not in force ({record.status}): {record.reason}"
                 )
                 reported += record.reason
-        for problem in runtime.problems:
+        for problem in rules.problems:
             if str(problem) not in reported:
                 self.say(str(problem))
-        for notice in filter(None, (*runtime.notices, runtime.store_problem)):
+        for notice in filter(None, (*rules.notices, services.store.problem)):
             self.say(notice, log=False)  # the runtime has logged it
-        self._report_dead_guards(runtime)
-        self._report_commands(runtime)
+        self._report_dead_guards(rules, services)
+        self._report_commands(rules)
 
-    def _report_dead_guards(self, runtime: Runtime) -> None:
-        if runtime not in self._matched:
-            self._matched.add(runtime)
-            for text in dead_guards(runtime.records, lambda: runtime.tools, _tool_names):
+    def _report_dead_guards(self, rules: Rules, services: Services) -> None:
+        if rules.manager not in self._matched:
+            self._matched.add(rules.manager)
+            for text in dead_guards(rules.records, lambda: services.tools, _tool_names):
                 self.say(text)
 
-    def _report_commands(self, runtime: Runtime) -> None:
-        if not runtime.commands:
+    def _report_commands(self, rules: Rules) -> None:
+        if not rules.commands:
             return
         from hermes_ext.hosts.hermes.adapter.commands import taken_by_hermes
 
-        for name, owner in taken_by_hermes(runtime.commands).items():
-            extension = runtime.commands[name].extension
+        for name, owner in taken_by_hermes(rules.commands).items():
+            extension = rules.commands[name].extension
             self.say(
                 f"/{name} of the extension {extension} is never called, because {owner} has a"
                 " command of this name; rename it"

@@ -214,7 +214,7 @@ def run_llm_execution(
             return forms.form_of(mode).answer(reply, str(context.get("model") or ""))
     if turn is not None and not forms.is_known(mode):
         # A fallback in mid-turn: the turn's own look was at another form.
-        who = ", ".join(turn.runtime.who_must_see_tools())
+        who = ", ".join(turn.rules.who_must_see_tools())
         if who:
             reply = _UNKNOWN_FORM.format(mode=mode, who=who)
             return forms.form_of(mode).answer(reply, str(context.get("model") or ""))
@@ -250,7 +250,7 @@ def _unseen(turn: Turn) -> str | None:
     """Why a request that no chain has seen is not sent; None where it may be."""
     if turn.host.stopped is not None:
         return str(turn.host.stopped)
-    relying, there = turn.runtime.who_wait_for(HookName.BEFORE_LLM_CALL)
+    relying, there = turn.rules.who_wait_for(HookName.BEFORE_LLM_CALL)
     if relying:
         return f"[hermes-ext] The request was not sent: {_UNSEEN.format(who=', '.join(relying))}"
     if there:
@@ -272,10 +272,10 @@ def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:
 
 
 def _must_be_judged(turn: Turn, tool: str) -> bool:
-    runtime = turn.runtime
-    must_see = runtime.who_must_see_tools()
-    judges = runtime.manager.chain(HookName.INTERCEPT_TOOL_CALL, tool).handlers
-    return runtime.refusal is not None or any(one.extension in must_see for one in judges)
+    rules = turn.rules
+    must_see = rules.who_must_see_tools()
+    judges = rules.manager.chain(HookName.INTERCEPT_TOOL_CALL, tool).handlers
+    return rules.refusal is not None or any(one.extension in must_see for one in judges)
 
 
 def _stream(reply: str) -> None:

@@ -36,7 +36,7 @@ def looked_at(turn: Turn, verdict: Verdict, result: Any, duration_ms: int) -> An
         text = text_of_result(result)
         outcome = turn.transform_tool_result(
             verdict.tool,
-            verdict.args,
+            verdict.arguments,
             text,
             tool_call_id=verdict.call_id,
             status=_status(text),

@@ -35,10 +35,10 @@ def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwa
     """Wraps `AIAgent.run_conversation`."""
     call = _Call(original, agent, args, kwargs)
     turn = the_host.open_turn(agent, call.get("conversation_history"), call.get("task_id"))
-    runtime = turn.runtime
+    rules, log = turn.rules, turn.services.log
     try:
         with turn:
-            if runtime.idle:
+            if rules.idle:
                 return original(agent, *args, **kwargs)
             try:
                 return _held_to_the_rules(turn, call)
@@ -46,13 +46,13 @@ def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwa
                 if not call.get("task_id"):  # else it is the caller's, for turns to come, too
                     the_host.task_ends(turn.task_id)
     finally:
-        if runtime.log is not None:
+        if log is not None:
             # One-shot mode leaves by os._exit, which would lose what waits to be written.
-            runtime.log.flush(timeout=1.0)
+            log.flush(timeout=1.0)
 
 
 def _held_to_the_rules(turn: Turn, call: _Call) -> Any:
-    refusal = the_host.refusal(turn.runtime) or _out_of_sight(turn, call.agent)
+    refusal = the_host.refusal(turn.rules) or _out_of_sight(turn, call.agent)
     if refusal is not None:
         turn.log_refusal(HookName.TRANSFORM_USER_INPUT, OWN, refusal)
         return call.finish_without_model(refusal, turn, blocked_by=OWN, stored=None)
@@ -258,7 +258,7 @@ def _out_of_sight(turn: Turn, agent: Any) -> str | None:
         mode, why = str(getattr(agent, "api_mode", "") or ""), _UNKNOWN_FORM
         if forms.is_known(mode):
             return None
-    who = turn.runtime.who_must_see_tools()
+    who = turn.rules.who_must_see_tools()
     return why.format(mode=mode, who=", ".join(who)) if who else None
 
 
@@ -273,7 +273,7 @@ def _mode_without_us(agent: Any) -> str | None:
 
 def copilot_prompt(original: Callable[..., Any], client: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `CopilotACPClient._run_prompt`: its program writes files and runs tools by itself."""
-    who = the_host.runtime().who_must_see_tools()
+    who = the_host.rules().who_must_see_tools()
     if who:
         raise RuntimeError(_OUT_OF_SIGHT.format(mode="copilot-acp", who=", ".join(who)))
     return original(client, *args, **kwargs)

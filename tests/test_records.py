@@ -12,7 +12,7 @@ from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import HookName
-from hermes_ext.loading.records import ExtensionRecord, HookInfo, Status
+from hermes_ext.records import ExtensionRecord, HookInfo, Status
 from hermes_ext.settings.names import HOOKS, RESERVED_KEYS, name_fault
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import asdict, frozen
 
-from hermes_ext._problems import Problem
 from hermes_ext._text import printable
 from hermes_ext.hooks.source import Source
-from hermes_ext.settings.config import ExtensionsConfig
-from hermes_ext.settings.manifest import MANIFEST_FILE
 
 
 class Status(StrEnum):
@@ -152,9 +148,3 @@ class ExtensionRecord:
             "also_at": [printable(path) for path in self.also_at],
             "import_seconds": self.import_seconds,
         }
-
-
-def fault_status(problems: Sequence[Problem], config: ExtensionsConfig) -> Status:
-    """What an extension is whose settings have these problems: the user's fault, or its own."""
-    own = problems[0].file.name == MANIFEST_FILE and problems[0].file != config.file
-    return Status.LOAD_ERROR if own else Status.CONFIG_ERROR
