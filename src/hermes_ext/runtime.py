@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hermes_ext.settings.config import ExtensionsConfig
     from hermes_ext.turns.decisions import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
+    from hermes_ext.turns.plugin_view import PluginView
     from hermes_ext.turns.session_state import SessionState
 
 T = TypeVar("T")
@@ -237,6 +238,15 @@ class Runtime:
         with suppress(StateError):  # reported by the store
             services.store.sweep(in_force.config.state_days)
         return cls.of(services, in_force, Path(cwd) if cwd else _working_directory())
+
+    @property
+    def plugin_manager(self) -> PluginView:
+        """The extensions in force where the runtime was made, as pluggy has registered them."""
+        from hermes_ext.turns.plugin_view import PluginView
+
+        return PluginView(
+            lambda: self.for_directory(self._directory).manager.plugins, self.services
+        )
 
     @property
     def store_problem(self) -> str | None:
@@ -490,7 +500,7 @@ def _rules_of(things: Iterable[Any], config: Any) -> Rules:
         for each in build_commands(name, of_it, config=config)
     ]
     by_name = {each.name: each for each in reversed(built)}
-    return Rules(HookManager(handlers), by_name, owners=owners_of(handlers))
+    return Rules(HookManager(handlers, names=marked), by_name, owners=owners_of(handlers))
 
 
 def _extension_name(thing: Any) -> str:

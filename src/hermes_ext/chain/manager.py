@@ -51,6 +51,7 @@ class HookManager:
 
     Args:
         handlers: from `build_handlers`.
+        names: extensions in force beside those that have handlers.
         previous: the manager from before a reload, whose failure counts go on. Failures in a row
             begin anew, and a handler that was suspended is called again.
 
@@ -63,9 +64,12 @@ class HookManager:
     """
 
     def __init__(
-        self, handlers: Iterable[Handler] = (), previous: HookManager | None = None
+        self,
+        handlers: Iterable[Handler] = (),
+        previous: HookManager | None = None,
+        names: Iterable[str] = (),
     ) -> None:
-        self.plugins: Final = _registered(handlers)
+        self.plugins: Final = _registered(handlers, names)
         found = {hook: self.plugins.handlers(hook) for hook in HookName}
         self.handlers: tuple[Handler, ...] = tuple(one for own in found.values() for one in own)
         before = None if previous is None else previous._failures
@@ -254,9 +258,9 @@ def _tie(handler: Handler, ties: Sequence[Handler]) -> str:
 # -- pluggy -------------------------------------------------------------------------------------
 
 
-def _registered(handlers: Iterable[Handler]) -> Plugins:
+def _registered(handlers: Iterable[Handler], names: Iterable[str]) -> Plugins:
     """Each extension as a plugin, in the order in which their handlers come."""
-    by_extension: dict[str, list[Implementation]] = {}
+    by_extension: dict[str, list[Implementation]] = {name: [] for name in names}
     for handler in handlers:
         implementation = Implementation(handler.hook.value, handler.function, handler)
         by_extension.setdefault(handler.extension, []).append(implementation)

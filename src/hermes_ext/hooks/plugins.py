@@ -87,6 +87,11 @@ class Plugin:
         self._own = {f"handler_{n}": one for n, one in enumerate(implementations)}
         vars(self).update({n: _for_pluggy(one.function) for n, one in self._own.items()})
 
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        """The hooks that it has handlers for, each once."""
+        return tuple(dict.fromkeys(one.hook for one in self._own.values()))
+
     def __dir__(self) -> list[str]:
         # pluggy looks at every attribute: without this, registering takes seven times as long.
         return [*self._own]

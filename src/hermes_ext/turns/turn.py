@@ -640,6 +640,8 @@ class Turn(state.TurnCore):
             outcome = ChainOutcome.refused(ENDED, OWN, event)  # its turn has ended meanwhile
         passed = outcome is chain.passed
         self._note(event, outcome)
+        if self.services.listeners:
+            self._trace(event, outcome)
         if not passed:
             _log_failures(chain, outcome, self.services.on_failure)
         if self._log is not None and self._is_recorded(self._log, chain, outcome):
@@ -647,6 +649,14 @@ class Turn(state.TurnCore):
         if not passed:
             self._notify(event.hook, event, outcome)
         return outcome
+
+    def _trace(self, event: Event, outcome: ChainOutcome) -> None:
+        for listener in tuple(self.services.listeners):
+            try:
+                with state.entered(self):
+                    listener(event.hook.value, event, outcome)
+            except Exception:  # whoever looks on changes no outcome
+                logger.warning("a listener of %s failed", event.hook.value, exc_info=True)
 
     def _too_deep(
         self, event: Event, scope: Scope, before: Any, outer: Call | None
