@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
+from hermes_ext._interrupts import let_through
 from hermes_ext._text import printable, printable_lines
+from hermes_ext.hooks.payloads import Scope
+from hermes_ext.turns import state
+
+logger = logging.getLogger("hermes_ext")
 
 _SHOWN_ARGS: Final = 1200
 _SHOWN_ARG: Final = 80
@@ -148,4 +155,80 @@ def nobody_there(request: ApprovalRequest, *, approve: bool) -> Approval:
             f"{request.reason} (this needs a person's approval, and nobody is there to give it; "
             "extensions.ask_without_human decides what happens then)"
         ),
+    )
+
+
+ENDED: Final = "the turn that this call belongs to has ended, so the call is refused"
+TOO_LATE: Final = Approval(approved=False, message=ENDED, by="nobody")
+
+
+def answered(
+    turn: state.TurnCore,
+    approver: Approver | None,
+    request: ApprovalRequest,
+    scope: Scope,
+    *,
+    approve: bool,
+) -> Approval:
+    """The answer to a question of a turn.
+
+    Args:
+        turn: the turn; a yes that comes after its end grants nothing.
+        approver: asked; None: nobody is there.
+        request: the question.
+        scope: of the session, whose loop an async approver runs in.
+        approve: what the setting `ask_without_human` says.
+    """
+    if turn.closed:
+        return TOO_LATE
+    if approver is None:
+        return nobody_there(request, approve=approve)
+    try:
+        with state.entered(turn):
+            answer = approver(request)
+            if inspect.isawaitable(answer):
+                from hermes_ext.chain.aio import wait_for
+
+                answer = wait_for(answer, scope)
+    except BaseException as error:  # noqa: BLE001 - the host's; if broken, it has not said yes
+        let_through(error)
+        return _approver_failed(request)
+    return as_approval(answer, request)
+
+
+async def aanswered(
+    turn: state.TurnCore, approver: Approver | None, request: ApprovalRequest, *, approve: bool
+) -> Approval:
+    """`answered`, awaited."""
+    if turn.closed:
+        return TOO_LATE
+    if approver is None:
+        return nobody_there(request, approve=approve)
+    import asyncio
+
+    try:
+        with state.entered(turn):
+            answer = await asyncio.to_thread(approver, request)
+            if inspect.isawaitable(answer):
+                answer = await answer
+    except BaseException as error:  # the host's; if broken, it has not said yes
+        let_through(error)
+        task = asyncio.current_task()
+        is_ours = isinstance(error, asyncio.CancelledError) and task and task.cancelling()
+        if is_ours or isinstance(error, GeneratorExit):  # the caller's task is over
+            raise
+        return _approver_failed(request)
+    return as_approval(answer, request)
+
+
+def all_yes(answers: Sequence[Approval]) -> Approval:
+    """All said yes; if the user's setting said one of them, that is what is to be known."""
+    by = next((answer.by for answer in answers if answer.by != "person"), "person")
+    return Approval(approved=True, by=by)
+
+
+def _approver_failed(request: ApprovalRequest) -> Approval:
+    logger.exception("the approver failed; the call is refused")
+    return Approval(
+        approved=False, by="nobody", message=f"Approval failed, so it is refused: {request.reason}"
     )

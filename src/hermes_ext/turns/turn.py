@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -14,14 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from attrs import evolve
 
-from hermes_ext._interrupts import let_through
-from hermes_ext._text import printable, printable_lines, text_of
+from hermes_ext._text import text_of
 from hermes_ext.chain.calls import DEEPEST, Call, inside
 from hermes_ext.chain.fold import Ask, ChainOutcome, CompiledChain, Injection, arun, run
-from hermes_ext.chain.outcome import Settled, is_taken_away
-from hermes_ext.exceptions import HandlerError, TurnEndedError
+from hermes_ext.chain.outcome import Settled
+from hermes_ext.exceptions import TurnEndedError
 from hermes_ext.hooks.arguments import Arguments
-from hermes_ext.hooks.handler import is_store_error
 from hermes_ext.hooks.payloads import (
     Event,
     LLMRequest,
@@ -35,7 +31,16 @@ from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import Action, HookName
 from hermes_ext.rules import Rules
 from hermes_ext.turns import state
-from hermes_ext.turns.approval import Approval, ApprovalRequest, as_approval, nobody_there
+from hermes_ext.turns.approval import (
+    ENDED,
+    TOO_LATE,
+    Approval,
+    ApprovalRequest,
+    aanswered,
+    all_yes,
+    answered,
+)
+from hermes_ext.turns.failures import log_failures
 from hermes_ext.turns.notices import Notice, TurnNotices, notice_of, refusal
 from hermes_ext.turns.requests import InjectionKind, Kept, Message, compose, split_system
 from hermes_ext.turns.services import Services
@@ -55,9 +60,6 @@ _ASK: Final = Action.ASK
 _BLOCK: Final = Action.BLOCK
 _RESULT: Final = HookName.TRANSFORM_TOOL_RESULT
 _TOOL: Final = HookName.INTERCEPT_TOOL_CALL
-ENDED: Final = "the turn that this call belongs to has ended, so the call is refused"
-_FRAME: Final = re.compile(r'  File "[^"]*", line \d+, in \S+')
-_TOO_LATE: Final = Approval(approved=False, message=ENDED, by="nobody")
 
 
 class Turn(state.TurnCore):
@@ -392,7 +394,7 @@ class Turn(state.TurnCore):
             answers.append(await self._aanswer(request))
             if not answers[-1].approved:
                 return self._resolved(outcome, answers[-1], ask)
-        return self._resolved(outcome, _yes(answers), None)
+        return self._resolved(outcome, all_yes(answers), None)
 
     @property
     def directory(self) -> Path:
@@ -438,7 +440,7 @@ class Turn(state.TurnCore):
             answers.append(self._answer(request))
             if not answers[-1].approved:
                 return self._resolved(outcome, answers[-1], ask)
-        return self._resolved(outcome, _yes(answers), None)
+        return self._resolved(outcome, all_yes(answers), None)
 
     def _questions(
         self, outcome: ChainOutcome, tool_name: str, arguments: Arguments
@@ -462,52 +464,22 @@ class Turn(state.TurnCore):
             yield ask, request
 
     def _answer(self, request: ApprovalRequest) -> Approval:
-        approver = self.services.approver
-        if self.closed:
-            return _TOO_LATE
-        if approver is None:
-            return nobody_there(request, approve=self.services.approve_without_human)
-        try:
-            with state.entered(self):
-                answer = approver(request)
-                if inspect.isawaitable(answer):
-                    from hermes_ext.chain.aio import wait_for
-
-                    answer = wait_for(answer, self._scope)
-        except BaseException as error:  # noqa: BLE001 - the host's; if broken, it has not said yes
-            let_through(error)
-            return _approver_failed(request)
-        return as_approval(answer, request)
+        services = self.services
+        approve = services.approve_without_human
+        return answered(self, services.approver, request, self._scope, approve=approve)
 
     async def _aanswer(self, request: ApprovalRequest) -> Approval:
-        approver = self.services.approver
-        if self.closed:
-            return _TOO_LATE
-        if approver is None:
-            return nobody_there(request, approve=self.services.approve_without_human)
-        import asyncio
-
-        try:
-            with state.entered(self):
-                answer = await asyncio.to_thread(approver, request)
-                if inspect.isawaitable(answer):
-                    answer = await answer
-        except BaseException as error:  # the host's; if broken, it has not said yes
-            let_through(error)
-            task = asyncio.current_task()
-            is_ours = isinstance(error, asyncio.CancelledError) and task and task.cancelling()
-            if is_ours or isinstance(error, GeneratorExit):  # the caller's task is over
-                raise
-            return _approver_failed(request)
-        return as_approval(answer, request)
+        services = self.services
+        approve = services.approve_without_human
+        return await aanswered(self, services.approver, request, approve=approve)
 
     def _resolved(
         self, outcome: ChainOutcome, answer: Approval, refused: Ask | None
     ) -> ChainOutcome:
         if self.closed:  # a yes that comes after the end grants nothing
-            answer = _TOO_LATE
+            answer = TOO_LATE
         settled = outcome.resolved(answer.approved, answer.message, answer.by, refused)
-        if answer is _TOO_LATE:
+        if answer is TOO_LATE:
             settled = evolve(settled, blocked_by=OWN, settled=Settled(None))
         call = settled.first or settled.event
         came_in = None if call is None else call.value
@@ -629,19 +601,18 @@ class Turn(state.TurnCore):
         self, chain: CompiledChain, scope: Scope, event: Any, before: Any, outcome: ChainOutcome
     ) -> ChainOutcome:
         if event.hook is _TOOL:
-            if self.closed and not outcome.blocked:
+            if self.closed and outcome.action is not _BLOCK:
                 outcome = ChainOutcome.refused(ENDED, OWN, event)  # its turn has ended meanwhile
             self._note(event, outcome)
         elif event.hook is _RESULT:
             self.running.discard(event.tool_call_id)
-        passed = outcome is chain.passed
         if self.services.listeners:
             self._trace(event, outcome)
-        if not passed:
-            _log_failures(chain, outcome, self.services.on_failure)
+        if outcome is not chain.passed:
+            log_failures(chain, outcome, self.services.on_failure)
         if self._log is not None and self._is_recorded(self._log, chain, outcome):
             self._write(event.hook, event, scope, before, outcome)
-        if not passed:
+        if outcome is not chain.passed:
             self._notify(event.hook, event, outcome)
         return outcome
 
@@ -820,52 +791,6 @@ def _lent(scope: Scope, outer: Call | None) -> Scope:
     )
 
 
-def _log_failures(
-    chain: CompiledChain, outcome: ChainOutcome, also: Callable[[str], None] | None
-) -> None:
-    """One record for each handler that failed, with its traceback.
-
-    also: told in one line of each.
-    """
-    # Building an outcome's steps costs more than most chains: not where nobody can have failed.
-    if chain.members.isdisjoint(chain.failures.ailing):
-        return
-    # What a handler raised may quote what it was given, which is to be in no log if it is gone.
-    decider = outcome.decider
-    failed = decider is not None and decider.error is not None
-    quiet = is_taken_away(chain.hook, outcome.blocked, outcome.changed, failed)
-    for step in outcome.steps:
-        if step.error is None:
-            continue
-        if quiet:
-            cause = step.error.cause
-            kind = step.error.kind if cause is None else type(cause).__name__
-            who = f"{step.extension}, {chain.hook.value}: {step.handler}"
-            line = f"{who} failed ({kind}) at {step.error.path}:{step.error.line}"
-            frames = [] if chain.hook is HookName.TRANSFORM_USER_INPUT else _frames(step.error)
-            logger.warning("%s", printable_lines("\n".join([line, *frames])))
-        else:
-            line = " ".join(str(step.error).split())
-            told = "\n".join(filter(None, (str(step.error), step.error.traceback)))
-            # A store that fails says so itself, once for all handlers.
-            if step.error.cause is not None and is_store_error(step.error.cause):
-                logger.warning("%s", printable(line))
-                continue
-            logger.warning("%s", printable_lines(told))
-        if also is not None:
-            try:
-                also(printable(line))
-            except Exception:  # the host's own; the failure is in the log, and settled
-                logger.warning("a failure could not be shown: %s", printable(line), exc_info=True)
-
-
-def _frames(error: HandlerError) -> list[str]:
-    """The places that an error's traceback names, without any text of exceptions."""
-    lines = (error.traceback or "").splitlines()
-    places = [line for line in lines if _FRAME.fullmatch(line)]
-    return ["Traceback (most recent call last):", *places] if places else []
-
-
 def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:
     return outcome.system_injections if kind == "system" else outcome.user_injections
 
@@ -893,16 +818,3 @@ def _final(outcome: ChainOutcome, call: ToolCall) -> Arguments:
     """The arguments of a call, as its handlers left them."""
     left = outcome.event if outcome.changed else call
     return left.arguments if isinstance(left, ToolCall) else call.arguments
-
-
-def _yes(answers: Sequence[Approval]) -> Approval:
-    """All said yes; if the user's setting said one of them, that is what is to be known."""
-    by = next((answer.by for answer in answers if answer.by != "person"), "person")
-    return Approval(approved=True, by=by)
-
-
-def _approver_failed(request: ApprovalRequest) -> Approval:
-    logger.exception("the approver failed; the call is refused")
-    return Approval(
-        approved=False, by="nobody", message=f"Approval failed, so it is refused: {request.reason}"
-    )

@@ -26,8 +26,9 @@ from hermes_ext.hosts.hermes.adapter.gate.results import error_result, internal_
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Arrived, Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on, the_host
 from hermes_ext.hosts.hermes.adapter.person.host_questions import agreed_to
+from hermes_ext.turns.approval import ENDED
 from hermes_ext.turns.state import entered
-from hermes_ext.turns.turn import ENDED, Turn
+from hermes_ext.turns.turn import Turn
 
 logger = logging.getLogger("hermes_ext")
 
