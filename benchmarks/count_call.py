@@ -202,7 +202,7 @@ def _around(agent: Any, counter: Counter) -> None:
     def counted(*args: Any, **kwargs: Any) -> Any:
         from hermes_ext.turns.state import current_turn
 
-        log = current_turn().runtime.log
+        log = current_turn().services.log
         log.flush()
         with counter.counting():
             try:

@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import evolve
 
-from hermes_ext.hosts.hermes.adapter import seams
+from hermes_ext.hosts.hermes.adapter.wraps import seams
 
 _TIMED = "__own_time__"
 

@@ -44,7 +44,8 @@ def blocks(wanted: Callable[[Block], bool]) -> Any:
 
 
 def is_runtime_script(block: Block) -> bool:
-    return block.language == "python" and ("Runtime(" in block.text or "Runtime." in block.text)
+    marks = ("Runtime(", "Runtime.", "Machine(")
+    return block.language == "python" and any(mark in block.text for mark in marks)
 
 
 def is_hermes_script(block: Block) -> bool:

@@ -26,7 +26,7 @@ from hermes_ext._problems import Problem
 from hermes_ext._prog import Prog
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.chain.outcome import Cause
-from hermes_ext.effects import Machine, ToolTable
+from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError, StateError
 from hermes_ext.hooks.commands import Command, build_commands, commands_of
 from hermes_ext.hooks.handler import Handler
@@ -43,9 +43,11 @@ from hermes_ext.turns.services import Services
 from hermes_ext.turns.turn import Turn
 
 if TYPE_CHECKING:
+    from hermes_ext.effects import ToolTable
     from hermes_ext.settings.config import ExtensionsConfig
     from hermes_ext.turns.decisions import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
+    from hermes_ext.turns.plugin_view import PluginView
     from hermes_ext.turns.session_state import SessionState
 
 T = TypeVar("T")
@@ -236,6 +238,15 @@ class Runtime:
         with suppress(StateError):  # reported by the store
             services.store.sweep(in_force.config.state_days)
         return cls.of(services, in_force, Path(cwd) if cwd else _working_directory())
+
+    @property
+    def plugin_manager(self) -> PluginView:
+        """The extensions in force where the runtime was made, as pluggy has registered them."""
+        from hermes_ext.turns.plugin_view import PluginView
+
+        return PluginView(
+            lambda: self.for_directory(self._directory).manager.plugins, self.services
+        )
 
     @property
     def store_problem(self) -> str | None:
@@ -489,7 +500,7 @@ def _rules_of(things: Iterable[Any], config: Any) -> Rules:
         for each in build_commands(name, of_it, config=config)
     ]
     by_name = {each.name: each for each in reversed(built)}
-    return Rules(HookManager(handlers), by_name, owners=owners_of(handlers))
+    return Rules(HookManager(handlers, names=marked), by_name, owners=owners_of(handlers))
 
 
 def _extension_name(thing: Any) -> str:

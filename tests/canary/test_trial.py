@@ -163,7 +163,7 @@ def test_a_plugin_puts_a_function_of_its_own_there(users: UsersHome) -> None:
         "usurper",
         """
         import functools
-        from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+        from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
         def wait(module):
             agent = module.AIAgent
@@ -206,7 +206,7 @@ def test_a_function_that_is_not_there(users: UsersHome) -> None:
     users.plugin(
         "changed",
         """
-        from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+        from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
         def change(module):
             agent, name = module.AIAgent, '_build_api_kwargs'

@@ -334,7 +334,7 @@ def test_a_guard_on_one_tool_does_not_slow_the_others():
 
 
 def test_pluggy_takes_every_handler_that_was_built():
-    """It is asked late; what our own check of signatures lets through, it does not refuse."""
+    """What our own check of signatures lets through, it does not refuse."""
     import functools
 
     from hermes_ext.hooks.registration import Registration, build_handlers, marks_of, register_hook

@@ -21,7 +21,7 @@ from tests.projects import Place
 from hermes_ext.cli import _examining, main
 from hermes_ext.cli._commands import COMMANDS
 from hermes_ext.cli._loading import look_at_host
-from hermes_ext.hosts.hermes.adapter.survey import Survey
+from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "output.schema.json"
 

@@ -9,8 +9,8 @@ import pytest
 
 from hermes_ext import ToolCall
 from hermes_ext.effects import Effects, Machine, effects_of
-from hermes_ext.effects._other_tools import Text
 from hermes_ext.effects._shell.words import WordReader
+from hermes_ext.effects._tools import Text
 
 MACHINE = Machine(cwd=Path("/w"), homes=("/h",), environ={})
 

@@ -9,8 +9,10 @@ import pytest
 from attrs import evolve, frozen
 from tests.bundled import Bundled
 
+from hermes_ext import ToolCall
 from hermes_ext.doctor import examine
 from hermes_ext.effects import (
+    Does,
     Effects,
     Machine,
     Tool,
@@ -21,7 +23,6 @@ from hermes_ext.effects import (
 )
 from hermes_ext.effects.readings import (
     calls_tool,
-    does,
     edits,
     feeds,
     harmless,
@@ -37,16 +38,16 @@ from hermes_ext.loading.loader import load
 
 TABLE = ToolTable(
     (
-        Tool("Write", writes(), synonyms="store", example={"file_path": "a.py", "content": "x"}),
+        Tool("Write", writes(), synonyms="store"),
         Tool("Edit", edits(others="all"), words="sed"),
         Tool("Read", reads(others="limit"), parameters="file_path limit"),
         Tool("Grep", searches(numbers="n"), words="rg"),
         Tool("Bash", runs_shell(cwd="dir", others="timeout"), aliases="Shell"),
-        Tool("Run", runs_python("source"), example={"source": "print(1)"}),
+        Tool("Run", runs_python("source")),
         Tool("Job", harmless_for("list", feeds("text"), argument="verb")),
         Tool("Ask", harmless()),
         Tool("Call", calls_tool("tool", "input")),
-        Tool("Mark", does(lambda name, args, rec: rec.write("marks", name))),
+        Tool("Mark", Does(lambda name, args, rec: rec.write("marks", name))),
     ),
     families="mcp_",
     module="tools",
@@ -161,7 +162,7 @@ def test_a_command_is_read_without_a_tool(place: Path) -> None:
 
 
 def test_a_table_is_asked_for_tools() -> None:
-    """By name, by kind, by example, and for what was probably meant."""
+    """By name, by kind, and for what was probably meant."""
     assert TABLE.get(" BASH ") is TABLE.get("shell")
     assert "store" in TABLE
     assert "store" not in TABLE.names
@@ -169,33 +170,22 @@ def test_a_table_is_asked_for_tools() -> None:
     assert [row.name for row in TABLE.of("write", ToolKind.EDIT)] == ["Write", "Edit"]
     assert TABLE.kind_of("job") is ToolKind.INPUT
     assert TABLE.kind_of("nothing") is ToolKind.OTHER
-    assert TABLE.example("code").name == "Run"
-    with pytest.raises(LookupError, match="search"):
-        TABLE.example(ToolKind.SEARCH)
     near = {"sed": "Edit", "store": "Write", "stroe": "Write", "Bsah": "Bash", "zzz": None}
     assert {name: TABLE.nearest(name) for name in near} == near
 
 
-EXAMPLES = [(row.name, row.example) for row in default_host().tools() if row.example is not None]
-
-
-@pytest.mark.parametrize(("tool", "args"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
-def test_every_example_is_understood(tool: str, args: dict[str, Any], place: Path) -> None:
-    """A call that a table gives as typical is one that its own reading knows exactly."""
-    machine = Machine(cwd=place, tools=default_host().tools())
-
-    assert effects_of(Call(tool, dict(args), machine)).exact
-
-
 def test_no_name_is_in_a_table_twice() -> None:
     """Two rows of one name would hide one of them."""
-    names = [
-        name.casefold()
-        for row in default_host().tools()
-        for name in (row.name, *row.aliases, *row.synonyms)
-    ]
+    with pytest.raises(ValueError, match="'run': Run, Bash"):
+        ToolTable((Tool("Run", harmless()), Tool("Bash", runs_shell(), aliases="run")))
 
-    assert len(names) == len(set(names))
+
+def test_a_table_without_tools_knows_none() -> None:
+    """A host without tools is not taken for Hermes."""
+    machine = Machine(tools=ToolTable(()))
+
+    assert ToolCall("read_file", {"path": "a"}, machine=machine).tools is machine.tools
+    assert not effects_of(ToolCall("read_file", {"path": "a"}, machine=machine)).exact
 
 
 # -- who follows the table ------------------------------------------------------------------------
@@ -218,7 +208,7 @@ def test_protected_paths_follow_the_table(tmp_path: Path) -> None:
 
 def test_workflow_guard_follows_the_table(tmp_path: Path) -> None:
     """Without a plan only the plan is written, and the refusal names the host's own tools."""
-    guard = on(tmp_path, "workflow-guard", blocked_tools=["store", "Mark"])
+    guard = on(tmp_path, "workflow-guard", blocked_tools=["store", "Mark", "Bash"])
 
     refused = guard.judged("Write", {"file_path": "src/a.py", "content": "x"})
     assert refused.blocked
@@ -226,7 +216,8 @@ def test_workflow_guard_follows_the_table(tmp_path: Path) -> None:
     assert not guard.judged("Write", {"file_path": "plans/x.md", "content": "x"}).blocked
     assert not guard.judged("Read", {"file_path": "src/a.py"}).blocked
     assert "Mark is blocked" in str(guard.judged("Mark", {}).value)
-    unclear = guard.judged("Bash", {"command": "make"})
+    assert "Shell is blocked" in str(guard.judged("Shell", {"command": "ls"}).value)
+    unclear = guard.judged("Run", {"source": "import foo"})
     assert "Read, Grep" in str(unclear.value)
 
 

@@ -185,7 +185,7 @@ def test_the_setting_is_not_a_person(careful: HermesHome) -> None:
         careful,
         PERSON
         + f"""
-from hermes_ext.hosts.hermes.adapter import approvals
+from hermes_ext.hosts.hermes.adapter.person import approvals
 approvals._someone_there = lambda: False
 facts['run'] = run({RM!r}, 'deny')
 report(**facts)

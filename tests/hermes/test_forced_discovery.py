@@ -39,7 +39,7 @@ def note(api_call_count):
         home,
         """
         from hermes_cli.plugins import discover_plugins, get_plugin_manager
-        from hermes_ext.hosts.hermes.adapter.attaching import standings
+        from hermes_ext.hosts.hermes.adapter.wraps.attaching import standings
         agent = stage.agent()
         stop, rounds, cleared = threading.Event(), [], []
         def discover():

@@ -59,7 +59,7 @@ def test_first_import(model_factory: ModelFactory, hermes: HomeFactory, first: s
         f"import {first}\n"
         + in_process.PRELUDE
         + "assert new_agent().run_conversation('hello')['final_response'] == 'Done.'\n"
-        + "from hermes_ext.hosts.hermes.adapter.attaching import standings\n"
+        + "from hermes_ext.hosts.hermes.adapter.wraps.attaching import standings\n"
         + "import agent.copilot_acp_client, agent.title_generator, cli\n"
         + "import gateway.platforms.api_server, gateway.run\n"
         + "wrong = {str(e.seam): e.status for e in standings() if e.status != 'attached'}\n"

@@ -46,7 +46,7 @@ def please(messages):
 # Each puts a function of its own in the place of the host's, and calls neither that nor ours.
 TAKERS = {
     "turn": """
-    from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+    from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
     def take(module):
         from agent import conversation_loop
@@ -75,7 +75,7 @@ TAKERS = {
     hermes_cli.middleware.run_tool_execution_middleware = run_tool_execution_middleware
 """,
     "dispatch": """
-    from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+    from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
     def take(module):
         def dispatch(self, name, args, **kwargs):
@@ -150,7 +150,7 @@ PAST = {
     "a copy of our attributes": (
         """
     import functools
-    from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+    from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
     def take(module):
         from agent import conversation_loop
@@ -168,7 +168,7 @@ PAST = {
     "the turn of an agent": (
         """
     import functools
-    from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+    from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
     def take(module):
         from agent import conversation_loop
@@ -186,7 +186,7 @@ PAST = {
     ),
     "the requests of an agent": (
         """
-    from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+    from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
     def take(module):
         ours = module.AIAgent._build_api_kwargs

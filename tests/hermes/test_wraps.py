@@ -10,7 +10,7 @@ from tests.harness.home import HermesHome
 from tests.hermes.versions import PAGE, installed
 from tests.hermes.wraps import noted, page
 
-from hermes_ext.hosts.hermes.adapter.seams import SEAMS
+from hermes_ext.hosts.hermes.adapter.wraps.seams import SEAMS
 
 HomeFactory = Callable[..., HermesHome]
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.hermes.versions import HOSTS, PAGE, installed
 
-from hermes_ext.hosts.hermes.adapter.seams import SEAMS, Seam
+from hermes_ext.hosts.hermes.adapter.wraps.seams import SEAMS, Seam
 
 NOTED: Final = Path(__file__).with_name("wraps.json")
 _BEGIN: Final = "<!-- Made by tests/hermes/wraps.py: edit there, and in seams.py. -->\n"
@@ -27,7 +27,7 @@ def noted() -> dict[str, list[str]]:
 
 def wrapped_here() -> list[str]:
     """Those of the installed Hermes, once all of its modules are imported."""
-    from hermes_ext.hosts.hermes.adapter.attaching import attach, standings
+    from hermes_ext.hosts.hermes.adapter.wraps.attaching import attach, standings
 
     importlib.import_module("run_agent")  # first, as Hermes does: its imports are circular
     for seam in SEAMS:

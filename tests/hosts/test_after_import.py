@@ -12,8 +12,8 @@ from types import ModuleType
 
 import pytest
 
-from hermes_ext.hosts.hermes.adapter import after_import
-from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+from hermes_ext.hosts.hermes.adapter.wraps import after_import
+from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_module_that_is_being_imported(modules: Path) -> None:
     write(
         modules,
         "asker",
-        "from hermes_ext.hosts.hermes.adapter.after_import import when_imported\n"
+        "from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported\n"
         "seen = []\n"
         "when_imported('halfway', lambda module: seen.append(module.value))\n"
         "assert seen == []\n",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes_ext.hosts.hermes.adapter.forms import form_of, is_known, keep_cache_key
+from hermes_ext.hosts.hermes.adapter.requests.forms import form_of, is_known, keep_cache_key
 
 CALL = {"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}}
 REQUESTS: dict[str, dict[str, Any]] = {

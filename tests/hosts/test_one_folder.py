@@ -50,7 +50,7 @@ MEANS_SOMETHING_ELSE: Final = {
     ("cli/_pages.py", "tools"): OPTION,
     ("cli/_trying_pages.py", "tools"): OPTION,
     ("doctor.py", "tools"): "a setting of extensions",
-    ("effects/_other_tools.py", "patch"): "a text that changes files",
+    ("effects/_tools.py", "patch"): "a text that changes files",
     ("effects/_programs/__init__.py", "patch"): PROGRAM,
     ("effects/_programs/patching.py", "patch"): "a function, in `__all__`",
     ("effects/readings.py", "patch"): "an argument",

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.harness.home import HermesHome
 
-from hermes_ext.hosts.hermes.adapter.attaching import _wrap, standing_of
-from hermes_ext.hosts.hermes.adapter.seams import Seam
+from hermes_ext.hosts.hermes.adapter.wraps.attaching import _wrap, standing_of
+from hermes_ext.hosts.hermes.adapter.wraps.seams import Seam
 
 HomeFactory = Callable[..., HermesHome]
 
@@ -313,8 +313,8 @@ import json, importlib, sys
 from hermes_cli.plugins import discover_plugins
 discover_plugins()
 import run_agent, hermes_cli.main
-from hermes_ext.hosts.hermes.adapter.attaching import _MARK, _owner, attach, standings
-from hermes_ext.hosts.hermes.adapter.seams import SEAMS
+from hermes_ext.hosts.hermes.adapter.wraps.attaching import _MARK, _owner, attach, standings
+from hermes_ext.hosts.hermes.adapter.wraps.seams import SEAMS
 for seam in SEAMS:
     importlib.import_module(seam.module)
 attach()

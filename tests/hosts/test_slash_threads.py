@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hermes_ext.hosts.hermes.adapter import commands
 from hermes_ext.hosts.hermes.adapter.host import Host
+from hermes_ext.hosts.hermes.adapter.person import commands
 
 pytestmark = pytest.mark.hermes
 

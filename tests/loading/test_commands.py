@@ -11,7 +11,7 @@ import pytest
 from hermes_ext import Runtime
 from hermes_ext.cli import main
 from hermes_ext.doctor import is_broken
-from hermes_ext.hosts.hermes.adapter.survey import Survey
+from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.loader import load

@@ -7,7 +7,7 @@ import pytest
 from tests.projects import GOOD, GUARD, Place
 
 from hermes_ext.doctor import Finding, Severity, examine, is_broken
-from hermes_ext.hosts.hermes.adapter.survey import Survey
+from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.hosts.hermes.facts.host_package import host_package
 from hermes_ext.hosts.hermes.home.installing import install

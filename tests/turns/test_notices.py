@@ -15,6 +15,7 @@ from tests.projects import Place
 
 from hermes_ext import Action, Approval, HookResult, Notice, Runtime, Turn, register_hook
 from hermes_ext.turns import notices
+from hermes_ext.turns.decisions import read_decisions
 
 TOOL = "write_file"
 
@@ -258,7 +259,10 @@ def test_a_listener_that_fails_changes_no_verdict(caplog: pytest.LogCaptureFixtu
 
 
 def test_a_refusal_of_everything_is_a_notice(tmp_path: Path) -> None:
-    """While a required extension is missing, the refused calls are reported in our own name."""
+    """While a required extension is missing, the refused calls are reported in our own name.
+
+    Each is in the decision log too.
+    """
     place = Place(tmp_path)
     place.config("  required: [absent]\n  notify: blocks\n")
     runtime = Runtime.from_config(home=place.home, cwd=place.root)
@@ -271,6 +275,8 @@ def test_a_refusal_of_everything_is_a_notice(tmp_path: Path) -> None:
     assert "absent" in notice.reason
     assert notice.action is Action.BLOCK
     runtime.close()
+    (line,) = read_decisions(place.home / "logs" / "extensions.jsonl")
+    assert (line["action"], line["blocked_by"], line["tool"]) == ("block", "hermes-ext", "jot")
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_hermes_shows_it_where_somebody_looks(
     terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a terminal, and not in what a program reads."""
-    from hermes_ext.hosts.hermes.adapter.notices import Notices
+    from hermes_ext.hosts.hermes.adapter.person.notices import Notices
 
     read, write = os.openpty() if terminal else os.pipe()
     with os.fdopen(write, "w") as stream:

@@ -71,6 +71,8 @@ def test_no_log_has_what_was_taken_away(
     written = [caplog.text, *lines]
     written += [path.read_text() for path in home.rglob("*.jsonl")]
     assert not [text for text in written if "walrus" in text]
+    for hook in ("transform_user_input: on_input", "before_llm_call: on_request"):
+        assert f"failing, {hook} failed (ValueError)" in caplog.text
 
 
 def test_a_guard_that_fails_says_what_it_raised(

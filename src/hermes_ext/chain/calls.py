@@ -25,12 +25,14 @@ class Call:
     Attributes:
         handlers: the handlers that may be at work: those of the chain, or the one.
         outer: the call that this one was made inside of.
-        depth: how many calls of handlers are around it.
         thread: the thread that the chain runs in.
         loan: what the handler has of shared state, where it may be left behind.
     """
 
-    __slots__ = ("depth", "handlers", "loan", "outer", "thread")
+    __slots__ = ("handlers", "loan", "outer", "thread")
+
+    handlers: tuple[Handler, ...]
+    loan: Loan | None
 
     def __init__(
         self,
@@ -42,8 +44,12 @@ class Call:
         self.handlers = handlers
         self.thread = thread
         self.outer = outer
-        self.depth: int = 0 if outer is None else outer.depth + 1
         self.loan = loan
+
+    @property
+    def depth(self) -> int:
+        """How many calls of handlers are around it."""
+        return sum(1 for _ in self.around()) - 1
 
     def around(self) -> Iterator[Call]:
         """This call and those around it, from the inside out."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cached_property
-from types import FunctionType, MethodType
+from pathlib import Path
 from typing import Any, Final
 
 import pluggy
@@ -17,7 +16,7 @@ from hermes_ext.chain.failures import Failure, FailureBook
 from hermes_ext.chain.fold import CompiledChain
 from hermes_ext.exceptions import OrderCycleError, RegistrationError
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.specs import PROJECT, HookSpecs
+from hermes_ext.hooks.plugins import Implementation, Plugin, Plugins, refusal_of
 from hermes_ext.hooks.table import TABLE, HookName
 
 __all__ = ["HookManager", "OrderRow", "normal"]
@@ -52,32 +51,33 @@ class HookManager:
 
     Args:
         handlers: from `build_handlers`.
+        names: extensions in force beside those that have handlers.
         previous: the manager from before a reload, whose failure counts go on. Failures in a row
             begin anew, and a handler that was suspended is called again.
 
+    Attributes:
+        plugins: the extensions, as pluggy has registered them; the chains are made from these.
+
     Raises:
         OrderCycleError: `before=`/`after=` contradict each other.
+        RegistrationError: pluggy refuses a handler.
     """
 
     def __init__(
-        self, handlers: Iterable[Handler] = (), previous: HookManager | None = None
+        self,
+        handlers: Iterable[Handler] = (),
+        previous: HookManager | None = None,
+        names: Iterable[str] = (),
     ) -> None:
-        self.handlers: tuple[Handler, ...] = tuple(handlers)
+        self.plugins: Final = _registered(handlers, names)
+        found = {hook: self.plugins.handlers(hook) for hook in HookName}
+        self.handlers: tuple[Handler, ...] = tuple(one for own in found.values() for one in own)
         before = None if previous is None else previous._failures
         self._failures: FailureBook = FailureBook(self.handlers, before)
         self._ordered: Mapping[HookName, tuple[Handler, ...]] = {
-            hook: _in_order([one for one in self.handlers if one.hook is hook]) for hook in HookName
+            hook: _in_order(handlers) for hook, handlers in found.items()
         }
         self._chains: dict[tuple[str, str | None, str | None], CompiledChain] = {}
-
-    @cached_property
-    def plugins(self) -> pluggy.PluginManager:
-        """The handlers as pluggy knows them, made on first use: adding each passes all others.
-
-        Raises:
-            RegistrationError: pluggy refuses a handler.
-        """
-        return _registered(self.handlers)
 
     def chain(
         self, hook: str, tool_name: str | None = None, origin: str | None = "user"
@@ -258,49 +258,33 @@ def _tie(handler: Handler, ties: Sequence[Handler]) -> str:
 # -- pluggy -------------------------------------------------------------------------------------
 
 
-class _Plugin:
-    """An extension as pluggy sees it: one attribute per handler."""
-
-    def __init__(self, handlers: Sequence[Handler]) -> None:
-        self._hooks = {f"handler_{place}": one.hook for place, one in enumerate(handlers)}
-        for name, handler in zip(self._hooks, handlers, strict=True):
-            setattr(self, name, _for_pluggy(handler))
-
-    def __dir__(self) -> list[str]:
-        # pluggy looks at every attribute: without this, registering takes seven times as long.
-        return list(self._hooks)
-
-
-def _for_pluggy(handler: Handler) -> Callable[..., Any]:
-    function = handler.function
-    if isinstance(function, (FunctionType, MethodType)):
-        return function
-    # pluggy takes no partials and callable objects.
-    return lambda **arguments: function(**{name: arguments[name] for name in handler.wants})
-
-
-class _Plugins(pluggy.PluginManager):
-    def parse_hookimpl_opts(self, plugin: Any, name: str) -> pluggy.HookimplOpts | None:
-        return {
-            "wrapper": False,
-            "hookwrapper": False,
-            "optionalhook": False,
-            "tryfirst": False,
-            "trylast": False,
-            "specname": plugin._hooks[name].value,
-        }
-
-
-def _registered(handlers: Sequence[Handler]) -> pluggy.PluginManager:
-    plugins = _Plugins(PROJECT)
-    specs: Any = HookSpecs()
-    plugins.add_hookspecs(specs)
-    by_extension: dict[str, list[Handler]] = {}
+def _registered(handlers: Iterable[Handler], names: Iterable[str]) -> Plugins:
+    """Each extension as a plugin, in the order in which their handlers come."""
+    by_extension: dict[str, list[Implementation]] = {name: [] for name in names}
     for handler in handlers:
-        by_extension.setdefault(handler.extension, []).append(handler)
-    for extension, own in by_extension.items():
-        try:
-            plugins.register(_Plugin(own), name=extension)
-        except pluggy.PluginValidationError as error:
-            raise RegistrationError(str(error), extension=extension) from error
+        implementation = Implementation(handler.hook.value, handler.function, handler)
+        by_extension.setdefault(handler.extension, []).append(implementation)
+    plugins = Plugins()
+    try:
+        for extension, own in by_extension.items():
+            plugins.register(Plugin(extension, own), extension)
+        plugins.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise _refused(error, by_extension) from error
     return plugins
+
+
+def _refused(
+    error: pluggy.PluginValidationError, registered: Mapping[str, Sequence[Implementation]]
+) -> RegistrationError:
+    """The error of ours, which says where the handler is that pluggy refuses."""
+    own = registered[error.plugin.name]  # type: ignore[attr-defined]
+    handler: Handler = next((one for one in own if refusal_of(one)), own[0]).handler
+    return RegistrationError(
+        f"pluggy refuses {handler.name}: {' '.join(str(error).split())}",
+        extension=handler.extension,
+        hook=str(handler.hook),
+        path=Path(handler.file) if handler.file else None,
+        line=handler.line or None,
+        hint="See docs/hooks.md for the hooks and their arguments",
+    )

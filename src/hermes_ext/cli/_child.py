@@ -22,7 +22,7 @@ from hermes_ext._text import canonical_name, printable
 from hermes_ext.cli._decisions import Query, log_file
 from hermes_ext.doctor import examine, in_order, is_broken
 from hermes_ext.exceptions import HermesExtError
-from hermes_ext.hosts.hermes.adapter.survey import Survey, host_commands, survey
+from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey, host_commands, survey
 from hermes_ext.hosts.hermes.checks import host_findings, taken_command
 from hermes_ext.loading.directories import own_guards
 from hermes_ext.loading.finding.discovery import discover, found_at

@@ -19,7 +19,7 @@ from hermes_ext._regular import kind_of
 from hermes_ext._search_path import environment
 from hermes_ext.cli._patience import progress
 from hermes_ext.hosts.default import default_host
-from hermes_ext.hosts.hermes.adapter.survey import Survey
+from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 from hermes_ext.hosts.hermes.facts.host_package import host_package
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS
 from hermes_ext.settings.config import OFF_SWITCH

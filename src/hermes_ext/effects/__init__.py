@@ -9,6 +9,15 @@
 
 Shell commands are read by a real parse of bash, code by its syntax tree, patches in all their
 forms. What is not understood may write.
+
+What a tool does, its host says in a `ToolTable`: a row per tool, with a reading out of
+`hermes_ext.effects.readings`. Where the tools run, and the table, is in a `Machine`. Nothing here
+needs the rest of the package:
+
+    tools = ToolTable((Tool("Write", writes()), Tool("Bash", runs_shell())))
+    machine = Machine(cwd=Path("/project"), tools=tools)
+    effects_of(call, machine=machine).writes
+    effects_of_command("rm -r build", machine=machine).writes
 """
 
 from __future__ import annotations
@@ -21,10 +30,10 @@ from attrs import evolve
 
 from hermes_ext.effects._machine import Machine
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
-from hermes_ext.effects._table import Does, Reading, Tool, ToolKind, ToolTable
 
 if TYPE_CHECKING:
     from hermes_ext.effects._record import Recorder
+    from hermes_ext.effects._table import Does, Reading, Tool, ToolKind, ToolTable
 
 __all__ = [
     "Call",
@@ -41,6 +50,15 @@ __all__ = [
     "effects_of",
     "effects_of_command",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The table is of no use before the first call, and every start would wait for it.
+    if name not in ("Does", "Tool", "ToolKind", "ToolTable"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hermes_ext.effects import _table
+
+    return getattr(_table, name)
 
 
 class Call(Protocol):
@@ -97,12 +115,9 @@ def effects_of_command(command: str, *, machine: Machine | None = None) -> Effec
         command: the text of the shell.
         machine: where it runs; by default here, in no directory that is known.
     """
+    from hermes_ext.effects.readings import runs_shell
 
-    def announce(name: str, args: dict[str, Any], rec: Recorder) -> None:
-        from hermes_ext.effects._shell import read_text
-
-        read_text(command, rec)
-
+    announce = runs_shell("command").announce
     return _read("the shell", {"command": command}, machine or Machine(), announce)
 
 

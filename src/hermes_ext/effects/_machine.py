@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from attrs import evolve, field, frozen
 
-from hermes_ext.effects._table import ToolTable
-
 if TYPE_CHECKING:
     from hermes_ext.effects._knowledge import Knowledge
+    from hermes_ext.effects._table import ToolTable
 
 __all__ = ["Machine", "Places", "places_of", "same_name"]
 

@@ -1,4 +1,4 @@
-"""The files that a patch in the V4A form names, split as Hermes's own parser splits it."""
+"""The files that a patch in the V4A form names, split as the parsers of agents split it."""
 
 from __future__ import annotations
 

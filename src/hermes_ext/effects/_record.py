@@ -470,7 +470,7 @@ class Recorder:
 
 
 def _starts(machine: Machine) -> tuple[str, ...]:
-    """Where a session works. Where that directory is gone, Hermes starts commands above it."""
+    """Where a session works. Where that directory is gone, hosts start commands above it."""
     start = there = os.fspath(machine.cwd or "/")
     while machine.local and there not in ("", "/") and not os.access(there, os.X_OK):
         there = os.path.dirname(there)

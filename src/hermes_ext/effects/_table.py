@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import Factory, field, frozen
 
@@ -16,36 +15,34 @@ Reading: TypeAlias = Callable[..., None]
 
 
 class ToolKind(StrEnum):
-    """What a tool is for, as far as extensions ask."""
+    """What a tool is for, as far as extensions ask.
+
+    `write` is whole files, `edit` parts of files; `input` types to programs that are running;
+    `harmless` changes no file.
+    """
 
     READ = "read"
     SEARCH = "search"
     WRITE = "write"
-    """Writes whole files."""
     EDIT = "edit"
-    """Changes parts of files."""
     SHELL = "shell"
-    """Runs a shell command."""
     CODE = "code"
-    """Runs Python code."""
     INPUT = "input"
-    """Types to programs that are running."""
     HARMLESS = "harmless"
-    """Changes no file."""
     OTHER = "other"
 
 
 @frozen
 class Does:
-    """What a tool does; `hermes_ext.effects.readings` makes them.
+    """What a tool does; `hermes_ext.effects.readings` makes the usual ones.
 
     Attributes:
-        kind: what the tool is for.
         announce: tells a `Recorder` what one call touches.
+        kind: what the tool is for.
     """
 
-    kind: ToolKind
     announce: Reading
+    kind: ToolKind = ToolKind.OTHER
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -72,7 +69,6 @@ class Tool:
         words: other agents' names for such a tool. They only help to say what was meant.
         parameters: its positional parameters, where the host's `ToolTable.module` has it as a
             function; None where it does not.
-        example: arguments of a typical call, for samples and tests.
     """
 
     name: str
@@ -81,7 +77,6 @@ class Tool:
     synonyms: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     words: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     parameters: str | None = field(default=None, kw_only=True)
-    example: Mapping[str, Any] | None = field(default=None, kw_only=True)
 
     @property
     def kind(self) -> ToolKind:
@@ -89,12 +84,21 @@ class Tool:
         return self.does.kind
 
 
+def _by_name(rows: Iterable[Tool]) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for row in rows:
+        for name in map(normal, (row.name, *row.aliases, *row.synonyms)):
+            if found.setdefault(name, row) is not row:
+                raise ValueError(f"two tools are called {name!r}: {found[name].name}, {row.name}")
+    return found
+
+
 @frozen(eq=False)
 class ToolTable:
     """The tools of a host.
 
-    `table.get(name)` is the row that a call of this name is read by; `in` asks whether there is
-    one; iterating gives the rows.
+    `table[name]` and `table.get(name)` are the row that a call of this name is read by; `in` asks
+    whether there is one; iterating gives the rows.
 
     Attributes:
         rows: the tools.
@@ -102,6 +106,9 @@ class ToolTable:
         module: the module that Python code run by a tool calls the host's tools by; "" for none.
         functions: names in that module that call no tool.
         host: the host's name, for messages.
+
+    Raises:
+        ValueError: two tools have the same name.
     """
 
     rows: tuple[Tool, ...]
@@ -110,30 +117,21 @@ class ToolTable:
     functions: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     host: str = field(default="the host", kw_only=True)
     _by_name: Mapping[str, Tool] = field(
-        init=False,
-        repr=False,
-        default=Factory(
-            lambda table: {
-                normal(name): row
-                for row in table.rows
-                for name in (row.name, *row.aliases, *row.synonyms)
-            },
-            takes_self=True,
-        ),
+        init=False, repr=False, default=Factory(lambda table: _by_name(table.rows), takes_self=True)
     )
 
     def get(self, name: str) -> Tool | None:
         """The tool that a call of `name` means; None for one that is not in the table."""
         return self._by_name.get(normal(name))
 
+    def __getitem__(self, name: str) -> Tool:
+        return self._by_name[normal(name)]
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,19 +147,10 @@ class ToolTable:
         """The tools of these kinds."""
         return tuple(row for row in self.rows if row.kind in kinds)
 
-    def example(self, kind: ToolKind | str) -> Tool:
-        """The first tool of this kind that has an example.
-
-        Raises:
-            LookupError: the host has none.
-        """
-        for row in self.of(kind):
-            if row.example is not None:
-                return row
-        raise LookupError(f"the host has no tool of the kind {kind!s} with an example")
-
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant by a name; None if nothing is near."""
+        import difflib
+
         wanted = normal(name).replace("-", "_")
         meant = {
             word: row.name for row in self.rows for word in map(normal, (*row.synonyms, *row.words))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from hermes_ext.hooks.isolation import identical, is_flat, own_copy
 
@@ -18,34 +19,36 @@ class Arguments:
 
     Attributes:
         shared: the arguments, for code that only reads them.
-        flat: whether they hold nothing that can be changed in place.
+        copy: makes a dict that is the caller's own.
     """
 
-    __slots__ = ("flat", "shared")
+    __slots__ = ("copy", "shared")
+
+    copy: Callable[[], dict[str, Any]]
 
     def __init__(self, shared: dict[str, Any]) -> None:
         self.shared = shared
-        self.flat = is_flat(shared)
+        self.copy = shared.copy if is_flat(shared) else partial(own_copy, shared)
 
     @classmethod
-    def of(cls, value: Any) -> Self:
-        """The arguments that a host or an author gives: a copy of a mapping.
+    def of(cls, value: Any) -> Arguments:
+        """The arguments that a host or an author gives: a copy of a mapping, or what is taken.
 
         Raises:
             TypeError: it is not a mapping.
         """
+        if type(value) is dict and is_flat(value):
+            taken = object.__new__(cls)
+            taken.shared = shared = value.copy()
+            taken.copy = shared.copy
+            return taken
+        if type(value) is Arguments:
+            return value
         if isinstance(value, Mapping):
             return cls(own_copy(value if isinstance(value, dict) else dict(value)))
         if value is None or value == "":
             return cls({})
         raise TypeError(f"tool_args must be a dict, got {type(value).__name__}")
-
-    def copy(self) -> dict[str, Any]:
-        """A dict that is the caller's own."""
-        if self.flat:
-            return self.shared.copy()
-        own: dict[str, Any] = own_copy(self.shared)
-        return own
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Arguments) and identical(self.shared, other.shared)

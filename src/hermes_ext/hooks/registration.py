@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, overload
+from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from attrs import evolve, frozen
 
@@ -32,6 +32,7 @@ from hermes_ext.hooks.signature import (
     is_async_function,
     name_of,
     place_of,
+    pluggy_refusal,
     signature_of,
 )
 from hermes_ext.hooks.source import Source
@@ -113,113 +114,66 @@ _Names: TypeAlias = list[str] | tuple[str, ...]
 _Failing: TypeAlias = Literal["pass", "block"]
 
 
+class _Common(TypedDict, total=False):
+    """The options of every hook; `register_hook` has their documentation."""
+
+    priority: int
+    before: _Names
+    after: _Names
+    origins: _Names | None
+    timeout: float | None
+
+
+class _Options(_Common, total=False):
+    on_error: _Failing | None
+    on_store_error: _Failing | None
+
+
+class _ToolOptions(_Options, total=False):
+    tools: _Names | None
+
+
+class _AskingOptions(_Common, total=False):
+    tools: _Names | None
+    on_error: OnError | None
+    on_store_error: OnError | None
+
+
+class _AnyOptions(_AskingOptions, total=False):
+    guard: bool
+
+
 @overload
 def register_hook(
-    hook: _Input,
-    *,
-    guard: Literal[True],
-    priority: int = 100,
-    before: _Names = (),
-    after: _Names = (),
-    origins: _Names | None = None,
-    on_error: _Failing | None = None,
-    on_store_error: _Failing | None = None,
-    timeout: float | None = None,
+    hook: _Input, *, guard: Literal[True], **options: Unpack[_Options]
 ) -> Callable[[_InputG], _InputG]: ...
 @overload
 def register_hook(
-    hook: _Input,
-    *,
-    guard: Literal[False] = False,
-    priority: int = 100,
-    before: _Names = (),
-    after: _Names = (),
-    origins: _Names | None = None,
-    on_error: _Failing | None = None,
-    on_store_error: _Failing | None = None,
-    timeout: float | None = None,
+    hook: _Input, *, guard: Literal[False] = False, **options: Unpack[_Options]
 ) -> Callable[[_InputF], _InputF]: ...
 @overload
 def register_hook(
-    hook: _Request,
-    *,
-    guard: Literal[True],
-    priority: int = 100,
-    before: _Names = (),
-    after: _Names = (),
-    origins: _Names | None = None,
-    on_error: _Failing | None = None,
-    on_store_error: _Failing | None = None,
-    timeout: float | None = None,
+    hook: _Request, *, guard: Literal[True], **options: Unpack[_Options]
 ) -> Callable[[_RequestG], _RequestG]: ...
 @overload
 def register_hook(
-    hook: _Request,
-    *,
-    guard: Literal[False] = False,
-    priority: int = 100,
-    before: _Names = (),
-    after: _Names = (),
-    origins: _Names | None = None,
-    on_error: _Failing | None = None,
-    on_store_error: _Failing | None = None,
-    timeout: float | None = None,
+    hook: _Request, *, guard: Literal[False] = False, **options: Unpack[_Options]
 ) -> Callable[[_RequestF], _RequestF]: ...
 @overload
 def register_hook(
-    hook: _ToolCall,
-    *,
-    guard: Literal[True],
-    priority: int = 100,
-    before: _Names = (),
-    after: _Names = (),
-    tools: _Names | None = None,
-    origins: _Names | None = None,
-    on_error: OnError | None = None,
-    on_store_error: OnError | None = None,
-    timeout: float | None = None,
+    hook: _ToolCall, *, guard: Literal[True], **options: Unpack[_AskingOptions]
 ) -> Callable[[_CallG], _CallG]: ...
 @overload
 def register_hook(
-    hook: _ToolCall,
-    *,
-    guard: Literal[False] = False,
-    priority: int = 100,
-    before: _Names = (),
-    after: _Names = (),
-    tools: _Names | None = None,
-    origins: _Names | None = None,
-    on_error: OnError | None = None,
-    on_store_error: OnError | None = None,
-    timeout: float | None = None,
+    hook: _ToolCall, *, guard: Literal[False] = False, **options: Unpack[_AskingOptions]
 ) -> Callable[[_CallF], _CallF]: ...
 @overload
 def register_hook(
-    hook: _Output,
-    *,
-    guard: Literal[True],
-    priority: int = 100,
-    before: _Names = (),
-    after: _Names = (),
-    tools: _Names | None = None,
-    origins: _Names | None = None,
-    on_error: _Failing | None = None,
-    on_store_error: _Failing | None = None,
-    timeout: float | None = None,
+    hook: _Output, *, guard: Literal[True], **options: Unpack[_ToolOptions]
 ) -> Callable[[_OutputG], _OutputG]: ...
 @overload
 def register_hook(
-    hook: _Output,
-    *,
-    guard: Literal[False] = False,
-    priority: int = 100,
-    before: _Names = (),
-    after: _Names = (),
-    tools: _Names | None = None,
-    origins: _Names | None = None,
-    on_error: _Failing | None = None,
-    on_store_error: _Failing | None = None,
-    timeout: float | None = None,
+    hook: _Output, *, guard: Literal[False] = False, **options: Unpack[_ToolOptions]
 ) -> Callable[[_OutputF], _OutputF]: ...
 def register_hook(hook: Any, **options: Any) -> Callable[[Any], Any]:
     """Mark a function as a handler of `hook`, and return it unchanged.
@@ -265,18 +219,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 @overload
 def hookimpl(function: _F, /) -> _F: ...
 @overload
-def hookimpl(
-    *,
-    priority: int = 100,
-    before: _Names = (),
-    after: _Names = (),
-    guard: bool = False,
-    tools: _Names | None = None,
-    origins: _Names | None = None,
-    on_error: OnError | None = None,
-    on_store_error: OnError | None = None,
-    timeout: float | None = None,
-) -> Callable[[_F], _F]: ...
+def hookimpl(**options: Unpack[_AnyOptions]) -> Callable[[_F], _F]: ...
 def hookimpl(function: Any = None, /, **options: Any) -> Any:
     """As `register_hook`, for people who know pluggy: the function's name is the hook's.
 
@@ -310,9 +253,10 @@ _PLUGGY_OPTIONS: Final = {
 def _refuse_pluggy_options(options: Mapping[str, Any]) -> None:
     for name in options:
         if name in _PLUGGY_OPTIONS:
+            hook, wrapper = next(iter(HookName)).value, name.endswith("wrapper")
             raise RegistrationError(
                 f"pluggy's option {name!r} is not supported", hint=_PLUGGY_OPTIONS[name]
-            )
+            ) from pluggy_refusal(hook, _any_handler, wrapper=wrapper)
 
 
 # -- checking -----------------------------------------------------------------------------------
@@ -339,7 +283,11 @@ def _hook_name(hook: Any) -> HookName:
     except ValueError:
         raise RegistrationError(
             f"there is no hook {hook!r}", hint=did_you_mean(hook, [name.value for name in HookName])
-        ) from None
+        ) from pluggy_refusal(str(hook), _any_handler)
+
+
+def _any_handler() -> None:
+    """Fits every hook: what pluggy has against it is not about its arguments."""
 
 
 def _bad(hook: HookName, message: str, hint: str) -> RegistrationError:

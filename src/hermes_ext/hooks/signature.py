@@ -20,6 +20,7 @@ __all__ = [
     "is_async_function",
     "name_of",
     "place_of",
+    "pluggy_refusal",
     "signature_of",
 ]
 
@@ -81,7 +82,18 @@ def signature_of(hook: HookName, function: Any, *, is_method: bool = False) -> S
     """
     check = _SignatureCheck(hook, function)
     check.refuse_what_is_not_a_function()
-    return check.compiled(is_method)
+    try:
+        return check.compiled(is_method)
+    except RegistrationError as error:
+        raise error from pluggy_refusal(hook.value, function)
+
+
+def pluggy_refusal(hook: str, function: Any, *, wrapper: bool = False) -> Exception | None:
+    """What pluggy has against a function for a hook, None if nothing: the cause of our errors."""
+    # Registering functions needs no pluggy: hosts register extensions, and authors' errors are few.
+    from hermes_ext.hooks.plugins import Implementation, refusal_of
+
+    return refusal_of(Implementation(hook, function, wrapper=wrapper))
 
 
 class _SignatureCheck:

@@ -247,7 +247,7 @@ def rules_of(loaded: Loaded, previous: HookManager | None = None) -> Rules:
     handlers = (*loaded.handlers, *own_guards(loaded))
     packages = {package: name for name, package in loaded.packages.items()}
     return Rules(
-        HookManager(handlers, previous),
+        HookManager(handlers, previous, (one.name for one in loaded.records if one.loaded)),
         {command.name: command for command in loaded.commands},
         loaded.records,
         loaded.problems,

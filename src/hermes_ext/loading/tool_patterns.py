@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
 from hermes_ext.chain.manager import normal
-from hermes_ext.effects import ToolTable
 from hermes_ext.records import ExtensionRecord, HookInfo, Status
+
+if TYPE_CHECKING:
+    from hermes_ext.effects import ToolTable
 
 _WILD: Final = "*?["
 _SIGN: Final = re.compile(r"\[!?\]?[^\]]*\]|.", re.DOTALL)  # what stands for one character

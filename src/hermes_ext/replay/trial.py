@@ -48,7 +48,7 @@ class TrialTurn(Turn):
         event = self._placed(recorded.event, scope.cwd)
         if isinstance(event, ToolCall) and self.rules.refusal is not None:
             return ChainOutcome.refused(self.rules.refusal, OWN, event, self.rules.cause)
-        chain = self._chain_of(event.hook, event, scope)
+        chain = self._chain_of(event, scope)
         with state.entered(self):
             return run(chain, event, scope, timed=True, watch=watch)
 

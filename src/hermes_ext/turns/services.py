@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from attrs import Factory, define, field
 
@@ -20,9 +20,14 @@ from hermes_ext.turns.schemas import SchemaChecks, ToolSchemas
 from hermes_ext.turns.store import MemoryStore, SessionStore
 
 if TYPE_CHECKING:
+    from hermes_ext.chain.outcome import ChainOutcome
+    from hermes_ext.hooks.payloads import Event
     from hermes_ext.turns.decisions import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
     from hermes_ext.turns.session_state import SessionState
+
+ChainListener: TypeAlias = "Callable[[str, Event, ChainOutcome], None]"
+"""Called with a hook, its event as it came in, and what came of it."""
 
 
 @define(eq=False)
@@ -32,6 +37,7 @@ class Services:
     Attributes:
         store: where session state is kept.
         data: the folders of the extensions.
+        listeners: called after each chain.
         warned: what `warn_once` has said.
     """
 
@@ -49,6 +55,7 @@ class Services:
     on_not_taken: Callable[[str], None] | None = None
     on_store_problem: Callable[[str], None] | None = None
     agent_at_work: Callable[[], bool] = lambda: False
+    listeners: list[ChainListener] = Factory(list)
     warned: set[str] = Factory(set)
     _numbers: TurnNumbers | None = field(default=None, init=False)
 

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import get_ident
 from time import monotonic
 from types import FrameType
 from typing import Any, Final, Protocol, TypeVar
@@ -230,8 +231,8 @@ class TurnCore:
         attended: whether its host ends it for certain, so that it is at work for as long as it is
             open; the host sets this.
         serial: a number that no other turn of this process has.
-        running: what runs in it at the moment: chains, questions, and the ids of tool calls that
-            were let through and whose results have not come.
+        running: what else runs in it at the moment: questions, and the ids of tool calls that were
+            let through and whose results have not come.
         used_at: when anything last began or ended in it, by `time.monotonic`.
     """
 
@@ -280,14 +281,15 @@ class TurnCore:
 
         A request to the model takes minutes, a tool may take hours.
         """
-        limit = _LEFT_RUNNING if self.running else _LEFT_IDLE
+        limit = _LEFT_RUNNING if self.running or self.chains else _LEFT_IDLE
         return not self.attended and now - self.used_at > limit
 
     def worked_until(self, now: float) -> float:
         """The last moment at which its agent may have been at work."""
         if self.attended:
             return now
-        return min(now, self.used_at + _LEFT_RUNNING) if self.running else self.used_at
+        busy = self.running or self.chains
+        return min(now, self.used_at + _LEFT_RUNNING) if busy else self.used_at
 
     @property
     def packages(self) -> Set[str]:
@@ -522,33 +524,44 @@ def entered(turn: TurnCore) -> Iterator[None]:
         turn.used_at = monotonic()
 
 
-class Running:
-    """While open, a chain of a turn runs in this context: `with Running(turn, handlers, outer)`.
+class Running(Call):
+    """A chain that runs in a turn, which is the current one of this context while it is open.
 
     Args:
-        turn: becomes the current turn.
-        handlers: of the chain.
+        turn: the turn.
+        chain: the chain; what it is made of is not this room's business.
+        scope: what its handlers may ask for.
         outer: the call that it is made inside of.
     """
 
-    __slots__ = ("_call", "_here", "_inside", "_turn")
+    __slots__ = ("_here", "_inside", "chain", "scope", "turn")
 
-    def __init__(self, turn: TurnCore, handlers: tuple[Any, ...], outer: Call | None) -> None:
-        self._turn = turn
-        self._call = Call(handlers, threading.get_ident(), outer)
+    loan = None
 
-    def __enter__(self) -> None:
-        self._here = None if _current.get() is self._turn else _current.set(self._turn)
-        self._inside = inside.set(self._call)
-        turn = self._turn
+    # Not as `Call` does: that would take as long again as all of it.
+    def __init__(self, turn: TurnCore, chain: Any, scope: Any, outer: Call | None) -> None:
+        self.turn = turn
+        self.chain = chain
+        self.scope = scope
+        self.outer = outer
+        self.thread = get_ident()
+
+    @property
+    def handlers(self) -> Any:  # type: ignore[override]
+        """Those of the chain."""
+        return self.chain.handlers
+
+    def __enter__(self) -> Running:
+        turn = self.turn
+        self._here = None if _current.get() is turn else _current.set(turn)
+        self._inside = inside.set(self)
         turn.chains.add(self)
-        turn.running.add(self)
         turn.used_at = monotonic()
+        return self
 
     def __exit__(self, *error: object) -> None:
-        turn = self._turn
+        turn = self.turn
         turn.chains.discard(self)
-        turn.running.discard(self)
         turn.used_at = monotonic()
         inside.reset(self._inside)
         if self._here is not None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -19,9 +20,10 @@ from hermes_ext.chain.calls import DEEPEST, Call, inside
 from hermes_ext.chain.fold import Ask, ChainOutcome, CompiledChain, Injection, arun, run
 from hermes_ext.chain.outcome import Settled, is_taken_away
 from hermes_ext.exceptions import HandlerError, TurnEndedError
+from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.handler import is_store_error
-from hermes_ext.hooks.isolation import own_copy
 from hermes_ext.hooks.payloads import (
+    Event,
     LLMRequest,
     Scope,
     ToolCall,
@@ -41,11 +43,16 @@ from hermes_ext.turns.slow import begun_too_deep, too_deep, watchdog
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import Cause
+    from hermes_ext.effects import Machine
+    from hermes_ext.turns.decisions import DecisionLog
     from hermes_ext.turns.session_state import SessionState
 
 logger = logging.getLogger("hermes_ext")
 
 _KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
+_ASK: Final = Action.ASK
+_RESULT: Final = HookName.TRANSFORM_TOOL_RESULT
+_TOOL: Final = HookName.INTERCEPT_TOOL_CALL
 ENDED: Final = "the turn that this call belongs to has ended, so the call is refused"
 _FRAME: Final = re.compile(r'  File "[^"]*", line \d+, in \S+')
 _TOO_LATE: Final = Approval(approved=False, message=ENDED, by="nobody")
@@ -64,6 +71,8 @@ class Turn(state.TurnCore):
     __slots__ = (
         "_before",
         "_begun_too_deep",
+        "_log",
+        "_machine",
         "_notices",
         "_scope",
         "conversation_id",
@@ -108,6 +117,9 @@ class Turn(state.TurnCore):
             check_tool_args=services.schemas.error if services.schemas is not None else None,
             **scope,
         )
+        # Most handlers do not ask for it.
+        self._machine = partial(services.machine_for, cwd=self._scope.cwd)
+        self._log = services.log
         state.begin(self)
         self._begun_too_deep = False
         if rules.manager.handlers:
@@ -195,7 +207,7 @@ class Turn(state.TurnCore):
             The outcome; `final(message)` is what to go on with unless it is blocked or answered.
         """
         event, scope = self._input(message, text, origin, command)
-        return self._sync(HookName.TRANSFORM_USER_INPUT, event, scope, message)
+        return self._sync(event, scope, message)
 
     async def atransform_user_input(
         self,
@@ -207,7 +219,7 @@ class Turn(state.TurnCore):
     ) -> ChainOutcome:
         """`transform_user_input`, awaited."""
         event, scope = self._input(message, text, origin, command)
-        return await self._async(HookName.TRANSFORM_USER_INPUT, event, scope, message)
+        return await self._async(event, scope, message)
 
     def _input(
         self, message: Any, text: str | None, origin: str | None, command: str | None
@@ -239,7 +251,7 @@ class Turn(state.TurnCore):
         """
         event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
         # A list of its own for the log, which reads it after the host has gone on.
-        outcome = self._sync(HookName.BEFORE_LLM_CALL, event, scope, list(messages))
+        outcome = self._sync(event, scope, list(messages))
         self._keep(outcome, len(messages))
         return outcome
 
@@ -254,7 +266,7 @@ class Turn(state.TurnCore):
     ) -> ChainOutcome:
         """`before_llm_call`, awaited."""
         event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
-        outcome = await self._async(HookName.BEFORE_LLM_CALL, event, scope, list(messages))
+        outcome = await self._async(event, scope, list(messages))
         self._keep(outcome, len(messages))
         return outcome
 
@@ -357,23 +369,22 @@ class Turn(state.TurnCore):
         Raises:
             TurnEndedError: the turn is over.
         """
-        outcome = self.judge_tool_call(tool_name, tool_args, tool_call_id=tool_call_id)
-        return self.settle(outcome, tool_name, outcome.final(tool_args))
+        call = self._call(tool_name, tool_args, tool_call_id)
+        outcome = self._sync(call, self._scope)
+        if outcome.action is not _ASK:
+            return outcome
+        return self.settle(outcome, tool_name, _final(outcome, call))
 
     async def aintercept_tool_call(
         self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
     ) -> ChainOutcome:
         """`intercept_tool_call`, awaited."""
-        event = self._call(tool_name, tool_args, tool_call_id)
-        refused = self._refused(event)
-        if refused is not None:
-            return refused
-        outcome = await self._async(HookName.INTERCEPT_TOOL_CALL, event, self._scope, tool_args)
-        if outcome.action != Action.ASK:
+        call = self._call(tool_name, tool_args, tool_call_id)
+        outcome = await self._async(call, self._scope)
+        if outcome.action is not _ASK:
             return outcome
-        final = outcome.final(tool_args)
         answers: list[Approval] = []
-        for ask, request in self._questions(outcome, tool_name, final):
+        for ask, request in self._questions(outcome, tool_name, _final(outcome, call)):
             answers.append(await self._aanswer(request))
             if not answers[-1].approved:
                 return self._resolved(outcome, answers[-1], ask)
@@ -387,7 +398,7 @@ class Turn(state.TurnCore):
     def judge_tool_call(
         self,
         tool_name: str,
-        tool_args: dict[str, Any],
+        tool_args: dict[str, Any] | Arguments,
         *,
         tool_call_id: str | None = None,
         cwd: Path | None = None,
@@ -400,15 +411,14 @@ class Turn(state.TurnCore):
             tool_call_id: the host's id of the call.
             cwd: where the call's relative paths start, if that is not the session's directory.
         """
-        event = self._call(tool_name, tool_args, tool_call_id, cwd)
-        refused = self._refused(event)
-        if refused is not None:
-            return refused
-        scope = self._scope if cwd is None else self._scope.replace(cwd=cwd)
-        return self._sync(HookName.INTERCEPT_TOOL_CALL, event, scope, tool_args)
+        scope, machine = self._scope, None
+        if cwd is not None and cwd != scope.cwd:
+            scope, machine = scope.replace(cwd=cwd), partial(self.services.machine_for, cwd=cwd)
+        call = self._call(tool_name, tool_args, tool_call_id, machine)
+        return self._sync(call, scope)
 
     def settle(
-        self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any]
+        self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any] | Arguments
     ) -> ChainOutcome:
         """Ask a person about a call, where the outcome is `ask`; else return it as it is.
 
@@ -417,10 +427,10 @@ class Turn(state.TurnCore):
             tool_name: the tool.
             tool_args: the final arguments: a yes covers these and no others.
         """
-        if outcome.action != Action.ASK:
+        if outcome.action is not _ASK:
             return outcome
         answers: list[Approval] = []
-        for ask, request in self._questions(outcome, tool_name, tool_args):
+        for ask, request in self._questions(outcome, tool_name, Arguments.of(tool_args)):
             answers.append(self._answer(request))
             if not answers[-1].approved:
                 return self._resolved(outcome, answers[-1], ask)
@@ -429,45 +439,27 @@ class Turn(state.TurnCore):
     def _call(
         self,
         tool_name: str,
-        tool_args: Any,
+        tool_args: dict[str, Any] | Arguments,
         tool_call_id: str | None,
-        cwd: Path | None = None,
+        machine: Callable[[str], Machine] | None = None,
     ) -> ToolCall:
-        if self.closed:
-            raise TurnEndedError(
-                f"{tool_name} was called after its turn had ended",
-                hint="Open a turn for it with Runtime.turn(...)",
-            )
-        return ToolCall(
-            tool_name=tool_name,
-            tool_args=tool_args,
-            tool_call_id=tool_call_id or self.new_call_id(),
-            machine=self.services.machine_for(tool_name, cwd or self._scope.cwd),
-        )
-
-    def _refused(self, call: ToolCall) -> ChainOutcome | None:
-        """The refusal of every call while a required extension is not loaded."""
-        if self.rules.refusal is None:
-            return None
-        outcome = ChainOutcome.refused(self.rules.refusal, OWN, call, self.rules.cause)
-        self._write(HookName.INTERCEPT_TOOL_CALL, call, self._scope, call.value, outcome)
-        self._notify(HookName.INTERCEPT_TOOL_CALL, call, outcome)
-        return outcome
+        call_id = tool_call_id or self.new_call_id()
+        return ToolCall(tool_name, tool_args, call_id, machine or self._machine)
 
     def _questions(
-        self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any]
+        self, outcome: ChainOutcome, tool_name: str, arguments: Arguments
     ) -> Iterator[tuple[Ask, ApprovalRequest]]:
         from hermes_ext.turns.decisions import canonical_digest
 
         for ask in outcome.asks:
-            key = ask.key or canonical_digest([tool_name, tool_args])
+            key = ask.key or canonical_digest([tool_name, arguments.shared])
             # A colon of a project's path is not to be taken for one between the parts.
             asker = self.rules.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
             request = ApprovalRequest(
                 extension=ask.extension,
                 handler=ask.handler,
                 tool_name=tool_name,
-                tool_args=own_copy(tool_args),  # what is shown can change nothing of what runs
+                tool_args=arguments.copy(),  # what is shown can change nothing of what runs
                 reason=ask.reason,
                 rule_key=f"{asker}:{ask.handler}:{key}",
                 session_id=self.session_id,
@@ -540,7 +532,7 @@ class Turn(state.TurnCore):
     def transform_tool_result(
         self,
         tool_name: str,
-        tool_args: dict[str, Any],
+        tool_args: dict[str, Any] | Arguments,
         result: str,
         *,
         tool_call_id: str | None = None,
@@ -558,12 +550,12 @@ class Turn(state.TurnCore):
             duration_ms: how long it ran, in milliseconds.
         """
         event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
-        return self._sync(HookName.TRANSFORM_TOOL_RESULT, event, self._scope, result)
+        return self._sync(event, self._scope)
 
     async def atransform_tool_result(
         self,
         tool_name: str,
-        tool_args: dict[str, Any],
+        tool_args: dict[str, Any] | Arguments,
         result: str,
         *,
         tool_call_id: str | None = None,
@@ -572,12 +564,12 @@ class Turn(state.TurnCore):
     ) -> ChainOutcome:
         """`transform_tool_result`, awaited."""
         event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
-        return await self._async(HookName.TRANSFORM_TOOL_RESULT, event, self._scope, result)
+        return await self._async(event, self._scope)
 
     def _result(
         self,
         tool_name: str,
-        tool_args: dict[str, Any],
+        tool_args: dict[str, Any] | Arguments,
         result: str,
         tool_call_id: str | None,
         status: str,
@@ -590,61 +582,99 @@ class Turn(state.TurnCore):
             result=result,
             status=status,
             duration_ms=or_unknown(duration_ms),
-            machine=self.services.machine_for(tool_name, self._scope.cwd),
+            machine=self._machine,
         )
 
     # -- running a chain --------------------------------------------------------------------
 
-    def _chain_of(self, hook: HookName, event: Any, scope: Scope) -> CompiledChain:
+    def _sync(self, event: Event, scope: Scope, before: Any = None) -> ChainOutcome:
+        """Run the hook of an event.
+
+        before: the value that goes in, for the log, where it is not the event's own.
+        """
+        running = self._begun(event, scope, before)
+        if isinstance(running, ChainOutcome):
+            return running
+        with running:
+            outcome = self._run(running.chain, event, running.scope)
+        return self._done(running.chain, running.scope, event, before, outcome)
+
+    async def _async(self, event: Event, scope: Scope, before: Any = None) -> ChainOutcome:
+        running = self._begun(event, scope, before)
+        if isinstance(running, ChainOutcome):
+            return running
+        with running:
+            outcome = await self._arun(running.chain, event, running.scope)
+        return self._done(running.chain, running.scope, event, before, outcome)
+
+    def _chain_of(self, event: Event, scope: Scope) -> CompiledChain:
         tool = getattr(event, "tool_name", None)
-        return self.rules.manager.chain(hook, tool, str(scope.origin))
+        return self.rules.manager.chain(event.hook, tool, scope.origin)
 
-    def _sync(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
-        chain = self._chain_of(hook, event, scope)
+    def _begun(self, event: Event, scope: Scope, before: Any) -> state.Running | ChainOutcome:
+        """The chain of an event, about to run; an outcome where nothing is to run."""
+        refusal = self.rules.refusal
+        if self.closed and isinstance(event, ToolCall):
+            raise TurnEndedError(
+                f"{event.tool_name} was called after its turn had ended",
+                hint="Open a turn for it with Runtime.turn(...)",
+            )
+        if refusal is not None and isinstance(event, ToolCall):
+            return self._refuse(event, scope, before, refusal, self.rules.cause)
+        chain = self._chain_of(event, scope)
+        if not chain.handlers:
+            self.used_at = monotonic()
+            return self._done(chain, scope, event, before, chain.passed)
         outer = inside.get() or self.outer
-        if chain and (outer is not None or self._begun_too_deep or len(self.chains) > DEEPEST):
-            refused = self._too_deep(hook, event, scope, before, outer)
+        if outer is not None or self._begun_too_deep or len(self.chains) > DEEPEST:
+            refused = self._too_deep(event, scope, before, outer)
             if refused is not None:
                 return refused
             scope = _lent(scope, outer)
-        with state.Running(self, chain.handlers, outer):
-            outcome = self._unless_over(self._run(chain, event, scope), event)
-        return self._done(chain, event, scope, before, outcome)
-
-    async def _async(self, hook: HookName, event: Any, scope: Scope, before: Any) -> ChainOutcome:
-        chain = self._chain_of(hook, event, scope)
-        outer = inside.get() or self.outer
-        if chain and (outer is not None or self._begun_too_deep or len(self.chains) > DEEPEST):
-            refused = self._too_deep(hook, event, scope, before, outer)
-            if refused is not None:
-                return refused
-            scope = _lent(scope, outer)
-        with state.Running(self, chain.handlers, outer):
-            outcome = self._unless_over(await self._arun(chain, event, scope), event)
-        return self._done(chain, event, scope, before, outcome)
+        return state.Running(self, chain, scope, outer)
 
     def _done(
-        self, chain: CompiledChain, event: Any, scope: Scope, before: Any, outcome: ChainOutcome
+        self, chain: CompiledChain, scope: Scope, event: Event, before: Any, outcome: ChainOutcome
     ) -> ChainOutcome:
+        if self.closed and event.hook is _TOOL and not outcome.blocked:
+            outcome = ChainOutcome.refused(ENDED, OWN, event)  # its turn has ended meanwhile
+        passed = outcome is chain.passed
         self._note(event, outcome)
-        _log_failures(chain, outcome, self.services.on_failure)
-        if _is_decided(chain, outcome) or self._is_recorded(outcome):
-            self._write(chain.hook, event, scope, before, outcome)
-        if outcome is not chain.passed:
-            self._notify(chain.hook, event, outcome)
+        if self.services.listeners:
+            self._trace(event, outcome)
+        if not passed:
+            _log_failures(chain, outcome, self.services.on_failure)
+        if self._log is not None and self._is_recorded(self._log, chain, outcome):
+            self._write(event.hook, event, scope, before, outcome)
+        if not passed:
+            self._notify(event.hook, event, outcome)
         return outcome
 
+    def _trace(self, event: Event, outcome: ChainOutcome) -> None:
+        for listener in tuple(self.services.listeners):
+            try:
+                with state.entered(self):
+                    listener(event.hook.value, event, outcome)
+            except Exception:  # whoever looks on changes no outcome
+                logger.warning("a listener of %s failed", event.hook.value, exc_info=True)
+
     def _too_deep(
-        self, hook: HookName, event: Any, scope: Scope, before: Any, outer: Call | None
+        self, event: Event, scope: Scope, before: Any, outer: Call | None
     ) -> ChainOutcome | None:
         """The refusal of what handlers call that were called by handlers, and so on."""
         text = too_deep(outer)
         if text is None:
             return None
         logger.warning("%s", text)
-        outcome = ChainOutcome.refused(text, OWN, event)
-        self._write(hook, event, scope, before, outcome)
-        self._notify(hook, event, outcome)
+        return self._refuse(event, scope, before, text)
+
+    def _refuse(
+        self, event: Event, scope: Scope, before: Any, why: str, cause: Cause | None = None
+    ) -> ChainOutcome:
+        """What the runtime refuses without asking the handlers."""
+        outcome = ChainOutcome.refused(why, OWN, event, cause)
+        self._write(event.hook, event, scope, before, outcome)
+        self._notify(event.hook, event, outcome)
         return outcome
 
     def report_slow(self, text: str) -> None:
@@ -659,22 +689,22 @@ class Turn(state.TurnCore):
 
     def _note(self, event: Any, outcome: ChainOutcome) -> None:
         """Keep in mind which tool calls run: from what lets one run to its result."""
-        if isinstance(event, ToolResult) or (outcome.blocked and isinstance(event, ToolCall)):
+        if event.hook is _TOOL and outcome.action is not Action.BLOCK:
+            if outcome.action is not Action.ANSWER:
+                self.running.add(event.tool_call_id)
+        elif event.hook is _TOOL or event.hook is _RESULT:
             self.running.discard(event.tool_call_id)
-        elif isinstance(event, ToolCall) and not outcome.answered:
-            self.running.add(event.tool_call_id)
 
-    def _unless_over(self, outcome: ChainOutcome, event: Any) -> ChainOutcome:
-        """The outcome; a refusal of a call whose turn has ended while it was evaluated."""
-        if self.closed and isinstance(event, ToolCall) and not outcome.blocked:
-            return ChainOutcome.refused(ENDED, OWN, event)
-        return outcome
-
-    def _is_recorded(self, outcome: ChainOutcome) -> bool:
-        """Whether what nobody had a say in is written too: for a rule that is still to come."""
-        log = self.services.log
-        recorded = log is not None and log.level == "payloads" and not self.rules.idle
-        return recorded and outcome.action is not Action.ASK
+    def _is_recorded(self, log: DecisionLog, chain: CompiledChain, outcome: ChainOutcome) -> bool:
+        """Whether the log gets a line: asks are settled later, and what no extension has a say in
+        is written for a rule that is still to come, where payloads are.
+        """
+        if outcome.action is _ASK:
+            return False
+        if log.level == "payloads" and not self.rules.idle:
+            return True
+        decided = chain.handlers and outcome is not chain.passed
+        return bool(decided) or any(one.extension != OWN for one in chain.handlers)
 
     # -- what the person is shown ---------------------------------------------------------------
 
@@ -727,7 +757,7 @@ class Turn(state.TurnCore):
         self, hook: HookName, event: Any, outcome: ChainOutcome, why: str | None = None
     ) -> None:
         """Report an outcome; a question is reported once it is answered."""
-        if self.services.on_notice is None or outcome.action is Action.ASK:
+        if self.services.on_notice is None or outcome.action is _ASK:
             return
         tool = getattr(event, "tool_name", None)
         notice = notice_of(hook, tool, outcome, self.services.notify, why)
@@ -755,7 +785,7 @@ class Turn(state.TurnCore):
     def _write(
         self,
         hook: HookName,
-        event: Any,
+        event: Event | None,
         scope: Scope,
         before: Any,
         outcome: ChainOutcome,
@@ -763,7 +793,7 @@ class Turn(state.TurnCore):
         again: bool = True,
     ) -> None:
         """again: with what is needed to run the chain once more, where payloads are written."""
-        log = self.services.log
+        log = self._log
         if log is None or not log.on:
             return
         from hermes_ext.turns.decisions import DecisionEvent
@@ -771,7 +801,7 @@ class Turn(state.TurnCore):
         log.write(
             DecisionEvent(
                 hook=str(hook),
-                before=before,
+                before=event.value if before is None and event is not None else before,
                 outcome=partial(as_logged, outcome),
                 turn=self.uid,
                 session=self.session_id,
@@ -804,7 +834,7 @@ def _log_failures(
     also: told in one line of each.
     """
     # Building an outcome's steps costs more than most chains: not where nobody can have failed.
-    if outcome is chain.passed or chain.members.isdisjoint(chain.failures.ailing):
+    if chain.members.isdisjoint(chain.failures.ailing):
         return
     # What a handler raised may quote what it was given, which is to be in no log if it is gone.
     decider = outcome.decider
@@ -842,15 +872,6 @@ def _frames(error: HandlerError) -> list[str]:
     return ["Traceback (most recent call last):", *places] if places else []
 
 
-def _is_decided(chain: CompiledChain, outcome: ChainOutcome) -> bool:
-    """Whether there is something to log: asks are settled later, and where no extension waits for
-    the hook, nobody has decided anything.
-    """
-    if outcome.action is Action.ASK or not chain:
-        return False
-    return outcome is not chain.passed or any(one.extension != OWN for one in chain.handlers)
-
-
 def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:
     return outcome.system_injections if kind == "system" else outcome.user_injections
 
@@ -872,6 +893,12 @@ def as_logged(outcome: ChainOutcome) -> dict[str, Any]:
         "value": outcome.final(outcome.value),
         "metadata": dict(outcome.metadata),
     }
+
+
+def _final(outcome: ChainOutcome, call: ToolCall) -> Arguments:
+    """The arguments of a call, as its handlers left them."""
+    left = outcome.event if outcome.changed else call
+    return left.arguments if isinstance(left, ToolCall) else call.arguments
 
 
 def _yes(answers: Sequence[Approval]) -> Approval:

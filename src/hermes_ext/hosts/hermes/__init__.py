@@ -15,8 +15,8 @@
       │                      results    transform_tool_result on what came of it
       └─ registry.dispatch ► tools      the same gate for calls that come another way
 
-`seams` lists what is wrapped and why, `attaching` wraps it, and `lacking` says which hooks are not
-in force where something of it is missing; `after_import` waits for the modules; `notices` has what
-the person is to see; `host` has the process's runtime; `plugin` is the entry point that Hermes
-calls.
+The rooms of `adapter`: in `wraps`, `seams` lists what is wrapped and why, `attaching` wraps it, and
+`lacking` says which hooks are not in force where something of it is missing; `turns`, `requests`
+and `gate` (tool calls) have what happens there; `person` has what a person sees, is asked and
+types; `host` has the process's runtime. `plugin` is the entry point that Hermes calls.
 """

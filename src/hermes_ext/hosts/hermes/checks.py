@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import printable
 from hermes_ext.doctor import Finding, Severity, place
-from hermes_ext.hosts.hermes.adapter.survey import Survey
+from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
 from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable, sentinel_fault
 from hermes_ext.hosts.hermes.home.sentinel import sentinel_folder

@@ -38,7 +38,8 @@ def register(ctx: Any) -> None:
             plugin_host.refuse(ctx)
             return
         import_name.install()
-        from hermes_ext.hosts.hermes.adapter import attaching, lacking, standard_output
+        from hermes_ext.hosts.hermes.adapter import standard_output
+        from hermes_ext.hosts.hermes.adapter.wraps import attaching, lacking
 
         attaching.attach()
         _try("a protocol of its own output", standard_output.keep_protocols_clean)
@@ -54,7 +55,7 @@ def _in_chats(add: Callable[[], None]) -> None:
     if switched_off():  # then nothing is watched
         add()
         return
-    from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+    from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
     for chat in _CHATS:
         when_imported(chat, lambda _: add())
@@ -84,7 +85,7 @@ def _slash(raw_args: str) -> str:
     from hermes_constants import get_hermes_home
 
     from hermes_ext.cli import slash
-    from hermes_ext.hosts.hermes.adapter.commands import session_of_typed
+    from hermes_ext.hosts.hermes.adapter.person.commands import session_of_typed
     from hermes_ext.hosts.hermes.adapter.places import session_directory
 
     # Not imported: without it no turn has begun, and nothing is loaded.

@@ -16,15 +16,15 @@ from typing import Any, Final
 from hermes_ext._forks import has_locks
 from hermes_ext._redaction import redacted
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.approvals import approver, is_interactive
-from hermes_ext.hosts.hermes.adapter.batches import BATCH, is_batch
-from hermes_ext.hosts.hermes.adapter.notices import the_notices
+from hermes_ext.hosts.hermes.adapter.person.approvals import approver, is_interactive
+from hermes_ext.hosts.hermes.adapter.person.notices import the_notices
 from hermes_ext.hosts.hermes.adapter.places import (
     has_processes,
     machine_now,
     project_of,
     session_directory,
 )
+from hermes_ext.hosts.hermes.adapter.turns.batches import BATCH, is_batch
 from hermes_ext.hosts.hermes.home.lost_hooks import note_lost_hooks
 from hermes_ext.rules import Rules
 from hermes_ext.runtime import Runtime
@@ -165,7 +165,7 @@ class Host:
     def refusal(self, rules: Rules) -> str | None:
         """Why no turn may be run in this Hermes, or None; what is merely lost is said."""
         # Not at the top: what is wrapped, and what of it is lost, is said in terms of this module.
-        from hermes_ext.hosts.hermes.adapter import lacking
+        from hermes_ext.hosts.hermes.adapter.wraps import lacking
 
         found = lacking.lacks(rules)
         refusal = lacking.refusal(rules, found) if found else None
@@ -188,7 +188,7 @@ class Host:
 
     def refusal_without_turn(self, *ids: str | None) -> str | None:
         """The same for a request or a tool call, where its turn began without us."""
-        from hermes_ext.hosts.hermes.adapter import lacking
+        from hermes_ext.hosts.hermes.adapter.wraps import lacking
 
         return self.refusal(self.rules(*ids)) if lacking.turn_is_lost() else None
 

@@ -41,7 +41,7 @@ def _refuse_call(**call: Any) -> dict[str, str]:
 
 
 def _answer(request: Any, next_call: Any, **context: Any) -> Any:
-    from hermes_ext.hosts.hermes.adapter.forms import form_of
+    from hermes_ext.hosts.hermes.adapter.requests.forms import form_of
 
     answer = form_of(context.get("api_mode")).answer(_REASON, str(context.get("model") or ""))
     return _crossing(answer)

@@ -22,7 +22,7 @@ import threading
 from types import ModuleType
 from typing import Any, Final, TextIO
 
-from hermes_ext.hosts.hermes.adapter.after_import import when_imported
+from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 from hermes_ext.loading.imports import importing
 
 logger = logging.getLogger("hermes_ext")

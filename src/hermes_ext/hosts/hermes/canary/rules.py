@@ -12,6 +12,7 @@ from typing import Any
 
 from hermes_ext import HookResult, register_hook
 from hermes_ext.hosts.hermes.canary import marks
+from hermes_ext.hosts.hermes.facts.tools import TOOLS
 
 
 def _record(hook: str, event: str) -> None:
@@ -39,7 +40,7 @@ def rewrite_call(tool_name: str, tool_args: dict[str, Any], tool_call_id: str) -
     if tool_name == "read_file":
         path = str(Path(tool_args["path"]).with_name(marks.GIVEN_FILE))
         return HookResult.rewrite({**tool_args, "path": path})
-    if tool_name in {"todo", "todo_list"}:
+    if TOOLS.get(tool_name) is TOOLS["todo"]:
         text = json.dumps(tool_args).replace(marks.ASKED, marks.GIVEN)
         return HookResult.rewrite(json.loads(text))
     return None

@@ -12,9 +12,9 @@ from typing import Any
 from attrs import frozen
 
 from hermes_ext.hosts.hermes.canary import marks
+from hermes_ext.hosts.hermes.facts.tools import TOOLS
 from hermes_ext.testing.model_server import ModelRequest, Reply, ToolUse
 
-_NEWER_NAMES = {"todo": "todo_list"}  # as Hermes calls it from 0.21 on
 LAST_WORDS = "The canary is done."
 
 
@@ -46,8 +46,9 @@ class Player:
     def __call__(self, request: ModelRequest) -> Reply:
         answered = {call_id for call_id, _ in request.tool_results}
         for each in self._calls:
-            name = _NEWER_NAMES.get(each.name, each.name)
-            call = replace(each, name=name) if name in request.tool_names else each
+            names = (each.name, *TOOLS[each.name].aliases)
+            name = next((name for name in names if name in request.tool_names), each.name)
+            call = replace(each, name=name)
             if call.id not in answered and call.name in request.tool_names:
                 if call not in self.made:
                     self.made.append(call)

@@ -31,7 +31,7 @@ def _end_in_time() -> None:
 
 
 def _tell(**_: Any) -> None:
-    from hermes_ext.hosts.hermes.adapter.attaching import owner_of, plugins, standings
+    from hermes_ext.hosts.hermes.adapter.wraps.attaching import owner_of, plugins, standings
 
     rows = []
     for each in standings():

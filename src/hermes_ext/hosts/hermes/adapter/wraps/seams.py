@@ -14,17 +14,10 @@ from typing import Any, Final
 from attrs import frozen
 
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter import (
-    api_store,
-    approvals,
-    commands,
-    host_questions,
-    requests,
-    silence,
-    titles,
-    tools,
-    turns,
-)
+from hermes_ext.hosts.hermes.adapter.gate import tools
+from hermes_ext.hosts.hermes.adapter.person import approvals, commands, host_questions
+from hermes_ext.hosts.hermes.adapter.requests import requests
+from hermes_ext.hosts.hermes.adapter.turns import api_store, silence, titles, turns
 
 _INPUT: Final = (HookName.TRANSFORM_USER_INPUT,)
 _REQUEST: Final = (HookName.BEFORE_LLM_CALL,)

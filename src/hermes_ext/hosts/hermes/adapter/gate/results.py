@@ -7,9 +7,9 @@ import logging
 from typing import Any
 
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.content import text_of_result, with_text
+from hermes_ext.hosts.hermes.adapter.gate.content import text_of_result, with_text
+from hermes_ext.hosts.hermes.adapter.gate.verdicts import Verdict
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on
-from hermes_ext.hosts.hermes.adapter.verdicts import Verdict
 from hermes_ext.turns.turn import Turn
 
 logger = logging.getLogger("hermes_ext")
@@ -36,7 +36,7 @@ def looked_at(turn: Turn, verdict: Verdict, result: Any, duration_ms: int) -> An
         text = text_of_result(result)
         outcome = turn.transform_tool_result(
             verdict.tool,
-            verdict.args,
+            verdict.arguments,
             text,
             tool_call_id=verdict.call_id,
             status=_status(text),

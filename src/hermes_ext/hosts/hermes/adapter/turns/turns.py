@@ -11,9 +11,10 @@ from typing import Any, Final
 from hermes_ext._text import text_of
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter import api_store, forms, pastes, silence, titles
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on, origin_of, the_host
-from hermes_ext.hosts.hermes.adapter.inputs import Typed, put_back, take_apart
+from hermes_ext.hosts.hermes.adapter.requests import forms
+from hermes_ext.hosts.hermes.adapter.turns import api_store, pastes, silence, titles
+from hermes_ext.hosts.hermes.adapter.turns.inputs import Typed, put_back, take_apart
 from hermes_ext.turns.turn import Turn
 
 logger = logging.getLogger("hermes_ext")

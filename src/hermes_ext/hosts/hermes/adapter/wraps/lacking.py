@@ -21,11 +21,11 @@ from attrs import evolve, frozen
 
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter import attaching
-from hermes_ext.hosts.hermes.adapter.after_import import when_imported
-from hermes_ext.hosts.hermes.adapter.attaching import Standing
 from hermes_ext.hosts.hermes.adapter.host import the_host
-from hermes_ext.hosts.hermes.adapter.notices import the_notices
+from hermes_ext.hosts.hermes.adapter.person.notices import the_notices
+from hermes_ext.hosts.hermes.adapter.wraps import attaching
+from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
+from hermes_ext.hosts.hermes.adapter.wraps.attaching import Standing
 from hermes_ext.rules import Rules
 
 logger = logging.getLogger("hermes_ext")

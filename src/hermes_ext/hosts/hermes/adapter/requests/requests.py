@@ -21,9 +21,9 @@ from attrs import frozen
 
 from hermes_ext._text import text_of
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter import forms
 from hermes_ext.hosts.hermes.adapter.host import current_agent_turn, hook_is_on, the_host
-from hermes_ext.hosts.hermes.adapter.notices import the_notices
+from hermes_ext.hosts.hermes.adapter.person.notices import the_notices
+from hermes_ext.hosts.hermes.adapter.requests import forms
 from hermes_ext.turns.requests import InjectionKind, Kept, Message, compose, split_system
 from hermes_ext.turns.state import current_turn
 from hermes_ext.turns.turn import Turn

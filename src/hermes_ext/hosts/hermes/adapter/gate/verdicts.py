@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, Final
 
 from attrs import define, field
 
+from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.holes import hole
-from hermes_ext.hosts.hermes.adapter.host_questions import HostQuestion, collecting
+from hermes_ext.hosts.hermes.adapter.gate.holes import HOLES
+from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion, collecting
 from hermes_ext.hosts.hermes.adapter.places import tool_directory
-from hermes_ext.turns.decisions import canonical_digest
+from hermes_ext.turns.decisions import canonical_json
 from hermes_ext.turns.state import judging_again
 from hermes_ext.turns.turn import Turn
-
-Args = dict[str, Any]
 
 _UNANSWERED: Final = "[hermes-ext] this needs a person's approval, and nobody has answered"
 
@@ -30,23 +30,23 @@ class Verdict:
 
     Attributes:
         tool: the tool.
+        arguments: those that may run.
         host_id: Hermes's id of the call, possibly empty or used twice.
         call_id: ours: never empty, unique in the turn.
-        args: the arguments that may run, ours alone.
-        digest: of tool and arguments.
         refusal: why it may not run, or None.
         answer: its result, given without running it, or None.
+        rewritten: whether extensions have changed the arguments that arrived.
         pending: asks the person whether it may run; returns the refusal or None.
         host_question: Hermes's own question about it, which the person has answered with ours.
     """
 
     tool: str
+    arguments: Arguments
     host_id: str
-    call_id: str
-    args: Args
-    digest: str
+    call_id: str = ""
     refusal: str | None = None
     answer: str | None = None
+    rewritten: bool = False
     pending: Callable[[], str | None] | None = None
     host_question: HostQuestion | None = None
     _asking: threading.RLock = field(factory=threading.RLock, init=False)
@@ -66,17 +66,56 @@ class Verdict:
         return self
 
 
-def coerced(tool: str, args: Any) -> Args:
-    """A copy of the arguments with the types that the tool will get (`"5"` becomes 5).
+class Arrived:
+    """A call as it arrives at a gate, possibly after other plugins have changed its arguments.
 
-    Raises:
-        TypeError: a value is not of the plain types.
-        RecursionError: they contain themselves, or are nested too deeply.
+    Args:
+        tool: the tool.
+        args: whatever the host has for arguments.
     """
+
+    def __init__(self, tool: str, args: Any) -> None:
+        self.tool = tool
+        self._args = args
+
+    @cached_property
+    def arguments(self) -> Arguments:
+        """Our own copy, with the types that the tool will get (`"5"` becomes 5).
+
+        Raises:
+            TypeError: a value is not of the plain types.
+            RecursionError: they contain themselves, or are nested too deeply.
+        """
+        return coerced(self.tool, self._args)
+
+    def has(self, judged: Arguments) -> bool:
+        """Whether it has these arguments, so that their verdict holds; raises as `arguments`."""
+        if _alike(self._args, judged.shared):
+            return True
+        return canonical_json(self.arguments.shared) == canonical_json(judged.shared)
+
+
+def coerced(tool: str, args: Any) -> Arguments:
+    """Arguments as `Arrived.arguments` has them."""
     from model_tools import coerce_tool_args
 
-    coerced = coerce_tool_args(tool, plain(args) if isinstance(args, dict) else {})
-    return coerced if isinstance(coerced, dict) else {}
+    made = coerce_tool_args(tool, plain(args) if isinstance(args, dict) else {})
+    return Arguments(made if isinstance(made, dict) else {})
+
+
+def _alike(arrived: Any, judged: Any) -> bool:
+    """Whether a value is the same as a plain one, to the type. False where that is hard to say."""
+    kind = type(judged)
+    if type(arrived) is not kind:
+        return False
+    if kind is dict:
+        return len(arrived) == len(judged) and all(
+            type(key) is str and key in judged and _alike(value, judged[key])
+            for key, value in arrived.items()
+        )
+    if kind is list:
+        return len(arrived) == len(judged) and all(map(_alike, arrived, judged))
+    return arrived is judged or (kind in _ATOMS and bool(arrived == judged))
 
 
 def plain(value: Any) -> Any:
@@ -111,11 +150,6 @@ _PLAIN: Final[dict[type, Callable[[Any], Any]]] = {
 }
 
 
-def digest_of(tool: str, args: Args) -> str:
-    """What tells a call with these arguments from any other."""
-    return canonical_digest([tool, args])
-
-
 class Judge:
     """Verdicts for the calls of one turn."""
 
@@ -123,41 +157,38 @@ class Judge:
         self.turn = turn
         self.pool: list[Verdict] = turn.host.verdicts
 
-    def fresh(self, tool: str, args: Any, host_id: str) -> Verdict:
+    def fresh(self, arrived: Arrived, host_id: str) -> Verdict:
         """Judge a call for the first time; a rewrite of the arguments is taken."""
-        own = coerced(tool, args)
-        call_id = host_id if host_id and not self._used(host_id) else self.turn.new_call_id()
-        return self._judged(tool, own, host_id, call_id, rewrite=True)
+        verdict = Verdict(arrived.tool, arrived.arguments, host_id)
+        new = host_id and not self._used(host_id)
+        verdict.call_id = host_id if new else self.turn.new_call_id()
+        return self._judged(verdict, rewrite=True)
 
-    def again(self, before: Verdict, args: Any) -> Verdict:
+    def again(self, before: Verdict, arrived: Arrived) -> Verdict:
         """Judge a call whose arguments were changed after its verdict."""
-        own = coerced(before.tool, args)
+        verdict = Verdict(before.tool, arrived.arguments, before.host_id, before.call_id)
         with judging_again():
-            return self._judged(before.tool, own, before.host_id, before.call_id, rewrite=False)
+            return self._judged(verdict, rewrite=False)
 
-    def _judged(
-        self, tool: str, args: Args, host_id: str, call_id: str, *, rewrite: bool
-    ) -> Verdict:
-        turn, refusal = self.turn, self.turn.rules.refusal
+    def _judged(self, verdict: Verdict, *, rewrite: bool) -> Verdict:
+        """The verdict, filled in."""
+        turn, tool, arguments = self.turn, verdict.tool, verdict.arguments
+        refusal = turn.rules.refusal
         if refusal is not None:  # the person has been shown it at the start
-            call = ToolCall(tool, args, call_id)
+            call = ToolCall(tool, arguments, verdict.call_id)
             turn.log_refusal(HookName.INTERCEPT_TOOL_CALL, OWN, refusal, call, turn.rules.cause)
-            refusal = f"[{OWN}] {refusal}"
-            return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
+            return _refused(verdict, OWN, refusal)
         cwd = tool_directory(turn.task_id or turn.host.stray_task, turn.directory)
-        outcome = turn.judge_tool_call(tool, args, tool_call_id=call_id, cwd=cwd)
+        outcome = turn.judge_tool_call(tool, arguments, tool_call_id=verdict.call_id, cwd=cwd)
         if outcome.blocked:
-            refusal = f"[{outcome.blocked_by}] {outcome.message}"
-            return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
+            return _refused(verdict, outcome.blocked_by, outcome.message)
         if outcome.answered:
-            answer = str(outcome.value)
-            return Verdict(tool, host_id, call_id, args, digest_of(tool, args), answer=answer)
-        final = outcome.final(args)
-        fault = hole(tool, final)
+            verdict.answer = str(outcome.value)
+            return verdict
+        final = outcome.final(arguments.shared)
+        fault = HOLES[tool](final) if tool in HOLES else None
         if fault is not None:
-            turn.notify_refusal(OWN, tool, fault, tool_args=args, tool_call_id=call_id)
-            refusal = f"[hermes-ext] {fault}"
-            return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
+            return self._noted(verdict, OWN, fault)
         if outcome.changed and not rewrite:
             rewriter = _who_changed(outcome)
             clash = (
@@ -165,14 +196,24 @@ class Judge:
                 f"the extensions had judged them, and {rewriter} would rewrite them once more; "
                 "the two do not go together, so the call is refused"
             )
-            turn.notify_refusal(rewriter, tool, clash, tool_args=args, tool_call_id=call_id)
-            refusal = f"[{rewriter}] {clash}"
-            return Verdict(tool, host_id, call_id, args, digest_of(tool, args), refusal=refusal)
-        verdict = Verdict(tool, host_id, call_id, coerced(tool, final), "")
-        verdict.digest = digest_of(tool, verdict.args)
+            return self._noted(verdict, rewriter, clash)
+        if outcome.changed:
+            verdict.arguments = coerced(tool, final)
+            verdict.rewritten = not Arrived(tool, arguments.shared).has(verdict.arguments)
         if outcome.asks:
             verdict.pending = lambda: _asked(turn, outcome, verdict)
         return verdict
+
+    def _noted(self, verdict: Verdict, by: str, why: str) -> Verdict:
+        """A refusal of ours, which the person and the log are told of."""
+        self.turn.notify_refusal(
+            by,
+            verdict.tool,
+            why,
+            tool_args=verdict.arguments.shared,
+            tool_call_id=verdict.call_id,
+        )
+        return _refused(verdict, by, why)
 
     def _used(self, host_id: str) -> bool:
         with self.turn.lock:
@@ -185,39 +226,42 @@ class Judge:
         with self.turn.lock:
             self.pool.append(verdict)
 
-    def find(self, tool: str, digest: str, host_id: str) -> Verdict | None:
+    def find(self, arrived: Arrived, host_id: str) -> Verdict | None:
         """The newest verdict on exactly this call."""
         with self.turn.lock:
-            return self._newest(tool, host_id, digest)
+            found = self._on(arrived.tool, host_id)
+            return next((one for one in found if arrived.has(one.arguments)), None)
 
-    def take(self, tool: str, digest: str, host_id: str) -> tuple[Verdict | None, bool]:
+    def take(self, arrived: Arrived, host_id: str) -> tuple[Verdict | None, bool]:
         """The verdict for this call, used up by it, and whether it is for these arguments."""
         with self.turn.lock:
-            exact = self._newest(tool, host_id, digest)
-            verdict = exact or self._newest(tool, host_id, None)
+            exact = self.find(arrived, host_id)
+            verdict = exact or next(self._on(arrived.tool, host_id), None)
             if verdict is not None:
                 self.pool.remove(verdict)
             return verdict, exact is not None
 
-    def waiting(self, tool: str, args: Any) -> Verdict | None:
+    def waiting(self, arrived: Arrived) -> Verdict | None:
         """A verdict on such a call, whatever its id."""
-        digest = digest_of(tool, coerced(tool, args))
         with self.turn.lock:
-            return next(
-                (one for one in self.pool if (one.tool, one.digest) == (tool, digest)), None
-            )
+            found = (one for one in self.pool if one.tool == arrived.tool)
+            return next((one for one in found if arrived.has(one.arguments)), None)
 
     def drop(self, verdict: Verdict) -> None:
         """Forget a verdict: its call has ended."""
         with self.turn.lock, contextlib.suppress(ValueError):
             self.pool.remove(verdict)
 
-    def _newest(self, tool: str, host_id: str, digest: str | None) -> Verdict | None:
-        for verdict in reversed(self.pool):
-            same = verdict.tool == tool and verdict.host_id == host_id
-            if same and (digest is None or verdict.digest == digest):
-                return verdict
-        return None
+    def _on(self, tool: str, host_id: str) -> Iterator[Verdict]:
+        """The verdicts on calls of a tool with an id, the newest first."""
+        return (
+            each for each in reversed(self.pool) if (each.tool, each.host_id) == (tool, host_id)
+        )
+
+
+def _refused(verdict: Verdict, by: str | None, why: str | None) -> Verdict:
+    verdict.refusal = f"[{by}] {why}"
+    return verdict
 
 
 def _who_changed(outcome: Any) -> str:
@@ -243,7 +287,7 @@ def _other_plugins() -> str:
 
 def _asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
     with collecting() as answered:
-        settled = turn.settle(outcome, verdict.tool, verdict.args)
+        settled = turn.settle(outcome, verdict.tool, verdict.arguments)
     if not settled.approved:
         return f"[{settled.blocked_by}] {settled.message}"
     verdict.host_question = answered[-1] if answered else None

@@ -125,7 +125,7 @@ class Notices:
     def _report_commands(self, rules: Rules) -> None:
         if not rules.commands:
             return
-        from hermes_ext.hosts.hermes.adapter.commands import taken_by_hermes
+        from hermes_ext.hosts.hermes.adapter.person.commands import taken_by_hermes
 
         for name, owner in taken_by_hermes(rules.commands).items():
             extension = rules.commands[name].extension

@@ -8,7 +8,6 @@ reaches Hermes, because Hermes would let the call through.
 
 from __future__ import annotations
 
-import copy
 import json
 import logging
 import threading
@@ -20,12 +19,13 @@ from typing import Any
 
 from attrs import define, evolve, field
 
+from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes.adapter.gate.results import error_result, internal_fault, looked_at
+from hermes_ext.hosts.hermes.adapter.gate.verdicts import Arrived, Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on, the_host
-from hermes_ext.hosts.hermes.adapter.host_questions import agreed_to
-from hermes_ext.hosts.hermes.adapter.results import error_result, internal_fault, looked_at
-from hermes_ext.hosts.hermes.adapter.verdicts import Args, Judge, Verdict, coerced, digest_of
+from hermes_ext.hosts.hermes.adapter.person.host_questions import agreed_to
 from hermes_ext.turns.state import entered
 from hermes_ext.turns.turn import ENDED, Turn
 
@@ -67,13 +67,14 @@ def apply_tool_request(
         return result
     try:
         judge = Judge(turn)
-        verdict = judge.fresh(tool_name, result.payload, str(context.get("tool_call_id") or ""))
+        arrived = Arrived(tool_name, result.payload)
+        verdict = judge.fresh(arrived, str(context.get("tool_call_id") or ""))
         judge.store(verdict)
         # Types that Hermes coerces anyway are no change: other plugins see what they always saw.
-        if digest_of(tool_name, coerced(tool_name, result.payload)) != verdict.digest:
+        if verdict.rewritten:
             result.changed = True
             result.trace = [*result.trace, {"source": "hermes-ext"}]
-            result.payload = copy.deepcopy(verdict.args)
+            result.payload = verdict.arguments.copy()
     except Exception:  # without a verdict the last gate judges the call, or refuses it
         logger.exception("hermes-ext could not judge a call of %s at its first step", tool_name)
     return result
@@ -117,16 +118,16 @@ def pre_tool_hooks(
     if message is not None or grant is None:
         return message, changed
     try:
-        now = coerced(tool_name, args if changed is None else changed)
-        if digest_of(tool_name, now) != grant.verdict.digest:
-            grant.verdict = Judge(grant.turn).again(grant.verdict, now).settled()
+        arrived = Arrived(tool_name, args if changed is None else changed)
+        if not arrived.has(grant.verdict.arguments):
+            grant.verdict = Judge(grant.turn).again(grant.verdict, arrived).settled()
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not check what a hook made of a call of %s", tool_name)
         refusal = _not_evaluated(grant.turn, tool_name, error)
         grant.verdict = evolve(grant.verdict, refusal=refusal)
     verdict = grant.verdict
     # Our own copy, even of what is unchanged: a hook may have kept the dict that it was given.
-    return verdict.refusal or _in_place_of_a_run(verdict), copy.deepcopy(verdict.args)
+    return verdict.refusal or _in_place_of_a_run(verdict), verdict.arguments.copy()
 
 
 def _in_place_of_a_run(verdict: Verdict) -> str | None:
@@ -138,10 +139,10 @@ def _block_message(
     judge: Judge, tool: str, args: Any, context: dict[str, Any], message: str | None
 ) -> str | None:
     host_id = str(context.get("tool_call_id") or "")
-    now = coerced(tool, args)
-    verdict = judge.find(tool, digest_of(tool, now), host_id)
+    arrived = Arrived(tool, args)
+    verdict = judge.find(arrived, host_id)
     if verdict is None:
-        verdict = _without_exact(judge, tool, now, host_id)
+        verdict = _without_exact(judge, arrived, host_id)
         judge.store(verdict)
     if message is None:
         message = verdict.settled().refusal
@@ -150,9 +151,9 @@ def _block_message(
     return message
 
 
-def _without_exact(judge: Judge, tool: str, args: Args, host_id: str) -> Verdict:
-    before, _ = judge.take(tool, "", host_id)
-    return judge.again(before, args) if before is not None else judge.fresh(tool, args, host_id)
+def _without_exact(judge: Judge, arrived: Arrived, host_id: str) -> Verdict:
+    before, _ = judge.take(arrived, host_id)
+    return judge.fresh(arrived, host_id) if before is None else judge.again(before, arrived)
 
 
 def run_tool_execution(
@@ -230,7 +231,7 @@ def _gated_execution(
             return _not_run(tool_name, verdict, verdict.answer, context, None)
         with _granted(turn, verdict) as grant:
             try:
-                result = next_call(copy.deepcopy(verdict.args))
+                result = next_call(verdict.arguments.copy())
             finally:
                 judged[-1] = grant.verdict  # a hook inside may have changed what runs
         return result if grant.verdict.answer is None else grant.verdict.answer
@@ -295,7 +296,7 @@ def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | No
     """The verdict under which the call may run, or may not."""
     verdict = None if turn.closed else _verdict_at_gate(turn, tool, args, host_id, outer)
     if verdict is None or turn.closed:  # it may have ended while a person was asked
-        return Verdict(tool, host_id, "", {}, "", refusal=f"[{OWN}] {ENDED}")
+        return Verdict(tool, Arguments({}), host_id, refusal=f"[{OWN}] {ENDED}")
     return verdict
 
 
@@ -304,21 +305,20 @@ def _verdict_at_gate(
 ) -> Verdict:
     try:
         judge = Judge(turn)
-        now = coerced(tool, args)
-        digest = digest_of(tool, now)
+        arrived = Arrived(tool, args)
         if outer is not None:
-            if outer.verdict.digest == digest:
+            if arrived.has(outer.verdict.arguments):
                 return outer.verdict
-            changed = judge.again(outer.verdict, now).settled()
+            changed = judge.again(outer.verdict, arrived).settled()
             outer.verdict.refusal = changed.refusal  # the outer step is to know what came of it
             return changed
-        verdict, exact = judge.take(tool, digest, host_id)
+        verdict, exact = judge.take(arrived, host_id)
         if verdict is None:
-            return judge.fresh(tool, now, host_id).settled()
-        return (verdict if exact else judge.again(verdict, now)).settled()
+            return judge.fresh(arrived, host_id).settled()
+        return (verdict if exact else judge.again(verdict, arrived)).settled()
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not judge a call of %s at the last gate", tool)
-        return Verdict(tool, host_id, "", {}, "", refusal=_not_evaluated(turn, tool, error))
+        return Verdict(tool, Arguments({}), host_id, refusal=_not_evaluated(turn, tool, error))
 
 
 def _not_evaluated(turn: Turn, tool: str, error: Exception) -> str:
@@ -354,7 +354,7 @@ def _not_run(
 
         _emit_post_tool_call_hook(
             function_name=tool,
-            function_args=verdict.args,
+            function_args=verdict.arguments.copy(),
             result=result,
             task_id=str(context.get("task_id") or ""),
             session_id=str(context.get("session_id") or ""),
@@ -400,7 +400,7 @@ def describe_tool(original: Callable[..., Any], args: Any, **kwargs: Any) -> Any
 def _read_catalog(name: str, args: Any, run: NextCall) -> Any:
     """Run one of the two tools that Hermes runs without saying for which call."""
     turn = the_host.find_turn({})
-    judged = Judge(turn).waiting(name, args) if turn is not None else None
+    judged = Judge(turn).waiting(Arrived(name, args)) if turn is not None else None
     return _run_directly(name, args, run, {"tool_call_id": judged.host_id if judged else ""})
 
 
@@ -410,14 +410,9 @@ def _run_directly(name: str, args: Any, run: NextCall, context: dict[str, Any]) 
     if turn is None:
         return _stray_execution(_no_middleware, name, args, run, context)
     grant = _leave_for(turn, name, None)
-    has_leave = grant is not None and grant.use()
-    if (
-        grant is not None
-        and has_leave
-        and digest_of(name, coerced(name, args)) == grant.verdict.digest
-    ):
+    if grant is not None and grant.use() and Arrived(name, args).has(grant.verdict.arguments):
         # Our own copy: nobody else can change it between this look and the run.
-        return run(copy.deepcopy(grant.verdict.args))
+        return run(grant.verdict.arguments.copy())
     if not _concerned(turn):
         return run(args)
     return _gated_execution(turn, _no_middleware, name, args, run, context)

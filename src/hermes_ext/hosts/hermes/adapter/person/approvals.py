@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext._text import printable
-from hermes_ext.hosts.hermes.adapter import host_questions
-from hermes_ext.hosts.hermes.adapter.full_texts import kept_in_full
+from hermes_ext.hosts.hermes.adapter.person import host_questions
+from hermes_ext.hosts.hermes.adapter.person.full_texts import kept_in_full
 from hermes_ext.turns.approval import Approval, ApprovalRequest, nobody_there
 
 logger = logging.getLogger("hermes_ext")

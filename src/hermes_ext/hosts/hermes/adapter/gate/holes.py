@@ -6,20 +6,8 @@ through a fault of the host, and each has a harmless spelling.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-
-def hole(tool: str, args: Mapping[str, Any]) -> str | None:
-    """Why a call is refused whatever the extensions say, or None.
-
-    Args:
-        tool: the tool's name.
-        args: its final arguments.
-    """
-    if tool == "search_files":
-        return _option_of_the_search(args)
-    return None
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 
 def _option_of_the_search(args: Mapping[str, Any]) -> str | None:
@@ -31,3 +19,9 @@ def _option_of_the_search(args: Mapping[str, Any]) -> str | None:
                 "program, which can run programs. Write the first dash as [-]."
             )
     return None
+
+
+HOLES: Final[Mapping[str, Callable[[Mapping[str, Any]], str | None]]] = {
+    "search_files": _option_of_the_search,
+}
+"""By tool, what says why a call with these final arguments is refused, or None."""

@@ -37,8 +37,8 @@ class Survey:
 
 def survey() -> Survey:
     """Import Hermes into this process, attach to it, and look."""
-    from hermes_ext.hosts.hermes.adapter.attaching import attach, standings
-    from hermes_ext.hosts.hermes.adapter.seams import SEAMS
+    from hermes_ext.hosts.hermes.adapter.wraps.attaching import attach, standings
+    from hermes_ext.hosts.hermes.adapter.wraps.seams import SEAMS
 
     # `run_agent` first, as Hermes itself does: other orders meet its circular imports.
     modules = ["run_agent", *(seam.module for seam in SEAMS if not seam.surface)]

@@ -28,9 +28,10 @@ from typing import Any, Final, Literal
 from attrs import field, frozen
 
 from hermes_ext._text import printable
-from hermes_ext.hosts.hermes.adapter import commands, inbound_log
-from hermes_ext.hosts.hermes.adapter.after_import import when_imported
-from hermes_ext.hosts.hermes.adapter.seams import SEAMS, Seam
+from hermes_ext.hosts.hermes.adapter.person import commands
+from hermes_ext.hosts.hermes.adapter.turns import inbound_log
+from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
+from hermes_ext.hosts.hermes.adapter.wraps.seams import SEAMS, Seam
 
 logger = logging.getLogger("hermes_ext")
 

@@ -1,0 +1,1 @@
+"""What a person is told and asked, and the commands that they type."""

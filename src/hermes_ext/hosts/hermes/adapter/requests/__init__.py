@@ -1,0 +1,1 @@
+"""Requests to the model, in the forms of the providers."""

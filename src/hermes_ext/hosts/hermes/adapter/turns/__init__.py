@@ -1,0 +1,1 @@
+"""A turn of Hermes: what was typed, what it becomes, and where Hermes keeps it."""

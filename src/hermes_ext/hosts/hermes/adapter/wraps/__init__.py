@@ -1,0 +1,1 @@
+"""What of Hermes is wrapped, and what follows where a function is missing."""

@@ -1,0 +1,66 @@
+"""The table of hooks: what lists the hooks follows from it, and nothing of a hook is missing."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from hermes_ext import hookimpl
+from hermes_ext.hooks.payloads import EVENT_OF
+from hermes_ext.hooks.table import TABLE, Action, HookName, complete
+from hermes_ext.hosts.hermes.canary import proofs, rules
+from hermes_ext.settings.names import HOOKS
+
+ROWS = [pytest.param(row, id=row.name.value) for row in TABLE.values()]
+
+
+def test_the_rows_are_the_hooks():
+    """In their order, and each under its own name."""
+    assert [*TABLE] == [*HookName] == [row.name for row in TABLE.values()]
+    assert [hook.value for hook in HookName] == [*HOOKS]
+
+
+def test_what_lacks_a_hook_says_which():
+    """A room that adds something to each hook cannot be imported where it lacks one."""
+    proved = {hook: "proof" for hook in HookName if hook is not HookName.BEFORE_LLM_CALL}
+    with pytest.raises(LookupError, match="no proof for before_llm_call"):
+        complete("proof", proved)
+    with pytest.raises(LookupError, match="no sample for intercept_tool_call"):
+        complete(
+            "sample", {hook: hook.value[:-1] for hook in HookName} | {"intercept_tool_call": ()}
+        )
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_is_whole(row):
+    """Documentation, words and templates; a guard and a transformer of it can be written."""
+    assert all([row.does, row.fires, row.returns, row.fails, row.so, row.object])
+    assert all(one.type and one.text for one in row.arguments)
+    assert {Action.PASS, Action.BLOCK} <= row.verdicts <= row.actions
+    assert all([*row.transformer[:-1], *row.guard[:-1]])
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_an_event_has_what_handlers_may_ask_for(row):
+    """Its class has an attribute for each argument, and can be made of them."""
+    kind = EVENT_OF[row.name]
+    known = {*inspect.get_annotations(kind), *dir(kind)}
+    assert [one.name for one in row.arguments if one.name not in known] == []
+    assert (kind.__name__, kind.hook) == (row.event, row.name)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_canary_tries_it(row):
+    """There is a proof of it, and a rule in the canary's extension that leaves a record."""
+    assert row.name in proofs._TRIALS
+    assert f'_record("{row.name.value}"' in inspect.getsource(rules)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_function_of_its_name_is_registered(row):
+    """With every argument that the table has."""
+    arguments = ", ".join(row.names)
+    names: dict = {}
+    exec(f"def {row.name.value}({arguments}): return None", names)
+    assert hookimpl(names[row.name.value])
