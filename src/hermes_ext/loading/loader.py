@@ -195,18 +195,19 @@ def load_base(
     everything: bool = False,
     import_seconds: float = IMPORT_SECONDS,
     config: ExtensionsConfig | None = None,
+    on_trial: bool = False,
     found: Sequence[Found] | None = None,
     before: Base | None = None,
     same: Callable[[Found], bool] = lambda found: False,
 ) -> Base:
     """Load what belongs to no project. The arguments are those of `load`, and:
 
-    config: another one than that of the home, on trial: nothing of the load is written down. found:
+    config: as read before; None reads it. on_trial: nothing of the load is written down. found:
     the only extensions that there are; None looks for them. before: an earlier load, whose modules
     are taken over: those of installed packages, and of the extensions whose files are the `same`.
     Their settings and handlers are made anew.
     """
-    remembered, config = config is None, config or read_config(home)
+    config = config or read_config(home)
     discovery = _discovered(config, home, everything) if found is None else Discovery((*found,))
     world = _World.of(discovery.found)
     kept = _Kept(() if before is None else before.ended)
@@ -215,7 +216,7 @@ def load_base(
         for each in discovery.found
     ]
     ended = _without_cycles(_all_ended(loadings, import_seconds))
-    return Base(home, config, discovery, tuple(ended), everything, import_seconds, remembered)
+    return Base(home, config, discovery, tuple(ended), everything, import_seconds, not on_trial)
 
 
 def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()) -> Loaded:
