@@ -28,7 +28,8 @@ from hermes_ext._prog import Prog
 from hermes_ext._text import printable
 from hermes_ext.loading.directories import Projects
 from hermes_ext.loading.imports.importing import forget, hold
-from hermes_ext.loading.loader import Base, load_base
+from hermes_ext.loading.loaded import Base
+from hermes_ext.loading.loader import load_base
 from hermes_ext.loading.reloading import messages
 from hermes_ext.loading.reloading.look import Look, TooMuchError, is_code, look
 from hermes_ext.loading.reloading.machine import Action, Event, Ledger, State, moved
