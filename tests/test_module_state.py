@@ -134,9 +134,7 @@ def _changed(tree: ast.Module) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             found.update(node.names)
-        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            found.add(getattr(node.value, "id", ""))
-        elif isinstance(node, ast.Attribute) and node.attr in _CHANGES:
+        elif (isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)) or (isinstance(node, ast.Attribute) and node.attr in _CHANGES):
             found.add(getattr(node.value, "id", ""))
     return found
 
