@@ -128,13 +128,19 @@ def _own_classes(tree: ast.Module) -> set[str]:
     }
 
 
+def _is_change(node: ast.Subscript | ast.Attribute) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in _CHANGES
+    return not isinstance(node.ctx, ast.Load)
+
+
 def _changed(tree: ast.Module) -> set[str]:
     """The names of a module that its own code changes in place, or sets anew."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             found.update(node.names)
-        elif (isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)) or (isinstance(node, ast.Attribute) and node.attr in _CHANGES):
+        elif isinstance(node, ast.Subscript | ast.Attribute) and _is_change(node):
             found.add(getattr(node.value, "id", ""))
     return found
 
