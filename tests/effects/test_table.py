@@ -12,6 +12,7 @@ from tests.bundled import Bundled
 from hermes_ext import ToolCall
 from hermes_ext.doctor import examine
 from hermes_ext.effects import (
+    Does,
     Effects,
     Machine,
     Tool,
@@ -22,7 +23,6 @@ from hermes_ext.effects import (
 )
 from hermes_ext.effects.readings import (
     calls_tool,
-    does,
     edits,
     feeds,
     harmless,
@@ -38,16 +38,16 @@ from hermes_ext.loading.loader import load
 
 TABLE = ToolTable(
     (
-        Tool("Write", writes(), synonyms="store", example={"file_path": "a.py", "content": "x"}),
+        Tool("Write", writes(), synonyms="store"),
         Tool("Edit", edits(others="all"), words="sed"),
         Tool("Read", reads(others="limit"), parameters="file_path limit"),
         Tool("Grep", searches(numbers="n"), words="rg"),
         Tool("Bash", runs_shell(cwd="dir", others="timeout"), aliases="Shell"),
-        Tool("Run", runs_python("source"), example={"source": "print(1)"}),
+        Tool("Run", runs_python("source")),
         Tool("Job", harmless_for("list", feeds("text"), argument="verb")),
         Tool("Ask", harmless()),
         Tool("Call", calls_tool("tool", "input")),
-        Tool("Mark", does(lambda name, args, rec: rec.write("marks", name))),
+        Tool("Mark", Does(lambda name, args, rec: rec.write("marks", name))),
     ),
     families="mcp_",
     module="tools",
@@ -162,7 +162,7 @@ def test_a_command_is_read_without_a_tool(place: Path) -> None:
 
 
 def test_a_table_is_asked_for_tools() -> None:
-    """By name, by kind, by example, and for what was probably meant."""
+    """By name, by kind, and for what was probably meant."""
     assert TABLE.get(" BASH ") is TABLE.get("shell")
     assert "store" in TABLE
     assert "store" not in TABLE.names
@@ -170,22 +170,8 @@ def test_a_table_is_asked_for_tools() -> None:
     assert [row.name for row in TABLE.of("write", ToolKind.EDIT)] == ["Write", "Edit"]
     assert TABLE.kind_of("job") is ToolKind.INPUT
     assert TABLE.kind_of("nothing") is ToolKind.OTHER
-    assert TABLE.example("code").name == "Run"
-    with pytest.raises(LookupError, match="search"):
-        TABLE.example(ToolKind.SEARCH)
     near = {"sed": "Edit", "store": "Write", "stroe": "Write", "Bsah": "Bash", "zzz": None}
     assert {name: TABLE.nearest(name) for name in near} == near
-
-
-EXAMPLES = [(row.name, row.example) for row in default_host().tools() if row.example is not None]
-
-
-@pytest.mark.parametrize(("tool", "args"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
-def test_every_example_is_understood(tool: str, args: dict[str, Any], place: Path) -> None:
-    """A call that a table gives as typical is one that its own reading knows exactly."""
-    machine = Machine(cwd=place, tools=default_host().tools())
-
-    assert effects_of(Call(tool, dict(args), machine)).exact
 
 
 def test_no_name_is_in_a_table_twice() -> None:

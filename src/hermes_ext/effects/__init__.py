@@ -115,12 +115,9 @@ def effects_of_command(command: str, *, machine: Machine | None = None) -> Effec
         command: the text of the shell.
         machine: where it runs; by default here, in no directory that is known.
     """
+    from hermes_ext.effects.readings import runs_shell
 
-    def announce(name: str, args: dict[str, Any], rec: Recorder) -> None:
-        from hermes_ext.effects._shell import read_text
-
-        read_text(command, rec)
-
+    announce = runs_shell("command").announce
     return _read("the shell", {"command": command}, machine or Machine(), announce)
 
 

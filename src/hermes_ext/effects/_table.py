@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import Factory, field, frozen
 
@@ -15,36 +15,34 @@ Reading: TypeAlias = Callable[..., None]
 
 
 class ToolKind(StrEnum):
-    """What a tool is for, as far as extensions ask."""
+    """What a tool is for, as far as extensions ask.
+
+    `write` is whole files, `edit` parts of files; `input` types to programs that are running;
+    `harmless` changes no file.
+    """
 
     READ = "read"
     SEARCH = "search"
     WRITE = "write"
-    """Writes whole files."""
     EDIT = "edit"
-    """Changes parts of files."""
     SHELL = "shell"
-    """Runs a shell command."""
     CODE = "code"
-    """Runs Python code."""
     INPUT = "input"
-    """Types to programs that are running."""
     HARMLESS = "harmless"
-    """Changes no file."""
     OTHER = "other"
 
 
 @frozen
 class Does:
-    """What a tool does; `hermes_ext.effects.readings` makes them.
+    """What a tool does; `hermes_ext.effects.readings` makes the usual ones.
 
     Attributes:
-        kind: what the tool is for.
         announce: tells a `Recorder` what one call touches.
+        kind: what the tool is for.
     """
 
-    kind: ToolKind
     announce: Reading
+    kind: ToolKind = ToolKind.OTHER
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -71,7 +69,6 @@ class Tool:
         words: other agents' names for such a tool. They only help to say what was meant.
         parameters: its positional parameters, where the host's `ToolTable.module` has it as a
             function; None where it does not.
-        example: arguments of a typical call, for samples and tests.
     """
 
     name: str
@@ -80,7 +77,6 @@ class Tool:
     synonyms: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     words: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     parameters: str | None = field(default=None, kw_only=True)
-    example: Mapping[str, Any] | None = field(default=None, kw_only=True)
 
     @property
     def kind(self) -> ToolKind:
@@ -150,17 +146,6 @@ class ToolTable:
     def of(self, *kinds: ToolKind | str) -> tuple[Tool, ...]:
         """The tools of these kinds."""
         return tuple(row for row in self.rows if row.kind in kinds)
-
-    def example(self, kind: ToolKind | str) -> Tool:
-        """The first tool of this kind that has an example.
-
-        Raises:
-            LookupError: the host has none.
-        """
-        for row in self.of(kind):
-            if row.example is not None:
-                return row
-        raise LookupError(f"the host has no tool of the kind {kind!s} with an example")
 
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant by a name; None if nothing is near."""

@@ -7,8 +7,8 @@
     ])
 
 Arguments that a reading does not know make a call inexact. Names of arguments are given as one text
-with blanks between them. A reading of one's own is a function of the tool's name, its arguments and
-the `Recorder`, in `does`.
+with blanks between them. A reading of one's own is `Does(function)`; the function gets the tool's
+name, its arguments and the `Recorder`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from typing import Any, Final, TypeAlias, TypeGuard
 from hermes_ext.effects._patch import Edit, NotUnderstood, edits_of
 from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._spelling import from_home, local_path, strings_in
-from hermes_ext.effects._table import Does, Reading, ToolKind, normal
+from hermes_ext.effects._table import Does, ToolKind, normal
 
 __all__ = [
     "Args",
     "Recorder",
     "by_names",
     "calls_tool",
-    "does",
     "edits",
     "feeds",
     "harmless",
@@ -52,11 +51,6 @@ _PATHS: Final = "file file_path file_paths filename filepath files path paths"
 _TEXTS: Final = "content contents file_text new_str new_string old_str old_string text"
 
 
-def does(reading: Reading, kind: ToolKind = ToolKind.OTHER) -> Does:
-    """A reading of one's own."""
-    return Does(kind, reading)
-
-
 # -- files ----------------------------------------------------------------------------------------
 
 
@@ -67,7 +61,7 @@ def reads(*, paths: str = _PATHS, others: str = "") -> Does:
         for path in paths_in(args, rec, paths, others):
             rec.read(path)
 
-    return Does(ToolKind.READ, reading)
+    return Does(reading, ToolKind.READ)
 
 
 def writes(*, paths: str = _PATHS, others: str = "") -> Does:
@@ -80,7 +74,7 @@ def writes(*, paths: str = _PATHS, others: str = "") -> Does:
         if not found:
             rec.unknown(f"{name} is not told where to write")
 
-    return Does(ToolKind.WRITE, reading)
+    return Does(reading, ToolKind.WRITE)
 
 
 def edits(*, paths: str = _PATHS, patch: str = "patch", others: str = "") -> Does:
@@ -96,7 +90,7 @@ def edits(*, paths: str = _PATHS, patch: str = "patch", others: str = "") -> Doe
         if not found and not edited:
             rec.unknown(f"{name} is not told which file to change")
 
-    return Does(ToolKind.EDIT, reading)
+    return Does(reading, ToolKind.EDIT)
 
 
 def searches(
@@ -134,7 +128,7 @@ def searches(
             else:
                 rec.search(path)
 
-    return Does(ToolKind.SEARCH, reading)
+    return Does(reading, ToolKind.SEARCH)
 
 
 def _write(path: str, rec: Recorder, by: str) -> None:
@@ -222,7 +216,7 @@ def runs_shell(
         else:
             rec.unknown(f"{name} is given no command that is a text", *strings_in(given))
 
-    return Does(ToolKind.SHELL, reading)
+    return Does(reading, ToolKind.SHELL)
 
 
 def runs_python(code: str = "code", *, others: str = "") -> Does:
@@ -239,7 +233,7 @@ def runs_python(code: str = "code", *, others: str = "") -> Does:
         else:
             rec.unknown(f"{name} is given no code that is a text", *strings_in(given))
 
-    return Does(ToolKind.CODE, reading)
+    return Does(reading, ToolKind.CODE)
 
 
 def feeds(text: str) -> Does:
@@ -253,7 +247,7 @@ def feeds(text: str) -> Does:
         for each in texts:
             read_text(each, rec)
 
-    return Does(ToolKind.INPUT, reading)
+    return Does(reading, ToolKind.INPUT)
 
 
 def _work_in(directory: object, rec: Recorder, *, background: bool) -> None:
@@ -291,7 +285,7 @@ def harmless(*, reads: str = "") -> Does:
                     for each in from_home(path, rec.machine):
                         rec.read(each)
 
-    return Does(ToolKind.HARMLESS, reading)
+    return Does(reading, ToolKind.HARMLESS)
 
 
 def harmless_for(values: str, otherwise: Does, *, argument: str = "action") -> Does:
@@ -303,7 +297,7 @@ def harmless_for(values: str, otherwise: Does, *, argument: str = "action") -> D
         if not (isinstance(action, str) and action in known):
             otherwise.announce(name, args, rec)
 
-    return Does(otherwise.kind, reading)
+    return Does(reading, otherwise.kind)
 
 
 def by_names() -> Does:
@@ -314,7 +308,7 @@ def by_names() -> Does:
 
         announce_by_names(name, args, rec)
 
-    return Does(ToolKind.OTHER, reading)
+    return Does(reading, ToolKind.OTHER)
 
 
 def calls_tool(tool: str = "name", arguments: str = "arguments") -> Does:
@@ -335,7 +329,7 @@ def calls_tool(tool: str = "name", arguments: str = "arguments") -> Does:
         else:
             rec.unknown("which tool is called is not known", *strings_in(args))
 
-    return Does(ToolKind.OTHER, reading)
+    return Does(reading, ToolKind.OTHER)
 
 
 # -- arguments ------------------------------------------------------------------------------------

@@ -11,13 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from hermes_ext.effects import Tool, ToolKind, ToolTable
+from hermes_ext.effects import Does, Tool, ToolKind, ToolTable
 from hermes_ext.effects.readings import (
     Args,
     Recorder,
     by_names,
     calls_tool,
-    does,
     edits,
     feeds,
     harmless,
@@ -98,7 +97,7 @@ def _speak(name: str, args: Args, rec: Recorder) -> None:
 
 # These ask, talk, keep notes in Hermes's own databases, or read; and hand files to others.
 _TALKS: Final = harmless(reads="artifacts image_url media_files urls video_url")
-_BROWSES: Final = does(_browse, ToolKind.HARMLESS)
+_BROWSES: Final = Does(_browse, ToolKind.HARMLESS)
 _ANYTHING: Final = by_names()
 
 _HARMLESS: Final = (
@@ -120,7 +119,6 @@ TOOLS: Final = ToolTable(
             writes(others="cross_profile"),
             synonyms="write",
             parameters="path content cross_profile",
-            example={"path": "src/app.py", "content": "print('hello')\n"},
         ),
         Tool(
             "patch",
@@ -128,14 +126,12 @@ TOOLS: Final = ToolTable(
             synonyms="edit",
             words="apply_patch multiedit str_replace",
             parameters="path old_string new_string replace_all mode patch cross_profile",
-            example={"path": "src/app.py", "old_string": "hello", "new_string": "bye"},
         ),
         Tool(
             "read_file",
             reads(others="limit offset"),
             words="read",
             parameters="path offset limit",
-            example={"path": "README.md"},
         ),
         Tool(
             "search_files",
@@ -146,7 +142,6 @@ TOOLS: Final = ToolTable(
             ),
             words="glob grep",
             parameters="pattern target path file_glob limit offset output_mode context",
-            example={"pattern": "hello", "path": "src"},
         ),
         Tool(
             "terminal",
@@ -157,29 +152,27 @@ TOOLS: Final = ToolTable(
             ),
             words="bash exec run_command run_shell_command shell",
             parameters="command timeout workdir",
-            example={"command": "ls -la"},
         ),
         Tool(
             "process",
             harmless_for("close kill list log poll wait", feeds("data")),
             aliases="process_manage",
         ),
-        Tool("execute_code", runs_python(), words="python", example={"code": "print('hello')"}),
-        Tool("delegate_task", does(_delegate), words="task"),
+        Tool("execute_code", runs_python(), words="python"),
+        Tool("delegate_task", Does(_delegate), words="task"),
         Tool(
             "todo",
             _TALKS,
             aliases="todo_list",
             words="todowrite",
-            example={"todos": [{"id": "1", "content": "look at it", "status": "pending"}]},
         ),
         Tool("clarify", _TALKS),
         Tool("web_extract", _TALKS, words="webfetch", parameters="urls"),
         Tool("web_search", _TALKS, words="websearch", parameters="query"),
-        Tool("memory", does(_remember)),
-        Tool("skill_manage", does(_manage_skills)),
+        Tool("memory", Does(_remember)),
+        Tool("skill_manage", Does(_manage_skills)),
         Tool("cronjob", harmless_for("list", _ANYTHING), aliases="cronjob_manage"),
-        Tool("text_to_speech", does(_speak)),
+        Tool("text_to_speech", Does(_speak)),
         Tool("tool_call", calls_tool()),
         *(Tool(name, _ANYTHING) for name in (
             "computer_use", "image_generate", "project_create", "video_generate",
