@@ -37,7 +37,7 @@ from hermes_ext.hooks.payloads import LLMRequest, Scope, ToolResult, UserInput
 from hermes_ext.hooks.registration import build_handlers, collecting
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import TABLE, Action, HookName
-from hermes_ext.hosts.hermes.adapter.verdicts import plain
+from hermes_ext.hosts.hermes.adapter.gate.verdicts import plain
 from hermes_ext.settings import patterns
 from hermes_ext.settings.by_schema import schema_fault
 from hermes_ext.settings.config import read_config

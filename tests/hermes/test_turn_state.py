@@ -284,7 +284,7 @@ def test_many_turns(hermes: HomeFactory) -> None:
         import gc
         from concurrent.futures import ThreadPoolExecutor
         from hermes_ext.turns import state as _turn
-        from hermes_ext.hosts.hermes.adapter import tools
+        from hermes_ext.hosts.hermes.adapter.gate import tools
         from hermes_ext.hosts.hermes.adapter.host import the_host
         from hermes_ext.turns.turn import Turn
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes_ext.hosts.hermes.adapter import tools
+from hermes_ext.hosts.hermes.adapter.gate import tools
 
 pytestmark = pytest.mark.hermes
 

@@ -16,7 +16,7 @@
       └─ registry.dispatch ► tools      the same gate for calls that come another way
 
 The rooms of `adapter`: in `wraps`, `seams` lists what is wrapped and why, `attaching` wraps it, and
-`lacking` says which hooks are not in force where something of it is missing; `turns` and `requests`
-have what happens there; `person` has what a person sees, is asked and types; `host` has the
-process's runtime. `plugin` is the entry point that Hermes calls.
+`lacking` says which hooks are not in force where something of it is missing; `turns`, `requests`
+and `gate` (tool calls) have what happens there; `person` has what a person sees, is asked and
+types; `host` has the process's runtime. `plugin` is the entry point that Hermes calls.
 """

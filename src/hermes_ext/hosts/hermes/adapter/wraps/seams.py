@@ -14,7 +14,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter import tools
+from hermes_ext.hosts.hermes.adapter.gate import tools
 from hermes_ext.hosts.hermes.adapter.person import approvals, commands, host_questions
 from hermes_ext.hosts.hermes.adapter.requests import requests
 from hermes_ext.hosts.hermes.adapter.turns import api_store, silence, titles, turns

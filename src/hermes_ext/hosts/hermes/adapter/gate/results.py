@@ -7,9 +7,9 @@ import logging
 from typing import Any
 
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.content import text_of_result, with_text
+from hermes_ext.hosts.hermes.adapter.gate.content import text_of_result, with_text
+from hermes_ext.hosts.hermes.adapter.gate.verdicts import Verdict
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on
-from hermes_ext.hosts.hermes.adapter.verdicts import Verdict
 from hermes_ext.turns.turn import Turn
 
 logger = logging.getLogger("hermes_ext")

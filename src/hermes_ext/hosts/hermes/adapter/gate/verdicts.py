@@ -14,7 +14,7 @@ from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.holes import HOLES
+from hermes_ext.hosts.hermes.adapter.gate.holes import HOLES
 from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion, collecting
 from hermes_ext.hosts.hermes.adapter.places import tool_directory
 from hermes_ext.turns.decisions import canonical_json

@@ -22,10 +22,10 @@ from attrs import define, evolve, field
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes.adapter.gate.results import error_result, internal_fault, looked_at
+from hermes_ext.hosts.hermes.adapter.gate.verdicts import Arrived, Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on, the_host
 from hermes_ext.hosts.hermes.adapter.person.host_questions import agreed_to
-from hermes_ext.hosts.hermes.adapter.results import error_result, internal_fault, looked_at
-from hermes_ext.hosts.hermes.adapter.verdicts import Arrived, Judge, Verdict
 from hermes_ext.turns.state import entered
 from hermes_ext.turns.turn import ENDED, Turn
 

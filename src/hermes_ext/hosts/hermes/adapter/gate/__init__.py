@@ -1,0 +1,1 @@
+"""Tool calls: judged once, run only as judged; and their results."""
