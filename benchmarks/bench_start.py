@@ -162,7 +162,7 @@ def every(report: Report) -> None:
     ):
         made = homes(Path(folder), model)
         bench_hermes(report, made)
-        installed = made["the seven bundled as well"]
+        installed = made["one own extension"]
         installed.oneshot("write it").check()  # there is a decision to show
         bench_commands(report, installed, Path(folder, "answer"))
 

@@ -26,7 +26,7 @@ _HEAD = """\
 How handlers are written and in which order they run: [authoring](authoring.md).
 """
 _COMMANDS = """\
-<!-- Made from hermes_ext/cli/_arguments.py by docs/generate_reference.py: edit there. -->
+<!-- Made from hermes_ext/cli/_commands by docs/generate_reference.py: edit there. -->
 
 # Command reference
 
@@ -102,6 +102,8 @@ def commands() -> str:
     add_commands(parser)
     (named,) = (each for each in parser._actions if isinstance(each.choices, dict))
     told = {each.dest: each.help for each in named._choices_actions}
+    for each in named.choices.values():
+        each.with_arguments()
     common = _common_options(named.choices)
     lines = ["## Of every command\n", *_table(common), ""]
     for name, command in named.choices.items():
@@ -118,7 +120,8 @@ def _arguments(command: argparse.ArgumentParser) -> list[argparse.Action]:
 
 def _common_options(parsers: Mapping[str, argparse.ArgumentParser]) -> list[argparse.Action]:
     first, *others = map(_arguments, parsers.values())
-    return [each for each in first if all(each in other for other in others)]
+    others_have = [{each.dest for each in other} for other in others]
+    return [each for each in first if all(each.dest in has for has in others_have)]
 
 
 def _usage(command: argparse.ArgumentParser) -> list[str]:

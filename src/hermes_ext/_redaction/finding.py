@@ -143,4 +143,7 @@ def _formed(shown: str, lower: str, begin: int, end: int) -> Iterator[Span]:
 
 
 def _has_any(lower: str, signs: Iterable[str], begin: int, end: int) -> bool:
-    return any(lower.find(sign, begin, end) >= 0 for sign in signs)
+    for sign in signs:  # noqa: SIM110 - most of the time goes here, and any() takes twice as long
+        if lower.find(sign, begin, end) >= 0:
+            return True
+    return False

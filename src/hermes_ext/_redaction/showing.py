@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from hermes_ext._redaction.finding import Finder
@@ -32,9 +33,7 @@ def _in_value(value: Any, depth: int) -> Any:
         return _HIDDEN
     if isinstance(value, Mapping):
         value = _with_named_value(value)
-        return {
-            _in_text(str(key)): _named(str(key), each, depth + 1) for key, each in value.items()
-        }
+        return {_in_key(str(key)): _named(str(key), each, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_in_value(each, depth + 1) for each in _with_options(value)]
     return value
@@ -73,11 +72,17 @@ def _named(name: str, value: Any, depth: int) -> Any:
     if isinstance(value, str):
         return value if is_open(value) else _HIDDEN
     if isinstance(value, Mapping) and depth <= _DEEPEST:
-        return {_in_text(str(key)): _named(name, each, depth + 1) for key, each in value.items()}
+        return {_in_key(str(key)): _named(name, each, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple) and depth <= _DEEPEST:
         return [_named(name, each, depth + 1) for each in value]
     is_count = isinstance(value, int | float) and abs(value) < _LARGEST_COUNT
     return value if is_count and not is_password(name) else _HIDDEN
+
+
+@lru_cache(maxsize=512)
+def _in_key(text: str) -> str:
+    """The same few keys, in each of many records."""
+    return _in_text(text)
 
 
 def _in_text(text: str) -> str:

@@ -7,52 +7,26 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes_ext.__about__ import __version__
+from attrs import fields
+
 from hermes_ext._prog import Prog
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
-from hermes_ext.cli._arguments import add_commands
-from hermes_ext.cli._commands import COMMANDS
-from hermes_ext.cli._completion import complete
-from hermes_ext.cli._decisions import SHOWN, Query
+from hermes_ext.cli import _commands
+from hermes_ext.cli._decisions import Query
 from hermes_ext.cli._errors import error_payload
-from hermes_ext.cli._log_pages import row
 from hermes_ext.cli._page import Page
-from hermes_ext.cli._pages import show
-from hermes_ext.cli._parser import Parser
 from hermes_ext.cli._request import Request, Result, UsageError
-from hermes_ext.cli._trust_pages import QUESTION, what_is_there
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hosts.default import default_host
-from hermes_ext.loading.switches import UnknownExtensionError
-
-PROG = "hermes-ext"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs `hermes-ext` with these arguments (default: the process's) and returns the exit code."""
-    parser = Parser(
-        prog=PROG, description="Runtime extensions: rules of your own in the agent's loop."
-    )
-    parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
-    add_commands(parser)
-    complete(parser)
-    try:
-        args = parser.parse_args(argv)
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
-    return run(args, prog=PROG)
-
-
-def run(args: argparse.Namespace, *, prog: str = PROG) -> int:
-    """Runs the command in `args` and returns the exit code; prints to stdout, errors to stderr.
-
-    `prog` is how the user calls these commands, for what is printed about the next step.
-    """
+def run(args: argparse.Namespace, prog: str) -> int:
+    """See `hermes_ext.cli.run`."""
     _never_fail_to_encode()
     command = getattr(args, "ext_command", None)
     if command is None:
@@ -83,8 +57,10 @@ def run(args: argparse.Namespace, *, prog: str = PROG) -> int:
 
 def _outcome(command: str, request: Request) -> Result:
     try:
-        return COMMANDS[command](request)
+        return _commands.command(command).work(request)
     except HermesExtError as error:
+        from hermes_ext.loading.switches import UnknownExtensionError
+
         code = 2 if isinstance(error, UnknownExtensionError | UsageError) else 1
         return Result(code, error_payload(error))
 
@@ -99,51 +75,24 @@ def _request(args: argparse.Namespace, prog: Prog) -> Request:
         cwd = Path.cwd()
     except OSError:  # the directory was removed under us
         cwd = None
+    given = vars(args)
+    asked = _given(given, "ext_", Request) | {"home": _home(args)}
+    asked["name"] = printable(asked.get("name", ""))  # as records have it
     return Request(
-        home=_home(args),
+        **asked,
         cwd=cwd,
         prog=prog,
-        name=printable(getattr(args, "ext_name", "")),  # as records have it
-        hook=getattr(args, "ext_hook", None),
-        order=getattr(args, "ext_order", None),
-        every=getattr(args, "ext_all", False),
-        sentinel=getattr(args, "ext_sentinel", False),
-        load=getattr(args, "ext_load", False),
-        deadline=getattr(args, "ext_deadline", None),
-        canary=getattr(args, "ext_canary", False),
-        ci=getattr(args, "ext_ci", False),
-        junit=getattr(args, "ext_junit", None),
-        path=getattr(args, "ext_path", None),
-        look=getattr(args, "ext_look", None),
-        full=getattr(args, "ext_full", False),
+        query=Query(**_given(given, "ext_query_", Query), brief=not args.ext_json),
         ask=_question(args, prog),
-        expect=getattr(args, "ext_expect", None),
-        query=_query(args),
         emit=_emitter(args, prog),
-        hooks=tuple(getattr(args, "ext_hooks", None) or ()),
-        guard=getattr(args, "ext_guard", False),
-        project=getattr(args, "ext_project", False),
-        event=getattr(args, "ext_event", None),
-        last=getattr(args, "ext_newest", False),
-        chain=getattr(args, "ext_chain", False),
-        config=getattr(args, "ext_config", None),
-        limit=getattr(args, "ext_limit", 0),
-        unseen=len(_terminals()) > 1 and not getattr(args, "ext_yes", True),
+        unseen=len(_terminals()) > 1 and not given.get("ext_yes", True),
     )
 
 
-def _query(args: argparse.Namespace) -> Query:
-    return Query(
-        last=getattr(args, "ext_last", SHOWN),
-        session=getattr(args, "ext_session", None),
-        turn=getattr(args, "ext_turn", None),
-        hook=getattr(args, "ext_log_hook", None),
-        extension=getattr(args, "ext_extension", None),
-        action=getattr(args, "ext_action", None),
-        since=getattr(args, "ext_since", None),
-        follow=getattr(args, "ext_follow", False),
-        brief=not args.ext_json,
-    )
+def _given(args: Mapping[str, Any], prefix: str, kind: type) -> dict[str, Any]:
+    """What an argument was given for, by the name of the attribute."""
+    names = (each.name for each in fields(kind))
+    return {name: args[prefix + name] for name in names if args.get(prefix + name) is not None}
 
 
 def _emitter(args: argparse.Namespace, prog: Prog) -> Callable[[Mapping[str, Any]], None]:
@@ -154,6 +103,8 @@ def _emitter(args: argparse.Namespace, prog: Prog) -> Callable[[Mapping[str, Any
         if args.ext_json:
             sys.stdout.write(json.dumps(line, default=str) + "\n")
         else:
+            from hermes_ext.cli._log_pages import row
+
             row(line, page)
         sys.stdout.flush()
 
@@ -168,6 +119,8 @@ def _question(args: argparse.Namespace, prog: Prog) -> Callable[[Mapping[str, An
     stream = sys.stderr if args.ext_json else sys.stdout
 
     def ask(payload: Mapping[str, Any]) -> bool:
+        from hermes_ext.cli._trust_pages import QUESTION, what_is_there
+
         page = Page(stream, prog=prog, full=args.ext_full)
         what_is_there(payload, page)
         page.line(
@@ -199,7 +152,8 @@ def _put_out(
     elif "error" in payload:
         Page(sys.stderr, prog=prog).lines(f"error: {payload['error']}", style="red")
     else:
-        show(command, payload, Page(sys.stdout, prog=prog, full=full, plain=plain))
+        page = Page(sys.stdout, prog=prog, full=full, plain=plain)
+        _commands.command(command).page(payload, page)
     sys.stdout.flush()
 
 

@@ -3,63 +3,45 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from hermes_ext.cli._request import Request, Result
-from hermes_ext.hooks.table import Action
-from hermes_ext.hosts.default import default_host
-from hermes_ext.records import Status
-from hermes_ext.settings.names import HOOKS
-
-SHELLS: Final = ("bash", "zsh", "fish", "tcsh", "powershell")
 _NEWEST: Final = 2_000  # lines of the decision log that are looked at
 
 Completer = Callable[..., Iterable[str]]
 
 
-def completion(request: Request) -> Result:
-    """The lines that turn completion on in a shell."""
-    from argcomplete.shell_integration import shellcode
-
-    shell = request.name
-    return Result(0, {"shell": shell, "code": shellcode(["hermes-ext"], shell=shell)})
-
-
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answers the shell, and ends the process, where the shell is what has started it."""
-    if "_ARGCOMPLETE" not in os.environ:
-        return
+    """Answers the shell that has started the process, and ends it."""
     from argcomplete import autocomplete
 
-    for each in _parsers(parser):
-        for action in each._actions:
-            completer = _COMPLETERS.get(action.dest)
-            if completer is not None and action.choices is None:
-                action.completer = completer  # type: ignore[attr-defined]
     # What is completed is never long; a fault of ours must not spoil the person's line.
     autocomplete(parser, always_complete_options=False)
 
 
-def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    yield parser
+def offer(parser: argparse.ArgumentParser) -> None:
+    """Have the arguments of a command completed by the values that there are."""
     for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
-                yield from _parsers(each)
+        completer = _COMPLETERS.get(action.dest)
+        if completer is not None and action.choices is None:
+            action.completer = completer  # type: ignore[attr-defined]
 
 
 def _home(args: argparse.Namespace) -> Path:
     home: Path | None = getattr(args, "ext_home", None)
-    return home.expanduser().absolute() if home else default_host().home()
+    if home:
+        return home.expanduser().absolute()
+    from hermes_ext.hosts.default import default_host
+
+    return default_host().home()
 
 
 def _names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     """Of extensions: those that the command can do something about."""
     from hermes_ext.loading.inventory import inventory
+    from hermes_ext.records import Status
 
     wanted = {"enable": False, "disable": True}.get(parsed_args.ext_command)
     with suppress(Exception):  # a configuration that cannot be read has no names
@@ -107,21 +89,25 @@ def _turns(parsed_args: argparse.Namespace, **rest: Any) -> list[str]:
 
 
 def _hooks(**_: Any) -> Iterable[str]:
+    from hermes_ext.settings.names import HOOKS
+
     return HOOKS
 
 
 def _actions(**_: Any) -> Iterable[str]:
+    from hermes_ext.hooks.table import Action
+
     return (*(each.value for each in Action), "error")
 
 
 _COMPLETERS: Final[dict[str, Completer]] = {
     "ext_name": _names_or_paths,
-    "ext_extension": _names,
+    "ext_query_extension": _names,
     "ext_hook": _hooks,
     "ext_hooks": _hooks,
-    "ext_log_hook": _hooks,
+    "ext_query_hook": _hooks,
     "ext_order": _hooks,
-    "ext_action": _actions,
-    "ext_session": _of_the_log("session"),
-    "ext_turn": _turns,
+    "ext_query_action": _actions,
+    "ext_query_session": _of_the_log("session"),
+    "ext_query_turn": _turns,
 }

@@ -15,9 +15,6 @@ from hermes_ext._redaction import redacted
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hooks.source import OWN
-from hermes_ext.loading.inventory import inventory
-from hermes_ext.settings.config import read_config
-from hermes_ext.turns.decisions import LogFiles
 
 Line = Mapping[str, Any]
 
@@ -193,6 +190,8 @@ def log_file(home: Path) -> Path:
 
 def note_on(home: Path) -> str | None:
     """That the log is off, and how to turn it on; None where it is on."""
+    from hermes_ext.settings.config import read_config
+
     config = read_config(home)
     if config.log != _OFF:
         return None
@@ -216,6 +215,8 @@ def newest_first(home: Path, query: Query) -> Iterator[Line]:
             "the session of this chat is not known here, and others' decisions are not shown",
             hint="In a terminal: hermes extensions log",
         )
+    from hermes_ext.turns.decisions import LogFiles
+
     try:
         with LogFiles(log_file(home)) as files:
             begun = query.begun_in(files.newest_first())
@@ -299,4 +300,6 @@ def _meant(query: Query, seen: _Seen, known: Callable[[], Iterable[str]]) -> str
 
 def installed_names(home: Path, cwd: Path | None) -> list[str]:
     """The names of all extensions that are found."""
+    from hermes_ext.loading.inventory import inventory
+
     return [record.name for record in inventory(home, cwd).records]

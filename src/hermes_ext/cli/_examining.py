@@ -10,11 +10,11 @@ from hermes_ext._text import printable
 from hermes_ext.cli._junit import write_junit
 from hermes_ext.cli._loading import (
     CANARY_SECONDS,
-    LOAD_SECONDS,
     Loading,
     load_in_child,
     look_at_host,
 )
+from hermes_ext.cli._options import LOAD_SECONDS
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result, projects_of
 from hermes_ext.doctor import Finding, Severity, advice_on, examine, in_order

@@ -24,8 +24,6 @@ from hermes_ext.hosts.hermes.facts.host_package import host_package
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS
 from hermes_ext.settings.config import OFF_SWITCH
 
-# One import may take 20 s before the loader gives it up; a few of those and their start-up fit in.
-LOAD_SECONDS = 90.0
 REPLAY_SECONDS = 600.0
 HOST_SECONDS = 60.0
 # Three starts of Hermes at once, cold and on a busy machine.

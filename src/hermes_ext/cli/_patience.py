@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
-from rich.status import Status
-from rich.text import Text
-
 from hermes_ext._text import printable
+from hermes_ext.cli._page import is_terminal
 
 _SECONDS = 1.0
 _LOOK_EVERY_SECONDS = 0.2
@@ -23,32 +21,26 @@ def patience(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], Non
 
     What it yields takes what is done next. quiet: shows nothing.
     """
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-    if quiet or not console.is_terminal:
-        yield lambda doing: None
-        return
-    done = threading.Event()
-    status = console.status(Text(printable(doing)))
-    waiting = threading.Thread(target=_show, args=(status, done), daemon=True)
-    waiting.start()
-    try:
-        yield lambda doing: status.update(Text(printable(doing)))
-    finally:
-        done.set()
-        waiting.join()
+    said = [doing]
+    with _waiting(_show, said, shown=not quiet and is_terminal(sys.stderr)):
+        yield lambda doing: said.__setitem__(0, doing)
 
 
 @contextmanager
 def progress(doing: str, at: Callable[[], Sequence[Any] | None]) -> Iterator[None]:
     """As `patience`, with a bar once `at` tells how far it is: (number, how many, …)."""
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:
+    with _waiting(_advance, doing, at, shown=is_terminal(sys.stderr)):
+        yield
+
+
+@contextmanager
+def _waiting(show: Callable[..., None], *what: Any, shown: bool) -> Iterator[None]:
+    """Has a thread show it after a second; rich is imported there, for those who have to wait."""
+    if not shown:
         yield
         return
     done = threading.Event()
-    waiting = threading.Thread(
-        target=_advance, args=(console, printable(doing), at, done), daemon=True
-    )
+    waiting = threading.Thread(target=_later, args=(show, what, done), daemon=True)
     waiting.start()
     try:
         yield
@@ -57,27 +49,31 @@ def progress(doing: str, at: Callable[[], Sequence[Any] | None]) -> Iterator[Non
         waiting.join()
 
 
-def _advance(
-    console: Console,
-    doing: str,
-    at: Callable[[], Sequence[Any] | None],
-    done: threading.Event,
-) -> None:
+def _later(show: Callable[..., None], what: Sequence[Any], done: threading.Event) -> None:
     if done.wait(_SECONDS):
         return
+    from rich.console import Console
+
+    show(Console(stderr=True, markup=False, emoji=False, highlight=False), done, *what)
+
+
+def _advance(
+    console: Any, done: threading.Event, doing: str, at: Callable[[], Sequence[Any] | None]
+) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(doing, total=None)
+        task = bar.add_task(printable(doing), total=None)
         while not done.wait(_LOOK_EVERY_SECONDS):
             known = at()
             if known is not None:
                 bar.update(task, completed=known[0], total=known[1])
 
 
-def _show(status: Status, done: threading.Event) -> None:
-    if done.wait(_SECONDS):
-        return
-    with status:
-        done.wait()
+def _show(console: Any, done: threading.Event, said: Sequence[str]) -> None:
+    from rich.text import Text
+
+    with console.status(Text(printable(said[0]))) as status:
+        while not done.wait(_LOOK_EVERY_SECONDS):
+            status.update(Text(printable(said[0])))

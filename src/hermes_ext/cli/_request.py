@@ -12,9 +12,6 @@ from hermes_ext._prog import Prog
 from hermes_ext._text import printable
 from hermes_ext.cli._decisions import Query
 from hermes_ext.exceptions import HermesExtError
-from hermes_ext.hosts.hermes.facts.host_package import host_package
-from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable
-from hermes_ext.hosts.hermes.home.lost_hooks import lost_hooks
 
 if TYPE_CHECKING:
     from hermes_ext.loading.finding.projects import ProjectStack
@@ -98,7 +95,11 @@ def not_in_force(request: Request) -> str | None:
     """Why extensions of this home, or hooks of theirs, are not in force in Hermes; None without
     Hermes here, since another host may be the one that runs them.
     """
-    if host_package() is None:
+    from hermes_ext.hosts.hermes.facts.host_package import is_here
+    from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable
+    from hermes_ext.hosts.hermes.home.lost_hooks import lost_hooks
+
+    if not is_here():
         return None
     off = plugin_off(request.home)
     if off is None:

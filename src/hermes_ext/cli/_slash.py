@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from hermes_ext._prog import Prog
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
-from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.cli import _commands
 from hermes_ext.cli._decisions import Query
 from hermes_ext.cli._errors import one_line
 from hermes_ext.cli._page import Page
-from hermes_ext.cli._pages import show
-from hermes_ext.cli._parser import count
 from hermes_ext.cli._request import Request
+from hermes_ext.cli._values import count
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hosts.default import default_host
 
@@ -48,11 +47,11 @@ def slash(
         return f"That cannot be read: {error}."
     command, *rest = words or ["list"]
     if command not in _READ_ONLY:
-        asked = printable(" ".join(words))
+        typed = printable(" ".join(words))
         ways = ", ".join(f"/extensions {name} {more}".strip() for name, more in _READ_ONLY.items())
         return (
             f"/extensions {printable(command)} is not available in a chat, which can only look:"
-            f" {ways}. In a terminal: hermes extensions {asked}"
+            f" {ways}. In a terminal: hermes extensions {typed}"
         )
     usage = _READ_ONLY[command]
     least, most = int(usage == "NAME"), int(bool(usage))
@@ -75,9 +74,10 @@ def slash(
         ),
     )
     try:
-        result = COMMANDS[command](request)
+        asked = _commands.command(command)
+        result = asked.work(request)
     except HermesExtError as error:
         return str(redacted(one_line(error)))
     page = Page(io.StringIO(), prog=request.prog, width=80)
-    show(command, redacted(result.payload), page)
+    asked.page(redacted(result.payload), page)
     return page.text.strip()

@@ -18,7 +18,8 @@ from hermes_ext.cli._decisions import (
     installed_names,
     log_file,
 )
-from hermes_ext.cli._loading import LOAD_SECONDS, REPLAY_SECONDS, Loading, run_in_child
+from hermes_ext.cli._loading import REPLAY_SECONDS, Loading, run_in_child
+from hermes_ext.cli._options import LOAD_SECONDS
 from hermes_ext.cli._request import Request, Result, UsageError
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._streams import regular

@@ -85,6 +85,7 @@ from hermes_ext.loading.imports.importing import (
 )
 from hermes_ext.loading.imports.returns import wrong_return
 from hermes_ext.loading.imports.siblings import taken_for_own
+from hermes_ext.loading.refusal import refusal_with
 from hermes_ext.records import (
     BROKEN,
     CommandInfo,
@@ -918,7 +919,7 @@ def _refusal(
     config: ExtensionsConfig, records: Iterable[ExtensionRecord]
 ) -> tuple[str | None, Cause | None]:
     loaded = {canonical_name(each.name) for each in records if each.loaded}
-    refusal = _refusal_with(config, records, loaded)
+    refusal = refusal_with(config, records, loaded)
     return refusal, None if refusal is None else _cause(config, loaded)
 
 
@@ -928,43 +929,3 @@ def _cause(config: ExtensionsConfig, loaded: Container[str]) -> Cause:
     missing = tuple(each for each in config.required if canonical_name(each) not in loaded)
     line = config.line_of("required") or 0
     return Cause(missing, config.own_setting("required"), printable(config.file), line)
-
-
-def expected_refusal(config: ExtensionsConfig, records: Iterable[ExtensionRecord]) -> str | None:
-    """Why every tool call will be refused, as far as that is known before anything is loaded.
-
-    records: of an inventory.
-    """
-    fine = {canonical_name(each.name) for each in records if each.status is Status.ENABLED}
-    return _refusal_with(config, records, fine)
-
-
-def _refusal_with(
-    config: ExtensionsConfig, records: Iterable[ExtensionRecord], loaded: Container[str]
-) -> str | None:
-    """Why every tool call is refused where these are loaded, by canonical name; None if none is."""
-    if switched_off():
-        return None
-    if not config.readable:
-        # Which guards the user has on is not known, and not knowing is no leave.
-        faults = "; ".join(map(str, config.problems))
-        return f"Tool calls are refused because the configuration cannot be read: {faults}"
-    if not config.enabled:
-        return None
-    told = [
-        f"{name} ({_reason(name, records)})"
-        for name in config.required
-        if canonical_name(name) not in loaded
-    ]
-    if not told:
-        return None
-    return (
-        f"Tool calls are refused because a required extension is not loaded: {'; '.join(told)}. "
-        f"Repair it, or take it out of extensions.required in {printable(config.file)}"
-    )
-
-
-def _reason(name: str, records: Iterable[ExtensionRecord]) -> str:
-    same = [each for each in records if canonical_name(each.name) == canonical_name(name)]
-    same.sort(key=lambda record: record.status is Status.SHADOWED)
-    return f"{same[0].status}: {same[0].reason}" if same else "not found"

@@ -15,7 +15,7 @@ import functools
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
@@ -27,9 +27,11 @@ from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.discovery import trusted_names
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.records import ExtensionRecord, Status
-from hermes_ext.settings.editing import Change, ListEdit, edit_lists
 from hermes_ext.settings.names import HOOKS
 from hermes_ext.trust.store import Standing
+
+if TYPE_CHECKING:
+    from hermes_ext.settings.editing import Change, ListEdit
 
 _NAMED_TO_BE_ON = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 _WORDS = {
@@ -82,6 +84,8 @@ def enable(
     """Turns it on. Raises UnknownExtensionError for a name that is nowhere, ConfigError where
     the file cannot be changed safely.
     """
+    from hermes_ext.settings.editing import ListEdit
+
     found = inventory(home, cwd)
     records = _named(found, name)
     if not any(record.source for record in records) and not _is_known(found, home, name):
@@ -100,6 +104,8 @@ def enable(
 
 def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None) -> Switched:
     """Turns it off. Raises as `enable` does."""
+    from hermes_ext.settings.editing import ListEdit
+
     found = inventory(home, cwd)
     records = _named(found, name)
     elsewhere = not records and _is_elsewhere(home, name)
@@ -117,6 +123,8 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
 
 
 def _taken_out(key: str, name: str) -> ListEdit:
+    from hermes_ext.settings.editing import ListEdit
+
     return ListEdit("extensions", key, remove=(name,), keep_empty=False)
 
 
@@ -171,6 +179,8 @@ def _switched(
     edits: list[ListEdit],
     notes: Callable[[Inventory, str, str | None], Iterable[str]],
 ) -> Switched:
+    from hermes_ext.settings.editing import edit_lists
+
     if hook is not None and hook not in HOOKS:
         raise ConfigError(f'no hook is called "{hook}"', hint=f"Hooks: {', '.join(HOOKS)}")
     edited = edit_lists(home / "config.yaml", edits, same=canonical_name)

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 
 from hermes_ext._interrupts import let_through
 from hermes_ext.turns.decisions.line import DecisionEvent, LogLevel, build_line, encoded, iso
+from hermes_ext.turns.decisions.rotation import rotated
 
 _QUEUE_LIMIT: Final = 2_000
 _IDLE_SECONDS: Final = 2.0
@@ -277,10 +278,6 @@ def _is_torn(descriptor: int) -> bool:
         return False
     os.lseek(descriptor, size - 1, os.SEEK_SET)
     return os.read(descriptor, 1) not in (b"\n", b"")
-
-
-def rotated(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.name}.{number}")
 
 
 _logs: WeakValueDictionary[int, DecisionLog] = WeakValueDictionary()

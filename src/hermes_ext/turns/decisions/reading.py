@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, TypeAlias, overload
 
-from hermes_ext.turns.decisions.log import rotated
 from hermes_ext.turns.decisions.older import as_written_now
+from hermes_ext.turns.decisions.rotation import rotated
 
 LONGEST_LINE: Final = 4_000_000  # bytes; a longer one is not read whole
 _BLOCK: Final = 1 << 18

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import re
 import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import Distribution
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
 from hermes_ext.hosts.hermes.facts.names import DISTRIBUTION, PACKAGE
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 UNKNOWN_VERSION: Final = "an unknown version"
 
@@ -46,6 +47,11 @@ class HostPackage:
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
+
+
+def is_here() -> bool:
+    """Whether Hermes is in this Python."""
+    return _version_of_code() is not None
 
 
 def host_package() -> HostPackage | None:
@@ -117,8 +123,10 @@ def _spec() -> ModuleSpec | None:
 
 def _distributions() -> Iterator[Distribution]:
     """Hermes's usual one first: reading the metadata of all takes a while."""
-    yield from importlib.metadata.distributions(name=DISTRIBUTION)
-    yield from importlib.metadata.distributions()
+    from importlib.metadata import distributions
+
+    yield from distributions(name=DISTRIBUTION)
+    yield from distributions()
 
 
 def _owns(distribution: Distribution) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve, frozen
 from yaml.nodes import MappingNode, SequenceNode
@@ -21,8 +21,10 @@ from hermes_ext.hosts.hermes.home.sentinel import (
     write_sentinel,
 )
 from hermes_ext.settings.config import ExtensionsConfig, read_config
-from hermes_ext.settings.editing import Change, ListEdit, edit_lists, read_list
 from hermes_ext.settings.yaml_nodes import items_of, node_at, read_document, text_of
+
+if TYPE_CHECKING:
+    from hermes_ext.settings.editing import Change, ListEdit
 
 PLUGIN = "hermes-ext"
 PLUGIN_GROUP = "hermes_agent.plugins"
@@ -100,6 +102,8 @@ def install(home: Path, *, sentinel: bool = False) -> Installation:
 
     sentinel: also write the sentinel, as is done where an extension is required.
     """
+    from hermes_ext.settings.editing import ListEdit
+
     _check_folder(home)
     wanted = sentinel or bool(read_config(home).required)
     names = (PLUGIN, SENTINEL) if wanted else (PLUGIN,)
@@ -130,6 +134,8 @@ def uninstall(home: Path) -> Installation:
     Extensions and their settings stay as they are. Done before, it changes nothing. Raises
     ConfigError as `install` does.
     """
+    from hermes_ext.settings.editing import ListEdit
+
     _check_folder(home)
     edited = _edit(home, ListEdit("plugins", "enabled", remove=(PLUGIN, SENTINEL)))
     was = sentinel_state(home)
@@ -197,20 +203,17 @@ def _listed(file: Path, key: str) -> tuple[str, ...]:
     """The names at `plugins.KEY`. Unlike where the file is to be changed, what Hermes can read
     is good enough: keys that stand twice, for one.
     """
-    try:
-        return read_list(file, "plugins", key)
-    except ConfigError:
-        node = node_at(read_document(file).root, ("plugins",))
-        by_key = (
-            {name: value for name, _, value in items_of(node)}
-            if isinstance(node, MappingNode)
-            else {}
-        )
+    node = node_at(read_document(file).root, ("plugins",))
+    if isinstance(node, MappingNode):
+        by_key = {name: value for name, _, value in items_of(node)}
         listed = by_key.get(key)
-        names = [text_of(each) for each in listed.value] if listed is not None else []
-        if not by_key or not isinstance(listed, SequenceNode | None) or None in names:
-            raise
-        return tuple(map(str, names))
+        if by_key and "<<" not in by_key and isinstance(listed, SequenceNode | None):
+            names = [text_of(each) for each in listed.value] if listed is not None else []
+            if None not in names:
+                return tuple(map(str, names))
+    from hermes_ext.settings.editing import read_list
+
+    return read_list(file, "plugins", key)
 
 
 def plugin_off(home: Path) -> PluginOff | None:
@@ -244,6 +247,8 @@ def plugins_unreadable() -> str | None:
 
 
 def _edit(home: Path, *edits: ListEdit) -> Installation:
+    from hermes_ext.settings.editing import edit_lists
+
     try:
         edited = edit_lists(home / "config.yaml", edits)
     except ConfigError as error:

@@ -7,11 +7,15 @@ import keyword
 import re
 import shlex
 import unicodedata
+from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hermes_ext._text import canonical_name, printable
+from hermes_ext.cli._page import Page
 from hermes_ext.cli._request import Request, Result, UsageError, not_in_force
+from hermes_ext.cli._values import hook
 from hermes_ext.exceptions import ConfigError, HermesExtError
 from hermes_ext.loading.finding.discovery import bundled_dir
 from hermes_ext.scaffold.new_extension import write_extension
@@ -24,7 +28,32 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _LONGEST: Final = 64
 
 
-def new(request: Request) -> Result:
+def arguments(command: ArgumentParser) -> None:
+    """What it takes."""
+    command.add_argument(
+        "ext_name", metavar="NAME", help="what it is to be called: a-z, 0-9, - and _"
+    )
+    command.add_argument(
+        "--hook", metavar="HOOK", type=hook, dest="ext_hooks", action="append",
+        help="a hook that it has a handler for; may be given more than once"
+        " (default: intercept_tool_call, as a guard)",
+    )  # fmt: skip
+    command.add_argument(
+        "--guard", action="store_true", dest="ext_guard",
+        help="its handlers are guards: they see the final value, and may only refuse",
+    )  # fmt: skip
+    where = command.add_mutually_exclusive_group()
+    where.add_argument(
+        "--project", action="store_true", dest="ext_project",
+        help="for this project only: into its .hermes/extensions",
+    )  # fmt: skip
+    where.add_argument(
+        "--global", action="store_false", dest="ext_project",
+        help="for all your work: into the Hermes home (the default)",
+    )  # fmt: skip
+
+
+def work(request: Request) -> Result:
     """Writes a new extension into the user's or the project's folder."""
     name = request.name
     fault = _fault(name)
@@ -125,3 +154,19 @@ def _next(request: Request, config: ExtensionsConfig, folder: Path) -> list[dict
     steps.append(("see what it registers", request.prog("list --load")))
     steps.append(("check that all is well", request.prog("doctor")))
     return [{"what": what, "command": command} for what, command in steps]
+
+
+def page(payload: Mapping[str, Any], page: Page) -> None:
+    page.line((f"Made {payload['name']}.", "bold"))
+    page.lines(payload["folder"], indent=4)
+    for file in payload["files"]:
+        page.line(file, indent=6)
+    if payload["not_in_force"]:
+        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
+    elif payload["scope"] == "global":
+        page.line(
+            "Takes effect on the next turn. If Hermes is in the middle of a turn, restart it."
+        )
+    page.line("What next:")
+    for step in payload["next"]:
+        page.line(f"{step['what']}: {step['command']}", indent=4)

@@ -1,0 +1,52 @@
+"""`enable`: turns an extension or one hook of it on."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from typing import Any
+
+from hermes_ext._text import printable
+from hermes_ext.cli import _options
+from hermes_ext.cli._page import Page
+from hermes_ext.cli._pages import changes
+from hermes_ext.cli._request import Request, Result, not_in_force
+from hermes_ext.cli._values import hook
+from hermes_ext.loading import switches
+
+
+def arguments(command: ArgumentParser) -> None:
+    """What it takes."""
+    _options.name(command)
+    command.add_argument(
+        "--hook", metavar="HOOK", type=hook, dest="ext_hook", help="only this hook of it"
+    )
+
+
+def work(request: Request) -> Result:
+    """Turns an extension or one hook of it on."""
+    switched = switches.enable(
+        request.home, request.cwd, request.name, hook=request.hook, prog=request.prog
+    )
+    return Result(0, switched.to_json() | {"not_in_force": not_in_force(request)})
+
+
+def page(payload: Mapping[str, Any], page: Page) -> None:
+    switched(payload, page, "enabled")
+
+
+def switched(payload: Mapping[str, Any], page: Page, verb: str) -> None:
+    name = printable(payload["name"]) + (f", hook {payload['hook']}" if payload["hook"] else "")
+    if not payload["changed"]:
+        page.line(f"{name} is {verb} already; nothing was changed.")
+    else:
+        page.line((f"{verb.capitalize()} {name}.", "bold"))
+        changes(payload, page)
+    for note in payload["notes"]:
+        page.lines(f"Note: {note}", style="yellow")
+    if payload["not_in_force"]:
+        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
+    elif payload["changed"]:
+        page.line(
+            "Takes effect on the next turn. If Hermes is in the middle of a turn, restart it."
+        )

@@ -1,0 +1,88 @@
+"""What `list` finds: the inventory, or what a child process made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermes_ext.cli._live import in_force
+from hermes_ext.cli._options import LOAD_SECONDS
+from hermes_ext.cli._patience import patience
+from hermes_ext.cli._place import from_next_start, place
+from hermes_ext.cli._request import Request, Result
+from hermes_ext.loading.finding.discovery import minor_entries, record_of
+from hermes_ext.loading.inventory import Inventory, inventory
+from hermes_ext.loading.refusal import expected_refusal
+from hermes_ext.records import Status
+
+
+def list_all(request: Request) -> Result:
+    """Everything installed; with `load` or `order` as a child process loads it now."""
+    seen = inventory(request.home, request.cwd)
+    payload = _seen(request, seen)
+    readable = seen.config.readable
+    code = 0 if readable and payload["refusal"] is None else 1
+    if request.live is not None:
+        payload |= {
+            "extensions": in_force(request.live, seen),
+            "problems": [each.to_json() for each in request.live.problems],
+            "refusal": request.live.refusal,
+            "loaded": True,
+            "broken": [],
+            **from_next_start(payload),
+        }
+    if request.load or request.order:
+        from hermes_ext.cli._loading import load_in_child
+
+        seconds = request.deadline or LOAD_SECONDS
+        with patience("Loading the extensions"):
+            loading = load_in_child(request.home, request.cwd, seconds, request.prog)
+        if loading.failure is None:
+            payload |= {key: loading.data[key] for key in ("extensions", "problems", "refusal")}
+        else:
+            payload["extensions"] = [
+                _stopped(record.to_json(), loading.culprit, loading.failure)
+                for record in seen.records
+            ]
+        payload |= {
+            "loaded": True,
+            "failure": loading.failure,
+            "broken": loading.data.get("broken", []),
+        }
+        broken = loading.failure or loading.data["broken"] or loading.data["refusal"]
+        code = 0 if readable and not broken else 1
+        if request.order:
+            payload["order"] = {
+                "hook": request.order,
+                "handlers": loading.data.get("orders", {}).get(request.order, []),
+                "broken": loading.data.get("broken", []),
+            }
+    if request.every:
+        payload["extensions"] += _minor_rows(seen)
+    return Result(code, payload)
+
+
+def _minor_rows(seen: Inventory) -> list[dict[str, Any]]:
+    """Rows of the hidden files, caches and documents in extensions folders."""
+    found = minor_entries(seen.config, seen.projects)
+    return [
+        record_of(each, seen.config, status=each.status, reason=each.reason).to_json()
+        for each in found
+    ]
+
+
+def _seen(request: Request, seen: Inventory) -> dict[str, Any]:
+    return {
+        **place(request, seen),
+        "loaded": False,
+        "failure": None,
+        "refusal": expected_refusal(seen.config, seen.records) if seen.config.readable else None,
+        "broken": [],
+        "extensions": [record.to_json() for record in seen.records],
+        "problems": [each.to_json() for each in seen.problems],
+    }
+
+
+def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[str, Any]:
+    if record["name"] == culprit:
+        return {**record, "status": str(Status.LOAD_ERROR), "reason": failure}
+    return record
