@@ -1,6 +1,7 @@
-"""Writes docs/hooks.md and docs/command-reference.md: `python docs/generate_reference.py`.
+"""Writes docs/hooks.md, docs/command-reference.md and extensions/manifests.json.
 
-The first is made from the table of hooks, the second from what the command line takes. With
+The first is made from the table of hooks, the second from what the command line takes, the third
+from the bundled extensions' manifests. With
 `--check` nothing is written, and the exit code is 1 where one of them is stale.
 """
 
@@ -16,6 +17,7 @@ from textwrap import dedent
 from hermes_ext.cli import add_commands
 from hermes_ext.hooks.payloads import EVENT_OF
 from hermes_ext.hooks.table import EVERYWHERE_TEXT, TABLE, Action, HookDef
+from hermes_ext.loading.finding.known_manifests import SHIPPED, kept
 
 DOCS = Path(__file__).parent
 
@@ -157,10 +159,15 @@ def _sentence(text: str) -> str:
 PAGES: Mapping[str, Callable[[], str]] = {"hooks.md": hooks, "command-reference.md": commands}
 
 
+def manifests() -> str:
+    """The bundled extensions' manifests, for a start that does not have to take YAML apart."""
+    return kept(sorted(each.parent for each in DOCS.parent.glob("extensions/*/extension.yaml")))
+
+
 def main() -> int:
     """Write or check the pages; returns the exit code."""
     stale = 0
-    for name, make in PAGES.items():
+    for name, make in {**PAGES, f"../extensions/{SHIPPED}": manifests}.items():
         file, made = DOCS / name, make()
         if "--check" not in sys.argv[1:]:
             file.write_text(made, encoding="utf-8")
