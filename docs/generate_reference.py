@@ -1,13 +1,15 @@
-"""Writes docs/hooks.md, docs/command-reference.md and extensions/manifests.json.
+"""Writes the pages that the code tells: `python docs/generate_reference.py`.
 
-The first is made from the table of hooks, the second from what the command line takes, the third
-from the bundled extensions' manifests. With
-`--check` nothing is written, and the exit code is 1 where one of them is stale.
+docs/hooks.md is made from the table of hooks, docs/command-reference.md from what the command line
+takes, docs/files.md from the docstrings of the modules, extensions/manifests.json from the bundled
+extensions' manifests. With `--check` nothing is written, and the exit code is 1 where one of them is
+stale.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +22,7 @@ from hermes_ext.hooks.table import EVERYWHERE_TEXT, TABLE, Action, HookDef
 from hermes_ext.loading.finding.known_manifests import SHIPPED, kept
 
 DOCS = Path(__file__).parent
+PACKAGE = DOCS.parent / "src" / "hermes_ext"
 
 _NOTE = "<!-- Made from hermes_ext/hooks/table.py by docs/generate_reference.py: edit there. -->"
 _HEAD = """\
@@ -35,6 +38,15 @@ _COMMANDS = """\
 Every command with every argument, as `hermes-ext COMMAND --help` tells them. What they do, what
 they print and how they end: [commands](commands.md). `hermes extensions COMMAND` is the same inside
 Hermes.
+"""
+
+_FILES = """\
+<!-- Made from the docstrings of the modules by docs/generate_reference.py: edit there. -->
+
+# Every file
+
+What each module of `src/hermes_ext` is for, by room. How the rooms stand to each other:
+[the code](architecture.md).
 """
 
 
@@ -156,7 +168,20 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"hooks.md": hooks, "command-reference.md": commands}
+def files() -> str:
+    """The page of the files."""
+    modules = sorted(PACKAGE.rglob("*.py"), key=lambda file: (file.parent, file.name))
+    lines, room = [_FILES.rstrip()], None
+    for file in modules:
+        text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+        if file.parent != room:
+            room = file.parent
+            title = room.relative_to(PACKAGE).as_posix()
+            lines += ["", f"## {'The package' if title == '.' else f'`{title}/`'}", ""]
+        if text:
+            told = " ".join(text.partition("\n\n")[0].split())
+            lines.append(f"- `{file.name}`: {told}")
+    return "\n".join(lines) + "\n"
 
 
 def manifests() -> str:
@@ -164,10 +189,18 @@ def manifests() -> str:
     return kept(sorted(each.parent for each in DOCS.parent.glob("extensions/*/extension.yaml")))
 
 
+PAGES: Mapping[str, Callable[[], str]] = {
+    "hooks.md": hooks,
+    "command-reference.md": commands,
+    "files.md": files,
+    f"../extensions/{SHIPPED}": manifests,
+}
+
+
 def main() -> int:
     """Write or check the pages; returns the exit code."""
     stale = 0
-    for name, make in {**PAGES, f"../extensions/{SHIPPED}": manifests}.items():
+    for name, make in PAGES.items():
         file, made = DOCS / name, make()
         if "--check" not in sys.argv[1:]:
             file.write_text(made, encoding="utf-8")

@@ -304,6 +304,23 @@ def test_a_loop_that_is_blocked_is_replaced():
     assert after.message == "no"
 
 
+def test_a_loop_that_was_replaced_ends_once_nothing_blocks_it():
+    gate, threads = threading.Event(), []
+
+    async def blocks(session_id):
+        threads.append(threading.current_thread())
+        gate.wait()
+
+    for _ in range(2):
+        blocked = chain(handler(blocks, timeout=SHORT))
+        assert run(blocked, CALL, in_session("bad")).errors[0].kind == "timeout"
+    gate.set()
+    first, second = threads
+    first.join(60)
+    assert not first.is_alive()
+    assert second.is_alive()
+
+
 @pytest.mark.parametrize("conversation", ["", "shared"])
 def test_a_session_delays_itself_only(conversation):
     """While a handler blocks in one session, another's are awaited, and may run out of time."""

@@ -288,6 +288,9 @@ class TestInjecting:
         assert outcome.system_injections == ("one", "three")
         assert outcome.user_injections == ("two",)
         assert [text.keep for text in outcome.system_injections] == ["turn", "request"]
+        written = outcome.to_json()
+        assert [each["text"] for each in written["system_injections"]] == ["one", "three"]
+        assert [each["text"] for each in written["user_injections"]] == ["two"]
         assert not outcome.changed
         assert outcome.value is None
 

@@ -19,6 +19,7 @@ from hermes_ext import _files
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.trust import store as store_module
 from hermes_ext.trust import walk
+from hermes_ext.trust.candidates import Listed
 from hermes_ext.trust.place import Project
 from hermes_ext.trust.store import (
     PIN,
@@ -69,6 +70,15 @@ class TestVerdict:
         assert told(rules) == (Standing.TRUSTED, "")
         assert verdict.tree.digest == digest
         assert not verdict.pinned
+
+    def test_the_same_content_is_trusted_where_its_twin_is(self, rules, tmp_path):
+        """Of a linked work tree; without a twin it is a project like any other."""
+        rules.trust()
+        linked = tmp_path / "linked"
+        shutil.copytree(rules.root, linked)
+        project = Project(linked.resolve())
+        assert judge(project, rules.home, rules.root).standing is Standing.TRUSTED
+        assert judge(project, rules.home).standing is Standing.UNTRUSTED
 
     def test_one_that_changed_since(self, rules):
         """What changed, came and went is named."""
@@ -272,6 +282,13 @@ class TestList:
         (entry,) = listed["trusted"]
         assert entry.pop("at").endswith("+00:00")
         assert entry == {"path": str(rules.root), "digest": digest, "names": ["a", "b"]}
+
+    def test_a_list_that_says_the_same_is_the_same(self, rules):
+        """Also where it was written anew."""
+        rules.trust()
+        before = Listed.now(rules.home)
+        os.utime(rules.store.file, (1, 1))
+        assert Listed.now(rules.home) == before
 
     def test_one_entry_a_path(self, rules):
         """Trusting anew replaces what was trusted."""

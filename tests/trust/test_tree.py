@@ -194,6 +194,10 @@ class TestLinks:
         (clone.extensions / "a.py").symlink_to("b.py")
         assert "a.py is a link to what is not there. Remove the link" in str(refusal(clone))
 
+    def test_one_that_the_system_cannot_follow_says_why(self, clone):
+        (clone.extensions / "a").symlink_to("x" * 300)
+        assert "File name too long" in str(refusal(clone))
+
     def test_one_that_leads_back_to_itself_is_refused(self, clone):
         """By way of another, too."""
         (clone.extensions / "a").symlink_to("b")

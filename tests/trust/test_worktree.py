@@ -82,7 +82,9 @@ NO_LINK: dict[str, Callable[[Path], object]] = {
     "no path": lambda tree: again(tree / ".git", b"gitdir: \n"),
     "a NUL": lambda tree: again(tree / ".git", b"gitdir: a\0b\n"),
     "two lines": lambda tree: again(tree / ".git", b"gitdir: a\nb\n"),
-    "too long": lambda tree: again(tree / ".git", b"gitdir: " + b"../" * 10_000),
+    "too long": lambda tree: again(
+        tree / ".git", f"gitdir: {admin_of(tree)}{'/' * 10_000}\n".encode()
+    ),
     "a pipe .git": lambda tree: (again(tree / ".git"), os.mkfifo(tree / ".git")),
     "no commondir, as in a submodule": lambda tree: again(admin_of(tree) / "commondir"),
     "an empty commondir": lambda tree: again(admin_of(tree) / "commondir", b"\n"),

@@ -61,6 +61,12 @@ def test_what_is_shown_whole_is_not_cut() -> None:
     """A short call needs no file; a long reason does."""
     assert not request({"command": "rm -rf data"}).is_cut
     assert request({"command": "ls"}, reason="R" * 500).is_cut
+    shown = request({}, reason="R" * 1000).reason_text
+    half = "R" * 200
+    assert shown == f"[careful] {half}… (600 of 1,000 characters left out) …{half}"
+    room = 1200 - len('""')  # for each argument
+    assert not request({"command": "x" * room}).is_cut
+    assert request({"command": "x" * (room + 1)}).is_cut
 
 
 def test_a_great_many_arguments_are_cut_too() -> None:

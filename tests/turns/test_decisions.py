@@ -237,6 +237,11 @@ class TestLine:
         assert line["digests"] == {"in": canonical_digest({"path": "0.py"})}
         assert "steps" not in line
 
+    def test_a_rewrite_says_what_it_changed(self) -> None:
+        outcome = {**BLOCKED, "action": "rewrite", "changed": True, "value": "a c"}
+        line = build_line(event_of(before="a b", outcome=outcome), LogLevel.DECISIONS)
+        assert line["change"] == [{"removed": 1, "added": "c"}]
+
     @pytest.mark.parametrize("level", ["decisions", "steps"])
     def test_no_payload_without_payloads(self, level: str) -> None:
         """Below `payloads` neither values nor metadata nor injected texts are written."""
@@ -603,6 +608,18 @@ class TestOutage:
         lines = logged(log, event_of(10))
         assert lines[0]["dropped"] == 10
         assert [line.get("turn") for line in lines] == [None, "turn-10"]
+
+    def test_a_line_that_has_room_for_its_half_only_is_lost_and_told(self, path: Path) -> None:
+        code = (
+            "import resource\n"
+            "log = DecisionLog(sys.argv[1])\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))\n"
+            "log.write(event(0))\n"
+            "assert log.flush(60)\n"
+            "print(log.notices)"
+        )
+        assert os.strerror(errno.ENOSPC) in finished(python(code, path))
+        assert path.stat().st_size == 100
 
     @pytest.mark.parametrize("obstacle", ["directory is a file", "path is a directory"])
     def test_an_impossible_path_costs_lines_only(self, path: Path, obstacle: str) -> None:

@@ -573,6 +573,35 @@ class TestProcesses:
         )
         assert finished(python(code, path)) == "wrote None\n"
 
+    @needs_fork
+    def test_a_fork_leaves_no_lock_of_a_memory_store_behind(self, path: Path) -> None:
+        """Whatever another thread of the parent does in the store."""
+        code = (
+            "import signal, warnings\n"
+            "from hermes_ext.turns.store import MemoryStore\n"
+            "warnings.simplefilter('ignore', DeprecationWarning)\n"
+            "held, done = threading.Event(), threading.Event()\n"
+            "def clock():\n"
+            "    if threading.current_thread() is thread:\n"
+            "        held.set()\n"
+            "        done.wait()\n"
+            "    return 0.0\n"
+            "memory = MemoryStore(clock=clock)\n"
+            "thread = threading.Thread(target=memory.set, args=('talk', 'planner', 'k', '1'))\n"
+            "thread.start()\n"
+            "held.wait()\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    signal.alarm(20)\n"
+            "    memory.set('talk', 'planner', 'k', '2')\n"
+            "    os._exit(0)\n"
+            "code = os.waitpid(child, 0)[1]\n"
+            "done.set()\n"
+            "thread.join()\n"
+            "print(code)"
+        )
+        assert finished(python(code, path)) == "0\n"
+
 
 def garbage(path: Path) -> None:
     path.write_bytes(b"this is not a database, it is a note\n" * 200)
