@@ -2,8 +2,8 @@
 
 docs/hooks.md is made from the table of hooks, docs/command-reference.md from what the command line
 takes, docs/files.md from the docstrings of the modules, extensions/manifests.json from the bundled
-extensions' manifests. With `--check` nothing is written, and the exit code is 1 where one of them is
-stale.
+extensions' manifests. With `--check` nothing is written, and the exit code is 1 where one of them
+is stale.
 """
 
 from __future__ import annotations
