@@ -28,13 +28,14 @@ from hermes_ext._prog import Prog
 from hermes_ext._text import printable
 from hermes_ext.loading.directories import Projects
 from hermes_ext.loading.imports.importing import forget, hold
-from hermes_ext.loading.loader import Base, load_base
+from hermes_ext.loading.loaded import Base
+from hermes_ext.loading.loader import load_base
 from hermes_ext.loading.reloading import messages
 from hermes_ext.loading.reloading.look import Look, TooMuchError, is_code, look
 from hermes_ext.loading.reloading.machine import Action, Event, Ledger, State, moved
 from hermes_ext.loading.reloading.not_taken import NotTakenFile
 from hermes_ext.rules import Rulebook, Rules
-from hermes_ext.settings.config import ExtensionsConfig, read_config, switched_off
+from hermes_ext.settings.config import ExtensionsConfig, switched_off
 from hermes_ext.turns import state
 
 logger = logging.getLogger("hermes_ext")
@@ -75,7 +76,7 @@ class InForce(Rulebook):
         self.renew_locks()
         has_locks(self)
         first = self._first_look()
-        base = load_base(home)
+        base = load_base(home, config=None if first is None else first.read)
         taken(base.config)
         self._hold_first(base, first)
         self._projects = Projects(base, prog)
@@ -262,7 +263,8 @@ class InForce(Rulebook):
         place = now.irregular()
         if place is not None:
             return None, [f"{printable(place)} is not a regular file"]
-        lost = config_losses(old.base.config, read_config(self._home))
+        assert now.read is not None
+        lost = config_losses(old.base.config, now.read)
         if lost:
             return None, lost
         new: Projects | None = None
@@ -271,6 +273,7 @@ class InForce(Rulebook):
         try:
             base = load_base(
                 self._home,
+                config=now.read,
                 before=old.base,
                 same=lambda found: (
                     found.path is not None and now.same_code(found, self._ledger.taken)
