@@ -1,8 +1,9 @@
 """Writes the pages that the code tells: `python docs/generate_reference.py`.
 
 docs/hooks.md is made from the table of hooks, docs/command-reference.md from what the command line
-takes, docs/files.md from the docstrings of the modules. With `--check` nothing is written, and the
-exit code is 1 where one of them is stale.
+takes, docs/files.md from the docstrings of the modules, extensions/manifests.json from the bundled
+extensions' manifests. With `--check` nothing is written, and the exit code is 1 where one of them
+is stale.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from textwrap import dedent
 from hermes_ext.cli import add_commands
 from hermes_ext.hooks.payloads import EVENT_OF
 from hermes_ext.hooks.table import EVERYWHERE_TEXT, TABLE, Action, HookDef
+from hermes_ext.loading.finding.known_manifests import SHIPPED, kept
 
 DOCS = Path(__file__).parent
 PACKAGE = DOCS.parent / "src" / "hermes_ext"
@@ -182,10 +184,16 @@ def files() -> str:
     return "\n".join(lines) + "\n"
 
 
+def manifests() -> str:
+    """The bundled extensions' manifests, for a start that does not have to take YAML apart."""
+    return kept(sorted(each.parent for each in DOCS.parent.glob("extensions/*/extension.yaml")))
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "hooks.md": hooks,
     "command-reference.md": commands,
     "files.md": files,
+    f"../extensions/{SHIPPED}": manifests,
 }
 
 
