@@ -26,7 +26,7 @@ from hermes_ext.hosts.hermes.process.home import HermesHome, hermes_command
 from hermes_ext.testing import Reply, ScriptedModel, ToolUse
 
 BARE = (sys.executable, "-c", "pass")
-STARTS = 15
+STARTS = 11
 RUNS = 15
 ADDED_BARS = {"nothing on": 6.0, "one own extension": 12.0, "the seven bundled as well": 22.0}
 COMMAND_BARS = {

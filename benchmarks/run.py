@@ -1,9 +1,10 @@
 """All benchmarks, one after the other, each in a process of its own.
 
-python benchmarks/run.py            # the figures
-python benchmarks/run.py --check    # exit 1 where a bar is missed
-python benchmarks/run.py --save benchmarks/baseline.json      # what later runs are held against
-python benchmarks/run.py --against benchmarks/baseline.json   # which is what `make bench` does
+    python benchmarks/run.py            # the figures
+    python benchmarks/run.py --check    # exit 1 where a bar is missed: what `make bench` does
+
+Nothing is compared with another machine or another run: every bar is a ratio of things that were
+measured side by side.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ HERE = Path(__file__).parent
 
 
 def main() -> int:
-    """Run each `bench_*.py` with the same options; 1 if any failed."""
+    """Run each with the same options; 1 if any failed."""
     failed = []
-    for script in sorted(HERE.glob("bench_*.py")):
+    for script in (*sorted(HERE.glob("bench_*.py")), HERE / "count_call.py"):
         print(f"\n== {script.stem}", flush=True)
         if subprocess.run([sys.executable, str(script), *sys.argv[1:]], check=False).returncode:
             failed.append(script.stem)

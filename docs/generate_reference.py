@@ -1,12 +1,15 @@
-"""Writes docs/hooks.md and docs/command-reference.md: `python docs/generate_reference.py`.
+"""Writes the pages that the code tells: `python docs/generate_reference.py`.
 
-The first is made from the table of hooks, the second from what the command line takes. With
-`--check` nothing is written, and the exit code is 1 where one of them is stale.
+docs/hooks.md is made from the table of hooks, docs/command-reference.md from what the command line
+takes, docs/files.md from the docstrings of the modules, extensions/manifests.json from the bundled
+extensions' manifests. With `--check` nothing is written, and the exit code is 1 where one of them
+is stale.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,8 +19,10 @@ from textwrap import dedent
 from hermes_ext.cli import add_commands
 from hermes_ext.hooks.payloads import EVENT_OF
 from hermes_ext.hooks.table import EVERYWHERE_TEXT, TABLE, Action, HookDef
+from hermes_ext.loading.finding.known_manifests import SHIPPED, kept
 
 DOCS = Path(__file__).parent
+PACKAGE = DOCS.parent / "src" / "hermes_ext"
 
 _NOTE = "<!-- Made from hermes_ext/hooks/table.py by docs/generate_reference.py: edit there. -->"
 _HEAD = """\
@@ -33,6 +38,15 @@ _COMMANDS = """\
 Every command with every argument, as `hermes-ext COMMAND --help` tells them. What they do, what
 they print and how they end: [commands](commands.md). `hermes extensions COMMAND` is the same inside
 Hermes.
+"""
+
+_FILES = """\
+<!-- Made from the docstrings of the modules by docs/generate_reference.py: edit there. -->
+
+# Every file
+
+What each module of `src/hermes_ext` is for, by room. How the rooms stand to each other:
+[the code](architecture.md).
 """
 
 
@@ -154,7 +168,33 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"hooks.md": hooks, "command-reference.md": commands}
+def files() -> str:
+    """The page of the files."""
+    modules = sorted(PACKAGE.rglob("*.py"), key=lambda file: (file.parent, file.name))
+    lines, room = [_FILES.rstrip()], None
+    for file in modules:
+        text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+        if file.parent != room:
+            room = file.parent
+            title = room.relative_to(PACKAGE).as_posix()
+            lines += ["", f"## {'The package' if title == '.' else f'`{title}/`'}", ""]
+        if text:
+            told = " ".join(text.partition("\n\n")[0].split())
+            lines.append(f"- `{file.name}`: {told}")
+    return "\n".join(lines) + "\n"
+
+
+def manifests() -> str:
+    """The bundled extensions' manifests, for a start that does not have to take YAML apart."""
+    return kept(sorted(each.parent for each in DOCS.parent.glob("extensions/*/extension.yaml")))
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "hooks.md": hooks,
+    "command-reference.md": commands,
+    "files.md": files,
+    f"../extensions/{SHIPPED}": manifests,
+}
 
 
 def main() -> int:

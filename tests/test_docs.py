@@ -326,7 +326,10 @@ def test_the_first_extension_knows_the_ways_to_force(
 
 
 def test_the_references_are_fresh() -> None:
-    """docs/hooks.md is what the hook specs say, docs/command-reference.md what commands take."""
+    """docs/hooks.md is what the hook specs say, docs/command-reference.md what commands take.
+
+    docs/files.md has each module with what its docstring says.
+    """
     command = [sys.executable, str(ROOT / "docs/generate_reference.py"), "--check"]
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr

@@ -32,8 +32,10 @@ def test_bundled_extensions_ship(wheel: zipfile.Path) -> None:
     """Each extension of the repository is in the wheel, without its tests."""
     bundled = wheel / "hermes_ext" / "bundled"
     here = {folder.name for folder in (ROOT / "extensions").iterdir() if folder.is_dir()}
-    assert {folder.name for folder in bundled.iterdir()} == here
-    for folder in bundled.iterdir():
+    folders = [each for each in bundled.iterdir() if each.is_dir()]
+    assert {folder.name for folder in folders} == here
+    assert (bundled / "manifests.json").is_file()
+    for folder in folders:
         names = {entry.name for entry in folder.iterdir()}
         assert {"__init__.py", "extension.yaml", "README.md"} <= names
         assert "tests" not in names

@@ -196,7 +196,10 @@ class TestLoop:
                 handler("transform_user_input", lambda user_message: HookResult.rewrite("x")),
                 handler("before_llm_call", lambda messages: HookResult.inject_user("y")),
                 handler("intercept_tool_call", slow),
-                handler("transform_tool_result", lambda result: HookResult.block("z")),
+                handler(
+                    "transform_tool_result",
+                    lambda result, status: HookResult.rewrite(f"{result} {status}"),
+                ),
             ]
         )
         async with runtime.turn(session_id="s") as turn:
@@ -217,6 +220,7 @@ class TestLoop:
             assert sync.system_injections == awaited.system_injections
             assert sync.user_injections == awaited.user_injections
         assert pairs[2][1].value == {"p": 1, "seen": True}
+        assert pairs[3][1].value == "r ok"
 
     def test_objects_and_modules_as_handlers(self) -> None:
         """Marked methods of an object are handlers; what has no mark is refused with a hint."""

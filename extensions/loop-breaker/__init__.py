@@ -5,11 +5,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Mapping
 from typing import Any
 
-from hermes_ext import CallVerdict, HookResult, ToolOutputResult, ToolResult, register_hook
+from hermes_ext import (
+    CallVerdict,
+    HookResult,
+    ToolCall,
+    ToolOutputResult,
+    ToolResult,
+    register_hook,
+)
 from hermes_ext.effects import effects_of
 
 from .calls import Calls
@@ -24,6 +30,7 @@ _NO_FAILURES = ("not an error", "often normal", "may still be valid")
 
 @register_hook("intercept_tool_call", guard=True)
 def not_again(
+    event: ToolCall,
     tool_name: str,
     tool_args: dict[str, Any],
     tool_call_id: str,
@@ -31,7 +38,7 @@ def not_again(
     state: Any,
 ) -> CallVerdict:
     """Refuse a call that was made too often, or after too many that failed."""
-    if _is_ignored(tool_name, config["ignore"]):
+    if event.tools.matches(tool_name, config["ignore"]):
         return None
     limit = config["failures_in_a_row"]
     failures = state.get(_FAILURES, 0)
@@ -64,7 +71,7 @@ def tell(
     state: Any,
 ) -> ToolOutputResult:
     """Count failures, and tell the model once before calls are refused."""
-    if _is_ignored(event.tool_name, config["ignore"]):
+    if event.tools.matches(event.tool_name, config["ignore"]):
         return None
     failed = _has_failed(result, status)
     effects = effects_of(event)
@@ -109,11 +116,6 @@ def _has_failed(result: str, status: str | None) -> bool:
     if any(each in meaning for each in _NO_FAILURES):
         return False
     return bool(told.get("error")) or told.get("exit_code") not in (None, 0)
-
-
-def _is_ignored(tool_name: str, patterns: Iterable[str]) -> bool:
-    name = tool_name.strip().casefold()
-    return any(fnmatchcase(name, pattern.strip().casefold()) for pattern in patterns)
 
 
 def _blocked(told: str, setting: str) -> HookResult[Any]:

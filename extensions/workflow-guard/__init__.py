@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -102,10 +101,10 @@ def no_changes_without_a_plan(
 def _reason(event: ToolCall, config: Settings, project: Project) -> tuple[str, str, str] | None:
     """What a call must not do, the setting behind that, and what else to say; None if it may."""
     tool, tools = event.tool_name, event.tools
-    named = _matches(tool, config["blocked_tools"], tools)
+    named = tools.matches(tool, config["blocked_tools"])
     if named and tools.kind_of(tool) not in _WRITERS:
         return f"{tool} is blocked", "blocked_tools", ""
-    if not named and _matches(tool, config["allowed_tools"], tools):
+    if not named and tools.matches(tool, config["allowed_tools"]):
         return None
     effects = effects_of(event)
     if not effects.exact:
@@ -181,16 +180,6 @@ def a_person_decides(
         return HookResult.ask(told, metadata=where)
     told += " Put the code into a module that is there, or ask the user to create this one."
     return HookResult.block(told, metadata=where)
-
-
-def _matches(tool_name: str, patterns: Iterable[str], tools: ToolTable) -> bool:
-    """Whether one of the patterns matches a tool's name, or is another name of that tool."""
-    name, called = tool_name.strip().casefold(), tools.get(tool_name)
-    return any(
-        fnmatchcase(name, each.strip().casefold())
-        or (called is not None and tools.get(each) is called)
-        for each in patterns
-    )
 
 
 def _setting(name: str) -> str:

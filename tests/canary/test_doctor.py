@@ -23,6 +23,7 @@ from hermes_ext.cli._page import Page
 from hermes_ext.doctor import CHECKS
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes import checks
+from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.hosts.hermes.canary import trial
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Status, Suspect, skipped
 from hermes_ext.hosts.hermes.canary.surfaces import SURFACES
@@ -44,7 +45,7 @@ def proofs(*broken: Proof) -> tuple[Proof, ...]:
     return tuple(
         instead.get((surface, hook), Proof(surface, hook, Status.OK, 1, 1))
         for surface in SURFACES
-        for hook in HookName
+        for hook in CALLED
     )
 
 
@@ -118,7 +119,7 @@ def test_all_is_well(home: Home, comes_to: Found, tmp_path: Path) -> None:
     assert page.out.count(" ok") == 12
     assert "Tried in Hermes, with nice" in page.out
     assert [(p["surface"], p["hook"], p["status"]) for p in told.json["canary"]["proofs"]] == [
-        (surface, hook, "ok") for surface in SURFACES for hook in HookName
+        (surface, hook, "ok") for surface in SURFACES for hook in CALLED
     ]
     by_name = cases(file.read_bytes())
     assert {name for group, name in by_name if group == "hermes-ext.checks"} == {
@@ -126,7 +127,7 @@ def test_all_is_well(home: Home, comes_to: Found, tmp_path: Path) -> None:
         *checks.CHECKS,
     }
     assert {(g, n) for g, n in by_name if g != "hermes-ext.checks"} == {
-        (f"hermes-ext.canary.{surface}", str(hook)) for surface in SURFACES for hook in HookName
+        (f"hermes-ext.canary.{surface}", str(hook)) for surface in SURFACES for hook in CALLED
     }
     assert not any(case.findall("failure") for case in by_name.values())
 

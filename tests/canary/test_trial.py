@@ -16,6 +16,7 @@ from tests.harness.warm import warm_start
 from tests.hermes.versions import NEWER, installed
 
 from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.hosts.hermes.canary.findings import canary_findings
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Status
 from hermes_ext.hosts.hermes.canary.surfaces import SURFACES
@@ -88,7 +89,7 @@ def test_a_healthy_hermes(users: UsersHome, tmp_path: Path) -> None:
     canary = users.canary(*SURFACES, tell=said.append)
 
     assert [(p.surface, p.hook, p.status) for p in canary.proofs] == [
-        (surface, hook, Status.OK) for surface in SURFACES for hook in HookName
+        (surface, hook, Status.OK) for surface in SURFACES for hook in CALLED
     ]
     assert {(p.hook, p.fired, p.events) for p in canary.proofs} == {
         (HookName.TRANSFORM_USER_INPUT, 1, 1),
@@ -190,7 +191,7 @@ def test_a_plugin_puts_a_function_of_its_own_there(users: UsersHome) -> None:
 
     canary = users.canary()
 
-    assert set(failed(canary)) == set(HookName)
+    assert set(failed(canary)) == set(CALLED)
     for proof in canary.proofs:
         assert (proof.status, proof.fired) == (Status.NOT_REACHED, 0)
         suspect = next(each for each in proof.suspects if "run_conversation" in each.seam)
@@ -255,7 +256,7 @@ def test_hermes_does_not_start(users: UsersHome) -> None:
 
     canary = users.canary()
 
-    assert set(failed(canary)) == set(HookName)
+    assert set(failed(canary)) == set(CALLED)
     for proof in canary.proofs:
         assert proof.status is Status.NOT_REACHED
         assert "last words" in str(proof.detail)
@@ -269,7 +270,7 @@ def test_hermes_never_answers(users: UsersHome) -> None:
 
     canary = try_canary(users.path, seconds=3, surfaces=("one-shot",), start=warm_start)
 
-    assert set(failed(canary)) == set(HookName)
+    assert set(failed(canary)) == set(CALLED)
     assert {proof.detail for proof in canary.proofs} == {"it was still running after 3 s"}
     assert canary.culprits == ()
 

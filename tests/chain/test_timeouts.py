@@ -14,6 +14,7 @@ from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
 
 from hermes_ext import HookResult
 from hermes_ext.chain.fold import run
+from hermes_ext.chain.threads import threads
 from hermes_ext.chain.timeouts import (
     LEFT_PER_HANDLER,
     LEFT_PER_SESSION,
@@ -213,7 +214,7 @@ def test_a_thread_that_cannot_be_started(monkeypatch):
     async def passes(session_id):
         return None
 
-    workers.forget()
+    threads.forget()
     monkeypatch.setattr(threading.Thread, "start", no_more)
     scope = SCOPE.replace(session_id="no-threads", conversation_id="no-threads")
     for function in (passing, passes):

@@ -170,6 +170,9 @@ def test_a_table_is_asked_for_tools() -> None:
     assert [row.name for row in TABLE.of("write", ToolKind.EDIT)] == ["Write", "Edit"]
     assert TABLE.kind_of("job") is ToolKind.INPUT
     assert TABLE.kind_of("nothing") is ToolKind.OTHER
+    assert TABLE.matches("Shell", ["bash"])
+    assert TABLE.matches(" BASH", ["b*"])
+    assert not TABLE.matches("Shell", ["b*", "sed"])
     near = {"sed": "Edit", "store": "Write", "stroe": "Write", "Bsah": "Bash", "zzz": None}
     assert {name: TABLE.nearest(name) for name in near} == near
 

@@ -46,8 +46,8 @@ WIRE: Final = "a key of the provider's protocol"
 PROGRAM: Final = "the Unix program"
 MEANS_SOMETHING_ELSE: Final = {
     ("_redaction/tokens.py", "discord"): "a word that tells a Discord token",
-    ("cli/_pages.py", "plugins"): "a key of what the canary tells in JSON",
-    ("cli/_pages.py", "tools"): OPTION,
+    ("cli/_commands/doctor.py", "plugins"): "a key of what the canary tells in JSON",
+    ("cli/_commands/info.py", "tools"): OPTION,
     ("cli/_trying_pages.py", "tools"): OPTION,
     ("doctor.py", "tools"): "a setting of extensions",
     ("effects/_tools.py", "patch"): "a text that changes files",

@@ -18,7 +18,8 @@ from hermes_ext.loading.finding import discovery as _discovery
 from hermes_ext.loading.finding.snapshot import read_snapshot
 from hermes_ext.loading.imports.importing import PREFIX
 from hermes_ext.loading.inventory import inventory
-from hermes_ext.loading.loader import Loaded, load, unload
+from hermes_ext.loading.loaded import Loaded
+from hermes_ext.loading.loader import load, unload
 from hermes_ext.records import ExtensionRecord, Status
 
 GOOD = """\

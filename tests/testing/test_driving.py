@@ -80,6 +80,16 @@ def test_all_four_hooks_and_what_the_host_tells(author: Author) -> None:
         assert len(turn.outcomes) == 6
 
 
+def test_any_hook_is_driven_by_its_name(author: Author) -> None:
+    """With the arguments that the table has for it; the others as in a turn."""
+    with all_four(author, config={"word": "remember"}).turn() as turn:
+        outcome = turn.fire(
+            "transform_tool_result", tool_name="read_file", result="text", status="ok"
+        )
+        assert_rewritten(outcome, "TEXT")
+        assert_rewritten(turn.fire("transform_user_input", user_message="hi"), "test 1 cli: hi")
+
+
 def test_the_settings_are_validated_as_in_a_home(author: Author) -> None:
     """Defaults come from the schema; a wrong one is told with its key."""
     assert all_four(author).settings["word"] == "note"

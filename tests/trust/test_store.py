@@ -71,6 +71,15 @@ class TestVerdict:
         assert verdict.tree.digest == digest
         assert not verdict.pinned
 
+    def test_the_same_content_is_trusted_where_its_twin_is(self, rules, tmp_path):
+        """Of a linked work tree; without a twin it is a project like any other."""
+        rules.trust()
+        linked = tmp_path / "linked"
+        shutil.copytree(rules.root, linked)
+        project = Project(linked.resolve())
+        assert judge(project, rules.home, rules.root).standing is Standing.TRUSTED
+        assert judge(project, rules.home).standing is Standing.UNTRUSTED
+
     def test_one_that_changed_since(self, rules):
         """What changed, came and went is named."""
         rules.trust()

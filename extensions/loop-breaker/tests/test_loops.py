@@ -202,9 +202,9 @@ def test_what_does_not(tmp_path: Path, result: str) -> None:
 
 
 def test_waiting_is_no_loop(on: Bundled) -> None:
-    """What polls, or acts on a screen, is left out by default."""
+    """What polls, or acts on a screen, is left out by default, under every name that it has."""
     with on.turn() as turn:
-        for tool in ("process", "todo", "browser_scroll", "kanban_heartbeat"):
+        for tool in ("process", "process_manage", "todo", "browser_scroll", "kanban_heartbeat"):
             assert not any(turn.intercept_tool_call(tool, {"a": 1}).blocked for _ in range(5))
 
 

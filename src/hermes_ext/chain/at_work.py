@@ -15,7 +15,7 @@ from attrs import frozen
 
 from hermes_ext.chain import fold
 from hermes_ext.chain.calls import Call, waiting
-from hermes_ext.chain.timeouts import _Worker
+from hermes_ext.chain.timeouts import made
 from hermes_ext.hooks.handler import COMPILED, Caller, Handler
 from hermes_ext.hooks.payloads import Scope
 
@@ -81,7 +81,7 @@ def awaiting() -> list[Handler]:
 def _work_of(stack: Iterable[FrameType]) -> Iterator[object]:
     """What is waited for by those who wait for what this thread is doing."""
     for frame in stack:
-        if frame.f_code is _Worker.make.__code__:
+        if frame.f_code is made.__code__:
             yield frame.f_locals.get("job")
         elif frame.f_code.co_name == "run" and "futures" in frame.f_code.co_filename:
             yield getattr(frame.f_locals.get("self"), "future", None)
@@ -152,4 +152,4 @@ _READERS = {
     fold._Fold.attempt.__code__: _of_attempt,
 }
 # What a handler's frames end with.
-_OUTERMOST = {*_READERS, _Worker.make.__code__}
+_OUTERMOST = {*_READERS, made.__code__}

@@ -1,4 +1,4 @@
-"""Running handlers that have a time limit: in daemon threads that are reused, and left if stuck.
+"""Running handlers that have a time limit: in threads that are left behind if stuck.
 
 A thread cannot be stopped. One that runs into its limit is left behind; its late result is dropped,
 and it serves again once its handler returns. How many may be left behind is bounded: for each
@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, Final, Protocol
 
 from hermes_ext.chain.raised import read
+from hermes_ext.chain.threads import threads
 
 __all__ = [
     "Job",
@@ -31,7 +32,6 @@ __all__ = [
 LEFT_PER_HANDLER: Final = 4
 LEFT_PER_SESSION: Final = 8
 LEFT_IN_ALL: Final = 64
-_IDLE_KEPT: Final = 8
 _LOOK_AGAIN: Final = 1.0
 
 Ended = tuple[Any, BaseException | None]
@@ -204,42 +204,17 @@ class Job:
             return not self.finished
 
 
-class _Worker:
-    __slots__ = ("_pool", "_wake", "_work")
+def made(job: Job, call: Callable[[], Any]) -> Callable[[], None]:
+    """Make a call in another thread; what says that it is over.
 
-    def __init__(self, pool: Workers) -> None:
-        self._pool = pool
-        self._work: tuple[Job, Callable[[], Any]] | None = None
-        self._wake = threading.Lock()
-        self._wake.acquire()
-        threading.Thread(target=self._serve, name="hermes-ext-handler", daemon=True).start()
-
-    def give(self, job: Job, call: Callable[[], Any]) -> None:
-        """Make a call."""
-        self._work = job, call
-        self._wake.release()
-
-    def _serve(self) -> None:
-        goes_on = True
-        while goes_on:
-            self._wake.acquire()
-            goes_on = self.make()
-
-    def make(self) -> bool:
-        """Make the call that was given; whether there will be another.
-
-        In a frame of its own, which ends with the call: whoever looks into it keeps nothing.
-        """
-        assert self._work is not None
-        (job, call), self._work = self._work, None
-        try:
-            job.ended = (call(), None)
-        except BaseException as error:  # noqa: BLE001 - handed to the caller, which decides
-            read(error)
-            job.ended = (None, error)
-        goes_on = self._pool.takes_back(self)
-        job.finish()
-        return goes_on
+    In a frame of its own, which ends with the call: whoever looks into it keeps nothing.
+    """
+    try:
+        job.ended = (call(), None)
+    except BaseException as error:  # noqa: BLE001 - handed to the caller, which decides
+        read(error)
+        job.ended = (None, error)
+    return job.finish
 
 
 class Workers:
@@ -253,12 +228,9 @@ class Workers:
         self, left_per_handler: int = LEFT_PER_HANDLER, left_in_all: int = LEFT_IN_ALL
     ) -> None:
         self.left = LeftBehind(left_per_handler, in_all=left_in_all)
-        self.forget()
 
     def forget(self) -> None:
-        """Start anew, without any thread: after a fork, the child has none of them."""
-        self._lock = threading.Lock()
-        self._idle: list[_Worker] = []
+        """Start anew: after a fork, the child has none of the threads."""
         self.left.forget()
 
     @property
@@ -303,20 +275,10 @@ class Workers:
         refusal = self.left.refusal(session, handler)
         if refusal is not None:
             return refusal
-        with self._lock:
-            worker = self._idle.pop() if self._idle else None
         run = (copy_context() if context is None else context).run
         job = Job(handler, name_of(session), self.left, when_done)
-        (worker or _Worker(self)).give(job, lambda: run(function, *values))
+        threads.make("hermes-ext-handler", lambda: made(job, lambda: run(function, *values)))
         return job
-
-    def takes_back(self, worker: _Worker) -> bool:
-        """A worker is about to be free; False if it is not needed any more."""
-        with self._lock:
-            keep = len(self._idle) < _IDLE_KEPT
-            if keep:
-                self._idle.append(worker)
-        return keep
 
 
 workers: Final = Workers()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from attrs import Factory, field, frozen
@@ -146,6 +147,15 @@ class ToolTable:
     def of(self, *kinds: ToolKind | str) -> tuple[Tool, ...]:
         """The tools of these kinds."""
         return tuple(row for row in self.rows if row.kind in kinds)
+
+    def matches(self, name: str, patterns: Iterable[str]) -> bool:
+        """Whether a pattern (`browser_*`) matches a tool's name, or is another name of it."""
+        called = self.get(name)
+        return any(
+            fnmatchcase(normal(name), normal(each))
+            or (called is not None and self.get(each) is called)
+            for each in patterns
+        )
 
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant by a name; None if nothing is near."""

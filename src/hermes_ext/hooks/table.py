@@ -618,16 +618,19 @@ def test_results_are_withheld(load_extension: LoadExtension) -> None:
 _Value = TypeVar("_Value")
 
 
-def complete(what: str, found: Mapping[HookName, _Value]) -> dict[HookName, _Value]:
-    """What another room adds to each hook, in the order of the hooks.
+def complete(
+    what: str, found: Mapping[HookName, _Value], hooks: Iterable[HookName] = HookName
+) -> dict[HookName, _Value]:
+    """What another room adds to each of these hooks, in their order.
 
     Raises:
         LookupError: a hook has none; names it.
     """
-    missing = [hook.value for hook in HookName if not found.get(hook)]
+    wanted = tuple(hooks)
+    missing = [hook.value for hook in wanted if not found.get(hook)]
     if missing:
         raise LookupError(f"no {what} for {', '.join(missing)}")
-    return {hook: found[hook] for hook in HookName}
+    return {hook: found[hook] for hook in wanted}
 
 
 def _by_name(defined: Iterable[HookDef]) -> dict[HookName, HookDef]:

@@ -27,7 +27,8 @@ from hermes_ext.loading.finding.projects import (
     notices,
     stacked,
 )
-from hermes_ext.loading.loader import Base, Loaded, load_projects
+from hermes_ext.loading.loaded import Base, Loaded
+from hermes_ext.loading.loader import load_projects
 from hermes_ext.rules import Rulebook, Rules, owners_of
 from hermes_ext.trust.candidates import Candidate, Listed, find_candidates
 from hermes_ext.trust.store import Verdict, is_still_trusted, judge, stamp_now

@@ -118,7 +118,8 @@ _WRITTEN: Final[Mapping[str, tuple[type, str]]] = {
     "int": (int, "a whole number"),
     "float": (int, "a whole number"),
     "bool": (bool, "true or false"),
-    "dict[str, Any]": (dict, "a mapping"),
+    "dict": (dict, "a mapping"),
+    "list": (list, "a list"),
     "list[dict[str, Any]]": (list, "a list of mappings"),
 }
 """How values of each type stand in a file."""
@@ -212,10 +213,12 @@ def _hook_of(given: Mapping[str, Any], wrong: Any) -> HookName:
 
 
 def _check(key: str, value: Any, wrong: Any) -> None:
-    kind, expected = _WRITTEN[_TYPES[key]]
-    if value is not None and (
-        not isinstance(value, kind) or (kind is int and isinstance(value, bool))
-    ):
+    wanted = _TYPES[key]
+    kind, expected = _WRITTEN.get(wanted) or _WRITTEN[wanted.partition("[")[0]]
+    if value is None:
+        return
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise wrong(key, f"found {type(value).__name__}, expected {expected}")
-    if isinstance(value, list) and any(not isinstance(each, dict) for each in value):
+    mappings = isinstance(value, list) and all(isinstance(each, dict) for each in value)
+    if wanted.startswith("list[dict") and not mappings:
         raise wrong(key, f"expected {expected}")

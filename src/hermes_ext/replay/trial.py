@@ -20,7 +20,8 @@ from hermes_ext.hooks.source import OWN
 from hermes_ext.loading.directories import Projects, rules_of
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import projects_at
-from hermes_ext.loading.loader import Loaded, load_base, load_projects
+from hermes_ext.loading.loaded import Loaded
+from hermes_ext.loading.loader import load_base, load_projects
 from hermes_ext.replay.events import Recorded
 from hermes_ext.replay.touching import Touched
 from hermes_ext.replay.touching import Watch as DiskWatch
@@ -110,7 +111,7 @@ def everything(
     home: Path, cwd: Path | None, config: ExtensionsConfig, import_seconds: float, prog: str
 ) -> Trial:
     """All that is on, in the directory of each turn its own project's too."""
-    base = load_base(home, import_seconds=import_seconds, config=config)
+    base = load_base(home, import_seconds=import_seconds, config=config, on_trial=True)
     return _trial(config, Projects(base, Prog(prog)), cwd)
 
 
@@ -130,7 +131,7 @@ def one(
     package's own guard.
     """
     on = turned_on(config, name)
-    base = load_base(home, import_seconds=import_seconds, config=on, found=found)
+    base = load_base(home, import_seconds=import_seconds, config=on, on_trial=True, found=found)
     loaded = load_projects(base, projects_at(config, home, cwd))
     tried = loaded
     if alone:

@@ -20,6 +20,8 @@ from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name
 from hermes_ext.chain.fold import ChainOutcome, arun, run
 from hermes_ext.exceptions import HandlerError
+from hermes_ext.hooks.payloads import EVENT_OF
+from hermes_ext.hooks.table import HookName
 from hermes_ext.loading.imports.importing import forget
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.records import ExtensionRecord, Status
@@ -591,6 +593,19 @@ class DrivenTurn:
     ) -> ChainOutcome:
         """`result`, awaited."""
         return await self.turn.atransform_tool_result(tool_name, dict(tool_args), result, **options)
+
+    def fire(self, hook: str, **arguments: Any) -> ChainOutcome:
+        """What becomes of an event of any hook, where no method above is for it.
+
+        Args:
+            hook: the hook.
+            arguments: what the event is about, by the names of the hook's arguments.
+        """
+        return self.turn.fire(EVENT_OF[HookName(hook)].from_arguments(arguments))
+
+    async def afire(self, hook: str, **arguments: Any) -> ChainOutcome:
+        """`fire`, awaited."""
+        return await self.turn.afire(EVENT_OF[HookName(hook)].from_arguments(arguments))
 
     def parallel(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ChainOutcome]:
         """Tool calls at the same time, each in a thread, as a host makes them.

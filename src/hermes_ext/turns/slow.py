@@ -6,11 +6,12 @@ import logging
 import os
 import threading
 import time
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from hermes_ext._text import printable
 from hermes_ext.chain.at_work import AtWork, awaiting, culprits, everyone
 from hermes_ext.chain.calls import DEEPEST, Call, inside
+from hermes_ext.chain.threads import threads
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.turns import state
 
@@ -39,7 +40,7 @@ class Watchdog:
         """Start anew: after a fork, the child does not have the thread."""
         self._awake = threading.Event()
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._runs = False
         self._since: dict[tuple[Any, ...], float] = {}
         self._reported: set[tuple[Any, ...]] = set()
 
@@ -49,16 +50,15 @@ class Watchdog:
             return
         self._awake.set()
         with self._lock:
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name="hermes-ext-watchdog", daemon=True)
+            if not self._runs:
                 try:
-                    thread.start()
+                    threads.make("hermes-ext-watchdog", self._run)
                 except RuntimeError:  # no thread can be started now; the turn goes on without it
                     self._awake.clear()
                 else:
-                    self._thread = thread
+                    self._runs = True
 
-    def _run(self) -> None:
+    def _run(self) -> NoReturn:
         while True:
             self._awake.wait()
             if not state.any_at_work():

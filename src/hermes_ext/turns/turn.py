@@ -554,6 +554,14 @@ class Turn(state.TurnCore):
 
     # -- running a chain --------------------------------------------------------------------
 
+    def fire(self, event: Event) -> ChainOutcome:
+        """Run the hook of an event, for hooks that have no method of their own here."""
+        return self._sync(event, self._scope)
+
+    async def afire(self, event: Event) -> ChainOutcome:
+        """`fire`, awaited."""
+        return await self._async(event, self._scope)
+
     def _sync(self, event: Event, scope: Scope, before: Any = None) -> ChainOutcome:
         """Run the hook of an event.
 

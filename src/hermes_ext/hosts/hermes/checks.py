@@ -18,7 +18,7 @@ from hermes_ext.settings.config import ExtensionsConfig
 
 if TYPE_CHECKING:
     from hermes_ext.loading.inventory import Inventory
-    from hermes_ext.loading.loader import Loaded
+    from hermes_ext.loading.loaded import Loaded
 
 CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
     "slash commands": ("command-taken",),

@@ -89,7 +89,7 @@ def discover(
     home, cwd: the Hermes home and the session's directory. entry_points: False skips the
     installed distributions, of which there may be hundreds to look through.
     """
-    known = KnownManifests(home)
+    known = KnownManifests(home, bundled_dir())
     in_home, problems = _global(config, home, known)
     bundled = tuple(_bundled(known))
     if in_home or any(config.is_on(each.name) for each in bundled):

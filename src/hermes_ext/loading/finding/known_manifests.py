@@ -1,7 +1,8 @@
 """Manifests that were read before, so that a start does not take apart what has not changed.
 
-One JSON file in the home's cache, where the package's own guard keeps the agent's tools away. Found
-by the digest of a manifest's bytes, an entry can only be of exactly that text. It is never the
+One JSON file in the home's cache, where the package's own guard keeps the agent's tools away, and
+one beside the bundled extensions, for homes in which nothing is on and nothing is written. Found by
+the digest of a manifest's bytes, an entry can only be of exactly that text. Neither is ever the
 reason why something fails: without it, manifests are read.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,10 @@ from hermes_ext.hooks.isolation import identical
 from hermes_ext.settings.manifest import KEYS, MANIFEST_FILE, Manifest, manifest_of
 from hermes_ext.settings.yaml_nodes import SETTINGS_BYTES
 
-__all__ = ["KnownManifests"]
+__all__ = ["SHIPPED", "KnownManifests", "kept"]
+
+SHIPPED: Final = "manifests.json"
+"""The file beside the bundled extensions; `docs/generate_reference.py` writes it."""
 
 # Another release may read the same text in another way.
 _FORMAT: Final = f"1, hermes-ext {__version__}"
@@ -33,11 +37,13 @@ class KnownManifests:
 
     Args:
         home: the Hermes home.
+        bundled: the folder of the bundled extensions; None where there is none.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, bundled: Path | None = None) -> None:
         self._file = home / "cache" / "hermes-ext" / "manifests.json"
         self._known = _read(self._file)
+        self._shipped = {} if bundled is None else _read(bundled / SHIPPED, beside_code=True)
         self._asked: dict[str, Mapping[str, Any]] = {}
 
     def read(self, folder: Path) -> Manifest | None:
@@ -48,7 +54,7 @@ class KnownManifests:
         except OSError:
             return manifest_of(file, None)
         digest = sha256(raw).hexdigest()
-        values = self._known.get(digest)
+        values = self._known.get(digest) or self._shipped.get(digest)
         if values is not None:
             self._asked[digest] = values
             told = {**values, "requires": tuple(values.get("requires", ()))}
@@ -70,22 +76,36 @@ class KnownManifests:
         if identical(json.loads(written), values):
             self._asked[digest] = values
 
+    def text(self, indent: int | None = None) -> str:
+        """What is worth keeping, as JSON."""
+        return json.dumps({"format": _FORMAT, "manifests": self._asked}, indent=indent)
+
     def save(self) -> None:
         """Write what is worth keeping, if that is not what is there."""
         if self._asked.keys() == self._known.keys() or not self._asked:
             return
-        text = json.dumps({"format": _FORMAT, "manifests": self._asked})
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self._file, text.encode(), durable=False)
+            replace_file(self._file, self.text().encode(), durable=False)
         except OSError:
             return
 
 
-def _read(file: Path) -> dict[str, Mapping[str, Any]]:
-    """What is kept, if nobody else can have written it."""
+def kept(folders: Iterable[Path]) -> str:
+    """What the file beside these extensions is to hold."""
+    known = KnownManifests(Path(os.devnull))
+    for folder in folders:
+        known.read(folder)
+    return known.text(indent=1) + "\n"
+
+
+def _read(file: Path, *, beside_code: bool = False) -> dict[str, Mapping[str, Any]]:
+    """What is kept, if nobody else can have written it.
+
+    beside_code: who can write it can write the code too.
+    """
     try:
-        if not all(_is_ours(each) for each in (file, file.parent)):
+        if not (beside_code or all(_is_ours(each) for each in (file, file.parent))):
             return {}
         told = json.loads(read_regular(file))
     except (OSError, ValueError, RecursionError):

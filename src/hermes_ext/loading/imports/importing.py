@@ -20,7 +20,6 @@ import contextvars
 import importlib
 import itertools
 import os
-import queue
 import re
 import sys
 import threading
@@ -38,12 +37,13 @@ from importlib.machinery import (
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from attrs import frozen
 
 from hermes_ext._regular import Signature, read_regular, signature
 from hermes_ext._text import printable
+from hermes_ext.chain.threads import threads
 from hermes_ext.loading.imports.source_code import compiled
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 PREFIX = "_hermes_ext_x"
 
 IMPORT_SECONDS = 20.0
-_IDLE_SECONDS = 2.0  # until a thread that has nothing to import ends
 
 T = TypeVar("T")
 
@@ -239,7 +238,7 @@ def one_by_one(
     left = [(label, partial(contextvars.copy_context().run, call)) for label, call in calls]
     while left:
         series: _Series[T] = _Series(left, seconds)
-        _workers.put(series)
+        threads.make(f"hermes-ext import {series.label}", series.make)
         try:
             done = series.wait()
         except BaseException:
@@ -268,17 +267,14 @@ class _Series(Generic[T]):
         """Of the first call."""
         return self._calls[0][0]
 
-    def make(self) -> None:
-        """Make the calls, until one raises or takes too long."""
+    def make(self) -> Callable[[], None]:
+        """Make the calls, until one raises or takes too long; what lets go whoever waits."""
         thread = threading.current_thread()
         for label, call in self._calls:
             thread.name = f"hermes-ext import {label}"
             if not self._call(call):
                 break
-
-    def end(self) -> None:
-        """Let go whoever waits."""
-        self._ended.release()
+        return self._ended.release
 
     def _call(self, call: Callable[[], T]) -> bool:
         """Whether the next is to be made."""
@@ -321,51 +317,6 @@ def _raise(error: BaseException) -> NoReturn:
 
 def _itself(value: T) -> T:
     return value
-
-
-class _Workers:
-    """A thread that waits a moment for the next imports: a new one for each takes longer."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Start anew: after a fork, the child does not have the threads."""
-        self._lock = threading.Lock()
-        self._idle: list[queue.SimpleQueue[_Series[Any]]] = []
-
-    def put(self, series: _Series[Any]) -> None:
-        """Have the calls made."""
-        with self._lock:
-            given = self._idle.pop() if self._idle else None
-        if given is None:
-            given = queue.SimpleQueue()
-            name = f"hermes-ext import {series.label}"
-            threading.Thread(target=self._run, args=(given,), name=name, daemon=True).start()
-        given.put(series)
-
-    def _run(self, given: queue.SimpleQueue[_Series[Any]]) -> None:
-        while True:
-            try:
-                series = given.get(timeout=_IDLE_SECONDS)
-            except queue.Empty:
-                with self._lock:
-                    if given in self._idle:
-                        self._idle.remove(given)
-                        return
-                # Somebody has taken it in this moment, and work is on its way.
-                series = given.get()
-            series.make()
-            # Before the end is told: who waits for it may have more at once.
-            with self._lock:
-                self._idle.append(given)
-            series.end()
-            del series
-
-
-_workers: Final = _Workers()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_workers.forget)
 
 
 def place_of(error: BaseException, folder: Path) -> str:

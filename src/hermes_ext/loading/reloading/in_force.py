@@ -5,15 +5,12 @@
     changed while one was at work  the agent may have done it: not taken until the process ends
     the last one at work ends      look: what changed in it is known by that
 
+`machine` has the states and the table of what each event does; here is what looks, loads and says.
+
 A turn is at work from its beginning to its end. One that its host never ends is at work no more
 when the host has dropped it, or when nothing has happened in it for an hour (a day, if a tool call
 was let through and its result has not come). What changes after the last that happened in it is a
 person's; if it goes on all the same, it has the rules with which it began.
-
-Who changed a file cannot be told, only when. So a change counts as a person's exactly if no turn of
-this process was open, and none of the agent's own processes was running, from the look that did
-not show it to the look that did. There is no command to take the others: whatever a command can
-do, the agent can do.
 """
 
 from __future__ import annotations
@@ -31,11 +28,14 @@ from hermes_ext._prog import Prog
 from hermes_ext._text import printable
 from hermes_ext.loading.directories import Projects
 from hermes_ext.loading.imports.importing import forget, hold
-from hermes_ext.loading.loader import Base, load_base
+from hermes_ext.loading.loaded import Base
+from hermes_ext.loading.loader import load_base
+from hermes_ext.loading.reloading import messages
 from hermes_ext.loading.reloading.look import Look, TooMuchError, is_code, look
+from hermes_ext.loading.reloading.machine import Action, Event, Ledger, State, moved
 from hermes_ext.loading.reloading.not_taken import NotTakenFile
 from hermes_ext.rules import Rulebook, Rules
-from hermes_ext.settings.config import ExtensionsConfig, read_config, switched_off
+from hermes_ext.settings.config import ExtensionsConfig, switched_off
 from hermes_ext.turns import state
 
 logger = logging.getLogger("hermes_ext")
@@ -44,7 +44,6 @@ logger = logging.getLogger("hermes_ext")
 SETTLED_SECONDS: Final = 0.02
 _LOOKS: Final = 10  # at files that keep changing, before a turn goes on without them
 _LOADS: Final = 3
-_SHOWN: Final = 5
 
 
 class InForce(Rulebook):
@@ -58,9 +57,7 @@ class InForce(Rulebook):
         agent_at_work: whether a process that the agent started is running.
     """
 
-    _seen: Look
-    _passed: Look
-    _passed_at: float
+    _ledger: Ledger[Look]
 
     def __init__(
         self,
@@ -79,19 +76,15 @@ class InForce(Rulebook):
         self.renew_locks()
         has_locks(self)
         first = self._first_look()
-        base = load_base(home)
+        base = load_base(home, config=None if first is None else first.read)
         taken(base.config)
-        self._hold(base, first)
-        self._projects: Projects = Projects(base, prog)
-        self._reloads = first is not None and base.config.reload
-        self._spoilt: set[str] = set()
-        self._gap_is_theirs = False
+        self._hold_first(base, first)
+        self._projects = Projects(base, prog)
         self._old_packages: set[str] = set()
-        if first is not None and self._reloads:
-            self._taken = first
-            self._saw(first, time.monotonic())
-            self._decided: Look | None = first
-            self._is_first = True
+        self._state = State.OFF
+        if first is not None and base.config.reload:
+            self._state = State.FRESH
+            self._ledger = Ledger(first, time.monotonic())
             state.watch_quiet(self)
 
     def renew_locks(self) -> None:
@@ -128,15 +121,20 @@ class InForce(Rulebook):
                 self._choosing -= 1
 
     def close(self) -> None:
-        self._reloads = False
+        self._on(Event.CLOSED)
         state.stop_watching(self)
         self._for_others.remove()
 
-    # -- turns ----------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------
+
+    def _on(self, event: Event) -> Action:
+        """Go to the next state; what is to be done."""
+        self._state, action = moved(self._state, event)
+        return action
 
     def turn_begins(self) -> None:
         """One turn does this; another that begins meanwhile goes on with what is in force."""
-        if not self._reloads or not self._loading.acquire(blocking=False):
+        if self._state is State.OFF or not self._loading.acquire(blocking=False):
             return
         try:
             if state.any_at_work():
@@ -154,19 +152,18 @@ class InForce(Rulebook):
     def _take_what_changed(self) -> None:
         loads = 0
         for _ in range(_LOOKS):
-            now = self._to_be_loaded()
-            if now is None:
-                return
-            if self._is_young(now):
+            action = self._looked()
+            if action is Action.WAIT:
                 time.sleep(SETTLED_SECONDS)
-                continue
-            if self._is_taken(now):
+            elif action is not Action.LOAD or self._load() is not Action.AGAIN:
                 return
-            loads += 1
-            if loads == _LOADS:
-                break
-        self._decided = self._seen
-        self._say(_keeps_changing(self._seen.changed(self._taken)))
+            else:
+                loads += 1
+                if loads == _LOADS:
+                    break
+        self._on(Event.RESTLESS)
+        self._ledger.decided = self._ledger.seen
+        self._say(messages.keeps_changing(self._ledger.seen.changed(self._ledger.taken)))
 
     def _look_beside(self) -> None:
         """Look at what has changed while turns are at work, and say it.
@@ -175,92 +172,89 @@ class InForce(Rulebook):
         or when those that are open turn out to be left open.
         """
         with self._lock:
-            at = time.monotonic()
-            if not self._passed.is_now():
-                now = look(self._home, self._passed)
+            ledger, at = self._ledger, time.monotonic()
+            if self._on(Event.BESIDE) is Action.WATCH and not ledger.passed.is_now():
+                now = look(self._home, ledger.passed)
                 if self._is_a_turns(now):
-                    self._spoil(now)
-                self._passed = now
-                changed = now.changed(self._taken)
-                self._say(_changed_by_the_agent(changed) if changed else None)
-            self._passed_at = at
+                    ledger.suspect(now)
+                ledger.passed = now
+                changed = now.changed(ledger.taken)
+                self._say(messages.changed_by_the_agent(changed) if changed else None)
+            ledger.passed_at = at
 
     def last_turn_ends(self, turn: state.TurnCore) -> None:
         """Note what has changed while turns were at work."""
         try:
             with self._lock:
-                at = time.monotonic()
-                if not self._seen.is_now():
-                    self._spoil(look(self._home, self._seen))
-                self._saw(self._seen, at)
-                self._is_first = False
-                self._gap_is_theirs = self._agent_at_work()
+                ledger, at = self._ledger, time.monotonic()
+                if not ledger.seen.is_now():
+                    ledger.suspect(look(self._home, ledger.seen))
+                ledger.saw(ledger.seen, at)
+                self._on(Event.LEFT_RUNNING if self._agent_at_work() else Event.ENDED)
                 self._unload_old(choosing=0, ending=turn)
         except Exception:  # noqa: BLE001 - told, and no turn ends by it
             # What this turn may have changed is unknown, so nothing is taken any more.
             self._give_up("the extensions' files could not be looked at")
 
-    def _to_be_loaded(self) -> Look | None:
-        """How things look, if that is to be loaded; None: all stays as it is."""
+    def _looked(self) -> Action:
+        """Look at the disk when a turn begins; what is to be done."""
         with self._lock:
-            begun, at = state.turns_begun(), time.monotonic()
-            if self._seen.is_now():
-                now = self._seen
-                if now is self._decided:
-                    return None
-            else:
-                now = look(self._home, self._seen)
+            ledger, begun, at = self._ledger, state.turns_begun(), time.monotonic()
+            now = ledger.seen if ledger.seen.is_now() else look(self._home, ledger.seen)
+            if now is ledger.decided:
+                return Action.NOTHING
             if state.any_at_work() or state.turns_begun() != begun:
-                return None  # another turn has begun meanwhile: it may have changed what was seen
-            new = now is not self._seen
-            if self._gap_is_theirs or (new and (self._agent_at_work() or self._is_a_turns(now))):
-                self._spoil(now)
-            changed = now.changed(self._taken)
-            if self._is_first and not any(map(is_code, changed)):
-                # What the extensions have written themselves, while they were loaded.
-                self._taken, changed = now, set()
-            self._is_first = False
-            self._spoilt &= changed
-            self._saw(now, at)
-            # What is young is looked at again before it is loaded.
-            self._decided = None if self._is_young(now) else now
-            if not changed:
+                # Another turn has begun meanwhile: it may have changed what was seen.
+                return Action.NOTHING
+            fresh = self._state is State.FRESH
+            event = ledger.judge(
+                now,
+                at,
+                agents=self._state is State.RUNNING
+                or (now is not ledger.seen and (self._agent_at_work() or self._is_a_turns(now))),
+                is_data=lambda changed: fresh and not any(map(is_code, changed)),
+                # By a clock that was set back everything is young.
+                is_young=lambda changed: -1 < now.age(changed) < SETTLED_SECONDS,
+            )
+            action = self._on(event)
+            if action is Action.ALL_TAKEN:
                 self._say(None)
-            elif self._spoilt:
-                self._say(_changed_by_the_agent(self._spoilt))
-            else:
-                return now
-            return None
-
-    def _is_young(self, now: Look) -> bool:
-        """Whether it may change again without looking different."""
-        # By a clock that was set back everything is young.
-        return -1 < now.age(now.changed(self._taken)) < SETTLED_SECONDS
+            elif action is Action.REFUSE:
+                self._say(messages.changed_by_the_agent(ledger.suspects))
+            return action
 
     # -- loading --------------------------------------------------------------------------------
 
-    def _is_taken(self, now: Look) -> bool:
-        """Load it; False where it has changed meanwhile, and is to be looked at again."""
-        old = self._projects
+    def _load(self) -> Action:
+        """Load what was seen; what was done."""
+        old, now = self._projects, self._ledger.seen
         new, lost = self._loaded(now, old)
         with self._lock:
             after = look(self._home, now)
-            written = after.changed(now)
-            if any(map(is_code, written)) or (written and state.any_at_work()):
-                self._drop(new)
-                self._decided = None
-                return state.any_at_work()  # whose change it is shows when that turn ends
-            if lost:
-                self._drop(new)
-                self._say(_not_taken(lost))
-            elif new is None or old.loads().keys() != new.loads().keys():
-                # A project came into force meanwhile, and is not in the new.
-                self._drop(new)
-                self._decided = None
-                return new is None
-            else:
+            event = self._outcome(old, new, lost, after.changed(now))
+            action = self._on(event)
+            if action is Action.EXCHANGE and new is not None:
                 self._exchange(new, after)
-        return True
+                return action
+            self._drop(new)
+            if event is Event.LOST:
+                self._say(messages.not_taken(lost))
+            else:
+                self._ledger.decided = None
+                if state.any_at_work():
+                    return Action.NOTHING  # whose change it is shows when that turn ends
+            return action
+
+    def _outcome(
+        self, old: Projects, new: Projects | None, lost: list[str], written: set[str]
+    ) -> Event:
+        """What came of a load; written: what has changed on the disk meanwhile."""
+        if any(map(is_code, written)) or (written and state.any_at_work()):
+            return Event.MOVED
+        if lost or new is None:
+            return Event.LOST
+        # A project that came into force meanwhile is not in the new.
+        return Event.LOADED if old.loads().keys() == new.loads().keys() else Event.MOVED
 
     def _loaded(self, now: Look, old: Projects) -> tuple[Projects | None, list[str]]:
         """What is on the disk, loaded beside the old, and what would be lost by it."""
@@ -269,7 +263,8 @@ class InForce(Rulebook):
         place = now.irregular()
         if place is not None:
             return None, [f"{printable(place)} is not a regular file"]
-        lost = config_losses(old.base.config, read_config(self._home))
+        assert now.read is not None
+        lost = config_losses(old.base.config, now.read)
         if lost:
             return None, lost
         new: Projects | None = None
@@ -278,8 +273,11 @@ class InForce(Rulebook):
         try:
             base = load_base(
                 self._home,
+                config=now.read,
                 before=old.base,
-                same=lambda found: found.path is not None and now.same_code(found, self._taken),
+                same=lambda found: (
+                    found.path is not None and now.same_code(found, self._ledger.taken)
+                ),
             )
             new = old.on(base)
             loads = new.loads()
@@ -301,28 +299,27 @@ class InForce(Rulebook):
         self._projects = new
         if not new.base.config.reload:
             self.close()
-        self._taken = self._decided = now
-        self._saw(now, self._passed_at)
-        self._spoilt.clear()
+        self._ledger.exchanged(now)
         self._old_packages |= old.packages()
         self._say(None)
         self._unload_old(choosing=1)
         idle = state.idle_turns()
         if idle:
-            self._tell_all(_left_open(idle))
+            self._tell_all(messages.left_open((turn.session_id for turn in idle), len(idle)))
         logger.info("the extensions were loaded anew: their files or the configuration changed")
 
-    def _hold(self, base: Base, seen: Look | None) -> None:
-        """Have what is in force import no file later on that is another by then."""
-        packages = base.packages_of_files() if seen is not None else {}
-        if seen is None or not packages:
+    def _hold_first(self, base: Base, seen: Look | None) -> None:
+        """At the start: while they were loaded, extensions may have written files of their own."""
+        if seen is None or not base.packages_of_files():
             return
-        if not hasattr(self, "_taken"):  # at the start: they may have written files of their own
-            try:
-                seen = seen if seen.is_now() else look(self._home, seen)
-            except TooMuchError:
-                return
-        for package, file in packages.items():
+        try:
+            self._hold(base, seen if seen.is_now() else look(self._home, seen))
+        except TooMuchError:
+            return
+
+    def _hold(self, base: Base, seen: Look) -> None:
+        """Have what is in force import no file later on that is another by then."""
+        for package, file in base.packages_of_files().items():
             if file in seen.files:
                 hold(package, seen.files)
 
@@ -331,21 +328,16 @@ class InForce(Rulebook):
             for package in new.packages() - self._projects.packages() - self._old_packages:
                 forget(package)
 
-    def _saw(self, seen: Look, at: float) -> None:
-        """What differs from this look is to be decided; at: when it was made, or before."""
-        self._seen = self._passed = seen
-        self._passed_at = at
-
     def _is_a_turns(self, now: Look) -> bool:
         """Whether a turn may have done what has changed since the last look at all.
 
         What it may have done is older than the last that happened in it.
         """
         until = state.worked_until()
-        if until <= self._passed_at:
+        if until <= self._ledger.passed_at:
             return False
         moment = time.time() - (time.monotonic() - until)
-        return not now.all_after(now.changed(self._passed), moment)
+        return not now.all_after(now.changed(self._ledger.passed), moment)
 
     def _unload_old(self, choosing: int, ending: state.TurnCore | None = None) -> None:
         """Let go of modules that no turn uses any more; choosing: how many may be choosing."""
@@ -379,15 +371,11 @@ class InForce(Rulebook):
             )
             return None
 
-    def _spoil(self, now: Look) -> None:
-        self._spoilt |= now.changed(self._seen)
-        self._saw(now, self._passed_at)
-        self._decided = None
-
     def _give_up(self, why: str) -> None:
+        self._on(Event.FAILED)
         self.close()
         logger.warning("extensions are not reloaded any more: %s", why, exc_info=True)
-        self._say(f"{why}. What is loaded stays in force until Hermes is started anew")
+        self._say(messages.given_up(why))
 
     def _say(self, text: str | None) -> None:
         if text == self.not_taken:
@@ -402,35 +390,3 @@ class InForce(Rulebook):
     def _tell_all(self, text: str) -> None:
         logger.warning("%s", text)
         self._tell(text)
-
-
-def _not_taken(lost: list[str]) -> str:
-    return (
-        f"what changed in the extensions is not in force, the old stays: {'; '.join(lost)}. "
-        "It is tried again when something changes"
-    )
-
-
-def _changed_by_the_agent(paths: set[str]) -> str:
-    return (
-        f"changed while the agent was at work, and not taken: {_listed(paths)}. What is loaded "
-        "stays in force; look at it, and start Hermes anew to take it"
-    )
-
-
-def _left_open(turns: set[state.TurnCore]) -> str:
-    sessions = ", ".join(sorted({repr(printable(turn.session_id)) for turn in turns})[:_SHOWN])
-    return (
-        f"the extensions were loaded anew for new turns. Turns that the host has not ended keep "
-        f"what they began with: {len(turns)} (session {sessions})"
-    )
-
-
-def _keeps_changing(paths: set[str]) -> str:
-    return f"what changed in the extensions is not in force: {_listed(paths)} keeps changing"
-
-
-def _listed(paths: set[str]) -> str:
-    shown = [printable(path) for path in sorted(paths)[:_SHOWN]]
-    more = len(paths) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")

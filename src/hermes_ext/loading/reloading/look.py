@@ -50,13 +50,14 @@ class Look:
     """What was seen.
 
     Attributes:
-        file: `config.yaml`; `config_file` is how it looked, `config` what its section means.
+        file: `config.yaml`; `config_file` is how it looked, `read` the configuration in it, and
+            `config` what its section means. None was read of what is no regular file.
         global_dir: the folder of extensions.
         files: how those of extensions looked, by path.
         folders: the same of folders whose listings were seen.
     """
 
-    __slots__ = ("config", "config_file", "file", "files", "folders", "global_dir")
+    __slots__ = ("config", "config_file", "file", "files", "folders", "global_dir", "read")
 
     # Not attrs: to make such a class takes longer than a look.
     def __init__(
@@ -64,6 +65,7 @@ class Look:
         file: str,
         config_file: Signature,
         config: str,
+        read: ExtensionsConfig | None,
         global_dir: Path,
         files: Mapping[str, Signature],
         folders: Mapping[str, Signature],
@@ -71,6 +73,7 @@ class Look:
         self.file = file
         self.config_file = config_file
         self.config = config
+        self.read = read
         self.global_dir = global_dir
         self.files = files
         self.folders = folders
@@ -142,13 +145,14 @@ def look(home: Path, before: Look | None = None) -> Look:
     file = os.path.join(home, "config.yaml")
     seen = signature(file)
     if before is not None and before.config_file == seen:
-        meaning, global_dir = before.config, before.global_dir
+        meaning, read = before.config, before.read
     else:
-        meaning, global_dir = _meaning(home, seen)
+        meaning, read = _meaning(home, seen)
         # Read after it was looked at: what changed in between shows in the next look.
+    global_dir = home / "extensions" if read is None else read.global_dir
     scan = _Scan()
     scan.all(str(global_dir))
-    return Look(file, seen, meaning, global_dir, scan.files, scan.folders)
+    return Look(file, seen, meaning, read, global_dir, scan.files, scan.folders)
 
 
 def is_code(path: str) -> bool:
@@ -159,16 +163,16 @@ def is_code(path: str) -> bool:
     }
 
 
-def _meaning(home: Path, seen: Signature) -> tuple[str, Path]:
+def _meaning(home: Path, seen: Signature) -> tuple[str, ExtensionsConfig | None]:
     if len(seen) > _CTIME and not stat.S_ISREG(seen[0]):
-        return "no regular file", home / "extensions"
+        return "no regular file", None
     config = read_config(home)
     if not config.readable:
-        return "; ".join(map(str, config.problems)), config.global_dir
+        return "; ".join(map(str, config.problems)), config
     there = len(seen) > _CTIME
     section = config.has_section
     told = [(each.key, each.message) for each in config.problems]
-    return repr((there, section, told, _plain(_values(config)))), config.global_dir
+    return repr((there, section, told, _plain(_values(config)))), config
 
 
 def _values(config: ExtensionsConfig) -> dict[str, Any]:

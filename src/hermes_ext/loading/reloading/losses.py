@@ -12,7 +12,7 @@ from pathlib import Path
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.loader import Loaded
+from hermes_ext.loading.loaded import Loaded
 from hermes_ext.records import BROKEN, ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig, switched_off
 

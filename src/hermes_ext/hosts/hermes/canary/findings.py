@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from hermes_ext._text import as_name, printable
 from hermes_ext.doctor import Finding, Severity
 from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Surface
 from hermes_ext.hosts.hermes.canary.trial import Canary
 from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
@@ -57,7 +58,7 @@ def _finding(proofs: Sequence[Proof], canary: Canary) -> Finding:
     surfaces = list(dict.fromkeys(proof.surface for proof in proofs))
     suspects = list(dict.fromkeys(suspect for proof in proofs for suspect in proof.suspects))
     status = str(proofs[0].status)
-    which = "no hook" if len(hooks) == len(HookName) and status == "not-reached" else None
+    which = "no hook" if len(hooks) == len(CALLED) and status == "not-reached" else None
     what = f"{which} is reached" if which else f"{_joined(hooks)}: {status.replace('-', ' ')}"
     reasons = [printable(proofs[0].detail or ""), *map(str, suspects)]
     return Finding(

@@ -10,6 +10,7 @@ from attrs import asdict, frozen
 
 from hermes_ext._text import printable
 from hermes_ext.hooks.table import HookName, complete
+from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.hosts.hermes.canary import marks
 from hermes_ext.hosts.hermes.canary.turn import Seen
 
@@ -85,12 +86,12 @@ class Proof:
 
 def judge(surface: Surface, seen: Seen) -> tuple[Proof, ...]:
     """The proofs of a turn, one for each hook."""
-    return tuple(_proof(surface, hook, seen) for hook in HookName)
+    return tuple(_proof(surface, hook, seen) for hook in _TRIALS)
 
 
 def skipped(surface: Surface, why: str) -> tuple[Proof, ...]:
     """The proofs of a surface that this Hermes does not have."""
-    return tuple(Proof(surface, hook, Status.SKIPPED, detail=why) for hook in HookName)
+    return tuple(Proof(surface, hook, Status.SKIPPED, detail=why) for hook in _TRIALS)
 
 
 def _proof(surface: Surface, hook: HookName, seen: Seen) -> Proof:
@@ -195,6 +196,7 @@ _TRIALS: Final = complete(
         HookName.INTERCEPT_TOOL_CALL: _Trial(_calls, _call_faults),
         HookName.TRANSFORM_TOOL_RESULT: _Trial(_results, _result_faults),
     },
+    CALLED,
 )
 
 

@@ -26,6 +26,7 @@ from hermes_ext.hosts.hermes.adapter.person.notices import the_notices
 from hermes_ext.hosts.hermes.adapter.wraps import attaching
 from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 from hermes_ext.hosts.hermes.adapter.wraps.attaching import Standing
+from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.rules import Rules
 
 logger = logging.getLogger("hermes_ext")
@@ -48,7 +49,8 @@ class Lack:
 
     Attributes:
         hooks: which.
-        lost: how the wraps stand that they need and that are lost.
+        lost: how the wraps stand that they need and that are lost; empty where nothing in Hermes
+            calls them.
         extensions: those with handlers on them.
         relied_on: whether a guard, or a required extension, is among these handlers.
     """
@@ -60,9 +62,10 @@ class Lack:
 
     def __str__(self) -> str:
         are = "is" if len(self.hooks) == 1 else "are"
+        why = self.lost[0] if self.lost else "Hermes does not call it"
         more = f" (and {len(self.lost) - 1} more)" if len(self.lost) > 1 else ""
         who = _listed(self.extensions)
-        return f"{_listed(self.hooks)} of {who} {are} not in force: {self.lost[0]}{more}"
+        return f"{_listed(self.hooks)} of {who} {are} not in force: {why}{more}"
 
 
 def lacks(rules: Rules) -> tuple[Lack, ...]:
@@ -75,7 +78,7 @@ def lacks(rules: Rules) -> tuple[Lack, ...]:
         refused = rules.refusal is not None and hook is HookName.INTERCEPT_TOOL_CALL
         if refused or rules.manager.has(hook):
             lost = tuple(each for each in map(_looked_at, attaching.standings([hook])) if each.lost)
-            if lost:
+            if lost or hook not in CALLED:
                 lost_for.setdefault(lost, []).append(hook)
     found = tuple(_lack(rules, tuple(hooks), lost) for lost, hooks in lost_for.items())
     others = tuple(lack for lack in found if lack.extensions != (OWN,))

@@ -329,3 +329,6 @@ SEAMS: Final = (
         surface=True,
     ),
 )
+
+CALLED: Final = tuple(hook for hook in HookName if any(hook in seam.hooks for seam in SEAMS))
+"""The hooks that Hermes calls. A handler on any other is not in force there, and says so."""

@@ -1,0 +1,180 @@
+"""How loading an extension ended: its record, and what is in force of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from attrs import Factory, evolve, frozen
+
+from hermes_ext._problems import Problem
+from hermes_ext._text import canonical_name, printable
+from hermes_ext.exceptions import OrderCycleError
+from hermes_ext.hooks.commands import (
+    Command,
+)
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.projects import (
+    replaced_by,
+)
+from hermes_ext.loading.imports.importing import (
+    PREFIX,
+    forget,
+)
+from hermes_ext.loading.imports.returns import wrong_return
+from hermes_ext.loading.registering import Registered
+from hermes_ext.records import (
+    CommandInfo,
+    ExtensionRecord,
+    HookInfo,
+    Status,
+)
+from hermes_ext.settings.merging import (
+    Merged,
+)
+
+
+@frozen
+class Ended:
+    """How loading one extension ended.
+
+    taken_over: its modules are those of an earlier load. merged: where its settings are from.
+    """
+
+    found: Found
+    record: ExtensionRecord
+    handlers: tuple[Handler, ...] = ()
+    settings: Any = None
+    problems: tuple[Problem, ...] = ()
+    package: str = ""
+    module: ModuleType | None = None
+    registered: Registered = Factory(Registered)
+    commands: tuple[Command, ...] = ()
+    taken_over: bool = False
+    merged: Merged | None = None
+
+    @property
+    def is_guard(self) -> bool:
+        """Whether it registers a guard, turned off or not."""
+        return any(each.mark.guard for each in self.registered.handlers)
+
+
+def own_packages(ended: Iterable[Ended]) -> set[str]:
+    return {each.package for each in ended if each.package.startswith(f"{PREFIX}.")}
+
+
+class Kept:
+    """What an earlier load has imported."""
+
+    def __init__(self, ended: Iterable[Ended]) -> None:
+        self._ended = {self._key(e.found): e for e in ended if e.record.loaded and e.module}
+
+    def of(self, found: Found, same: Callable[[Found], bool]) -> Ended | None:
+        """The earlier load of an extension, if its code is to be taken over."""
+        earlier = self._ended.get(self._key(found))
+        if earlier is None:
+            return None
+        if found.source is Source.PROJECT:
+            trees = (found.tree, earlier.found.tree)
+            is_same = len({tree and tree.digest for tree in trees}) == 1 and None not in trees
+        else:
+            is_same = found.source is not Source.GLOBAL or same(found)
+        return earlier if is_same else None
+
+    @staticmethod
+    def _key(found: Found) -> tuple[object, ...]:
+        return found.source, canonical_name(found.name), found.module_file, found.module
+
+
+def hook_info(handler: Handler, *, look: bool = False) -> HookInfo:
+    """What a record says of a handler; with `look`, its source is read for faults too."""
+    return HookInfo(
+        handler.hook.value,
+        handler.name,
+        handler.priority,
+        handler.guard,
+        handler.tools,
+        handler.on_error,
+        handler.timeout,
+        printable(handler.file),
+        handler.line,
+        wrong_return(handler.function, {*map(str, handler.allowed)}) if look else None,
+        handler.on_store_error,
+    )
+
+
+def command_info(command: Command) -> CommandInfo:
+    """What a record says of a slash command."""
+    return CommandInfo(
+        command.name,
+        command.args_hint,
+        printable(command.help),
+        printable(command.file),
+        command.line,
+    )
+
+
+def each_command_once(ended: Iterable[Ended]) -> list[Ended]:
+    """The same, without the commands whose names others in front of them have."""
+    owners: dict[str, str] = {}
+    return [_without_taken(each, owners) for each in ended]
+
+
+def _without_taken(ended: Ended, owners: dict[str, str]) -> Ended:
+    taken = [each for each in ended.commands if each.name in owners]
+    told = [
+        f'/{each.name} ({each.file}:{each.line}) is never called, because "{owners[each.name]}"'
+        " has a command of this name. Rename one of them"
+        for each in taken
+    ]
+    owners |= {each.name: ended.found.name for each in ended.commands if each not in taken}
+    if not taken:
+        return ended
+    left = tuple(each for each in ended.commands if each not in taken)
+    record = evolve(
+        ended.record,
+        commands=tuple(map(command_info, left)),
+        warnings=(*ended.record.warnings, *map(printable, told)),
+    )
+    return evolve(ended, commands=left, record=record)
+
+
+def replaced(ended: Ended, new: Ended) -> Ended:
+    reason = replaced_by(new.found)
+    record = evolve(ended.record, status=Status.SHADOWED, reason=reason, loaded=False)
+    return Ended(
+        ended.found, evolve(record, configured_on=False, hooks=(), turned_off=(), commands=())
+    )
+
+
+def in_order(ended: Iterable[Ended]) -> None:
+    """Raises OrderCycleError where `before` and `after` of the handlers contradict each other."""
+    handlers = [handler for each in ended for handler in each.handlers]
+    if any(handler.before or handler.after for handler in handlers):
+        from hermes_ext.chain.manager import HookManager
+
+        HookManager(handlers)
+
+
+def without_cycles(ended: list[Ended]) -> list[Ended]:
+    """The same, with the extensions whose `before` and `after` contradict each other failed."""
+    try:
+        in_order(ended)
+    except OrderCycleError as error:
+        left = [
+            without(each, error) if each.found.name in error.members else each for each in ended
+        ]
+        return without_cycles(left) if left != ended else ended
+    return ended
+
+
+def without(ended: Ended, error: OrderCycleError) -> Ended:
+    if not ended.taken_over:
+        forget(ended.package)
+    reason = printable(str(error))
+    failed = evolve(ended.record, status=Status.LOAD_ERROR, reason=reason, loaded=False, hooks=())
+    failed = evolve(failed, turned_off=(), commands=())
+    return Ended(ended.found, failed, problems=ended.problems)

@@ -1,0 +1,392 @@
+"""One extension, from what was found to its record: settings, import, handlers, all or none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+from attrs import evolve
+
+from hermes_ext._problems import Problem
+from hermes_ext._redaction import redacted
+from hermes_ext._text import printable
+from hermes_ext.exceptions import HermesExtError, RegistrationError, SkipExtension
+from hermes_ext.hooks.commands import (
+    Command,
+    CommandRegistration,
+    build_commands,
+    collecting_commands,
+)
+from hermes_ext.hooks.handler import Handler
+from hermes_ext.hooks.registration import (
+    Registration,
+    build_handlers,
+    collecting,
+    near_misses,
+)
+from hermes_ext.hooks.source import Source
+from hermes_ext.loading.ended import (
+    Ended,
+    command_info,
+    hook_info,
+)
+from hermes_ext.loading.finding.discovery import (
+    fault_status,
+    off_in_vain,
+    record_of,
+    standing,
+)
+from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.imports import children, import_name
+from hermes_ext.loading.imports.importing import (
+    EndlessImport,
+    Imported,
+    forget,
+    import_entry_point,
+    import_file,
+    modules_of,
+    one_by_one,
+    place_of,
+    private_name,
+)
+from hermes_ext.loading.imports.siblings import taken_for_own
+from hermes_ext.loading.registering import Registered, World, marked_in
+from hermes_ext.records import (
+    ExtensionRecord,
+    Status,
+)
+from hermes_ext.settings.by_class import settings_class
+from hermes_ext.settings.config import ExtensionsConfig
+from hermes_ext.settings.merging import (
+    Merged,
+    merged_settings,
+    merged_through,
+    read_only,
+    typed_settings,
+)
+from hermes_ext.settings.names import HOOKS
+from hermes_ext.settings.project_settings import ProjectSettings
+
+_LONGEST = 400  # characters of an extension's own error text
+_LONGEST_OF_OURS = 4000  # ours list names, which are of no use if they are cut off
+
+
+class Failed(Exception):  # noqa: N818 - never leaves this module
+    """Loading ends here, with this status and reason."""
+
+    def __init__(self, status: Status, reason: str, problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.problems = problems
+
+
+class Loading:
+    """The way of one extension from found to loaded."""
+
+    def __init__(
+        self,
+        found: Found,
+        config: ExtensionsConfig,
+        world: World,
+        *,
+        look: bool,
+        project: ProjectSettings | None = None,
+        outer: Sequence[ProjectSettings] = (),
+        earlier: Ended | None = None,
+    ) -> None:
+        self.found = found
+        self.earlier = earlier
+        self.project = project
+        self.outer = outer
+        self.look = look
+        self.config = config
+        self.world = world
+        self.package = "" if found.module else private_name(found.name)
+        self.before = frozenset[str]()
+        self.seconds: float | None = None
+
+    def stopped(self) -> Ended | None:
+        """How it ends where something stands against it; None: its code is to be run."""
+        stand = standing(self.found, self.config)
+        if stand.status is None:
+            return None
+        return Ended(self.found, self._record(stand.status, stand.reason, stand.configured_on))
+
+    def end(self) -> Ended:
+        """Run its code, and see what came of it."""
+        try:
+            return self._loaded()
+        except Failed as failed:
+            return self._failed(failed)
+        except Exception as error:  # noqa: BLE001 - objects of the author, looked at
+            return self._failed(Failed(Status.LOAD_ERROR, self._told(error)))
+
+    def endless(self, error: EndlessImport) -> Ended:
+        """It did not come to an end."""
+        what = "the import" if self.seconds is None else "checking its settings"
+        where = printable(self.found.module_file or self.found.module or "")
+        return self._failed(Failed(Status.LOAD_ERROR, f"{what} {error} ({where})"))
+
+    def shadowed(self, reason: str) -> Ended:
+        """It is not loaded because another of its name keeps its place."""
+        return Ended(self.found, self._record(Status.SHADOWED, reason, configured_on=False))
+
+    def set_anew(self, ended: Ended) -> Ended:
+        """What was loaded before, with the settings that the project may give it."""
+        merged = merged_settings(
+            self.found.name,
+            self.config,
+            self.found.manifest,
+            self.project,
+            own=False,
+            guard=ended.is_guard,
+            outer=ended.merged,
+        )
+        assert ended.module is not None
+        try:
+            self._refuse(merged.problems)
+            settings, merged = self._settings(ended.module, ended.package, merged)
+            handlers, _ = self._handlers(ended.registered.handlers, settings, merged)
+            commands = self._commands(ended.registered.commands, settings)
+        except Failed as failed:
+            # A project's mistake takes no rule of the user's out of force.
+            problems = (*ended.problems, *merged.warnings, *failed.problems)
+            return evolve(ended, problems=problems)
+        return evolve(
+            ended,
+            handlers=handlers,
+            commands=commands,
+            settings=settings,
+            problems=(*ended.problems, *merged.warnings),
+            merged=merged,
+        )
+
+    def _failed(self, failed: Failed) -> Ended:
+        self.forget()
+        record = self._record(failed.status, failed.reason)
+        return Ended(self.found, record, problems=failed.problems)
+
+    def _record(
+        self, status: Status, reason: str, configured_on: bool = True, **changes: Any
+    ) -> ExtensionRecord:
+        return record_of(
+            self.found,
+            self.config,
+            status=status,
+            reason=reason,
+            configured_on=configured_on,
+            import_seconds=self.seconds,
+            **changes,
+        )
+
+    def _loaded(self) -> Ended:
+        merged = self._merged()
+        self._refuse(merged.problems)
+        if self.earlier is None or self.earlier.module is None:
+            imported, registered = self._imported()
+        else:
+            seconds = self.earlier.record.import_seconds or 0.0
+            imported = Imported(self.earlier.module, self.earlier.package, seconds)
+            registered = self.earlier.registered
+        self.package, self.seconds = imported.package, round(imported.seconds, 4)
+        if not registered and self.config.is_required(self.found.name):
+            raise Failed(Status.LOAD_ERROR, self._nothing(imported.module))
+        settings, merged = self._settings(imported.module, self.package, merged)
+        handlers, turned_off = self._handlers(registered.handlers, settings, merged)
+        commands = self._commands(registered.commands, settings)
+        record = self._record(
+            Status.ENABLED,
+            "",
+            loaded=True,
+            hooks=tuple(hook_info(handler, look=self.look) for handler in handlers),
+            turned_off=tuple(hook_info(handler) for handler in turned_off),
+            commands=tuple(map(command_info, commands)),
+            warnings=tuple(self._warnings(imported.module, registered)),
+        )
+        return Ended(
+            self.found,
+            record,
+            handlers,
+            settings,
+            merged.warnings,
+            imported.package,
+            imported.module,
+            registered,
+            commands,
+            self.earlier is not None,
+            merged,
+        )
+
+    def _merged(self) -> Merged:
+        name, manifest = self.found.name, self.found.manifest
+        if self.found.source is not Source.PROJECT:
+            return merged_settings(name, self.config, manifest)
+        projects = (*((each, False) for each in self.outer), (self.project, True))
+        return merged_through(name, self.config, manifest, projects)
+
+    def _refuse(self, problems: tuple[Problem, ...]) -> None:
+        if problems:
+            status = fault_status(problems, self.config)
+            raise Failed(status, "; ".join(map(str, problems)), problems)
+
+    def _imported(self) -> tuple[Imported, Registered]:
+        import_name.install()  # not before: a host without extensions stays as it is
+        children.watch()
+        try:
+            return self._collected()
+        except KeyboardInterrupt:
+            raise  # all of it ends
+        except SkipExtension as skip:
+            reason = printable(str(skip)) or "it raised SkipExtension and gave no reason"
+            raise Failed(Status.SKIPPED, reason) from skip
+        except BaseException as error:  # foreign code: SystemExit and GeneratorExit too
+            raise Failed(Status.LOAD_ERROR, self._told(error)) from error
+
+    def _collected(self) -> tuple[Imported, Registered]:
+        with collecting() as handlers, collecting_commands() as commands:
+            if self.found.module:
+                self.before = frozenset(sys.modules)
+                imported = import_entry_point(self.found.module)
+            else:
+                assert self.found.module_file is not None
+                imported = import_file(self.package, self.found.module_file, self.found.tree)
+        own = Registered(
+            tuple(each for each in handlers if not self._is_foreign(each)),
+            tuple(each for each in commands if not self._is_foreign(each)),
+        )
+        # An installed package may have been imported before, by the host or by an earlier load.
+        return imported, own or (marked_in(imported.package) if self.found.module else own)
+
+    def _is_foreign(self, registration: Registration | CommandRegistration) -> bool:
+        """Whether it belongs to another extension that this one happened to import first."""
+        root = str(getattr(registration.function, "__module__", "")).partition(".")[0]
+        return self.world.roots.get(root, self.found.name) != self.found.name
+
+    def _settings(self, module: ModuleType, package: str, merged: Merged) -> tuple[Any, Merged]:
+        cls = settings_class(module, package)
+        if cls is None:
+            return read_only(merged.values), merged
+        settings, merged = typed_settings(cls, merged)
+        self._refuse(merged.problems)
+        return settings, merged
+
+    def _handlers(
+        self, registrations: tuple[Registration, ...], settings: Any, merged: Merged
+    ) -> tuple[tuple[Handler, ...], tuple[Handler, ...]]:
+        """Those that are to be called, and those that `disabled` turns off."""
+        off = self.config.hooks_off(self.found.name)
+        if off:
+            # One that cannot be built counts only where it is to be called.
+            with contextlib.suppress(RegistrationError):
+                built = self._built(registrations, settings, merged)
+                return (
+                    tuple(each for each in built if each.hook.value not in off),
+                    tuple(each for each in built if each.hook.value in off),
+                )
+        try:
+            return self._built(registrations, settings, merged, off), ()
+        except RegistrationError as error:
+            raise Failed(Status.LOAD_ERROR, printable(str(error))) from error
+
+    def _commands(
+        self, registrations: tuple[CommandRegistration, ...], settings: Any
+    ) -> tuple[Command, ...]:
+        try:
+            return build_commands(self.found.name, registrations, config=settings)
+        except RegistrationError as error:
+            raise Failed(Status.LOAD_ERROR, printable(str(error))) from error
+
+    def _built(
+        self,
+        registrations: tuple[Registration, ...],
+        settings: Any,
+        merged: Merged,
+        off: Iterable[str] = (),
+    ) -> tuple[Handler, ...]:
+        name = self.found.name
+        given = {hook: self.config.priority_of(name, hook) for hook in HOOKS}
+        return build_handlers(
+            name,
+            map(self.world.with_found_names, registrations),
+            source=self.found.source,
+            config=settings,
+            observe=self.config.is_observed(name),
+            disabled_hooks=off,
+            priorities={hook: each for hook, each in given.items() if each is not None},
+            leaves=merged.leaves,
+        )
+
+    def _warnings(self, module: ModuleType, registered: Registered) -> Iterator[str]:
+        if not registered:
+            yield self._nothing(module)
+        if self.look and self.found.is_package:
+            yield from taken_for_own(sys.modules[name] for name in modules_of(self.package))
+        hooks = {each.mark.hook.value for each in registered.handlers}
+        yield from off_in_vain(self.config, self.found.name, hooks)
+
+    def _nothing(self, module: ModuleType) -> str:
+        modules = [sys.modules.get(name, module) for name in modules_of(module.__name__)]
+        near = [text for each in modules for text in near_misses(each)]
+        hint = "; ".join(near) or "Put @register_hook(...) above its functions"
+        return f"registers no handler, so nothing of it is ever called. {hint}"
+
+    def _told(self, error: BaseException) -> str:
+        text = _text_of(error)
+        if isinstance(error, SystemExit):
+            text = f"it called sys.exit({text}) while loading"
+        place = place_of(error, self.found.path) if self.found.path is not None else ""
+        told = text if isinstance(error, HermesExtError) else f"{type(error).__name__}: {text}"
+        told = told if not place or place in told else f"{place}: {told}"
+        hint = self._import_hint(error)
+        shown: str = redacted(told)
+        return f"{shown}. {hint}" if hint else shown
+
+    def _import_hint(self, error: BaseException) -> str:
+        name = getattr(error, "name", None)
+        if not isinstance(error, ModuleNotFoundError) or not name or not self.found.is_package:
+            return ""
+        assert self.found.path is not None
+        near = (self.found.path / f"{name}.py", self.found.path / name)
+        return f"Write `from . import {name}`" if any(map(os.path.exists, near)) else ""
+
+    def forget(self) -> None:
+        """Leave no module of it behind."""
+        if self.earlier is not None:
+            return  # the earlier load is still in force
+        if self.found.module:
+            root = self.found.module.partition(":")[0].partition(".")[0].strip()
+            forget(root, keep=self.before)
+        else:
+            forget(self.package)
+
+
+def all_ended(loadings: Iterable[Loading], seconds: float) -> list[Ended]:
+    """How loading them ended, which may each take so long.
+
+    The code of extensions, their settings classes too, runs in another thread: see `importing`.
+    """
+    ended = {each: each.stopped() for each in loadings}
+    free = [each for each, stopped in ended.items() if stopped is None]
+    hows = one_by_one([(each.found.name, each.end) for each in free], seconds)
+    try:
+        for each, how in zip(free, hows, strict=True):
+            ended[each] = each.endless(how) if isinstance(how, EndlessImport) else how
+    except KeyboardInterrupt:
+        for each in free:
+            each.forget()
+        raise
+    return [each for each in ended.values() if each is not None]
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except Exception as broken:  # noqa: BLE001 - an author's own __str__
+        text = f"(its __str__ raised {type(broken).__name__})"
+    longest = _LONGEST_OF_OURS if isinstance(error, HermesExtError) else _LONGEST
+    return printable(text if len(text) <= longest else f"{text[:longest]}...")

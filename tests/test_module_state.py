@@ -1,0 +1,206 @@
+"""Modules hold no state, but for what there is once in a process: the list, with the reasons.
+
+What `functools.cache` keeps of a function without side effects is no state: clearing it changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "hermes_ext"
+
+_MAKES_STATE = {
+    "ContextVar",
+    "Counter",
+    "Lock",
+    "OrderedDict",
+    "RLock",
+    "WeakKeyDictionary",
+    "WeakSet",
+    "WeakValueDictionary",
+    "count",
+    "defaultdict",
+    "deque",
+    "dict",
+    "list",
+    "local",
+    "set",
+}
+_CHANGES = {
+    "add",
+    "append",
+    "clear",
+    "discard",
+    "extend",
+    "insert",
+    "move_to_end",
+    "pop",
+    "popitem",
+    "remove",
+    "setdefault",
+    "update",
+}
+
+ALL_LOCKS = "a fork leaves every lock of the process, wherever it is, to be made anew"
+CONTEXT = "what is true of the context that runs, which only a context variable can follow"
+THREADS = "threads and loops belong to the process, and their limits hold for all sessions together"
+TURNS = "a tool call finds its turn by the ids that a host gives with it, and by nothing else"
+IMPORTS = "Python has one import system, and its modules are the process's"
+FILES = "whoever writes one file in a process shares one lock"
+UNIQUE = "a number or name that does not repeat in a process"
+AUDIT = "an audit hook cannot be taken away, so there is one, which asks who listens"
+PATCHED = "the functions of a host are wrapped once in a process, and their wraps meet here"
+
+STATE = {
+    "_forks._known": ALL_LOCKS,
+    "chain.aio.loops": THREADS,
+    "chain.calls.inside": CONTEXT,
+    "chain.calls.waiting": THREADS,
+    "chain.threads.threads": THREADS,
+    "chain.timeouts.workers": THREADS,
+    "hooks.commands._collected": CONTEXT,
+    "hooks.registration._collected": CONTEXT,
+    "hosts.hermes.adapter.gate.tools._grant": CONTEXT,
+    "hosts.hermes.adapter.gate.tools._in_invoke_tool": CONTEXT,
+    "hosts.hermes.adapter.host.the_host": PATCHED,
+    "hosts.hermes.adapter.person.approvals._asking": CONTEXT,
+    "hosts.hermes.adapter.person.commands._typed": CONTEXT,
+    "hosts.hermes.adapter.person.host_questions._agreed": CONTEXT,
+    "hosts.hermes.adapter.person.host_questions._answered": CONTEXT,
+    "hosts.hermes.adapter.person.notices._beginning": CONTEXT,
+    "hosts.hermes.adapter.person.notices.the_notices": PATCHED,
+    "hosts.hermes.adapter.requests.requests._asking": CONTEXT,
+    "hosts.hermes.adapter.standard_output.the_output": PATCHED,
+    "hosts.hermes.adapter.turns.batches._agents": PATCHED,
+    "hosts.hermes.adapter.turns.titles._lock": PATCHED,
+    "hosts.hermes.adapter.turns.titles._replaced": PATCHED,
+    "hosts.hermes.adapter.turns.turns._being_taken": CONTEXT,
+    "hosts.hermes.adapter.wraps.after_import._finder": IMPORTS,
+    "hosts.hermes.adapter.wraps.after_import._lock": IMPORTS,
+    "hosts.hermes.adapter.wraps.after_import._pending": IMPORTS,
+    "hosts.hermes.home.sentinel_stub._said": PATCHED,
+    "hosts.hermes.plugin.is_attached": PATCHED,
+    "loading.imports.from_tree._served": IMPORTS,
+    "loading.imports.importing._files": IMPORTS,
+    "loading.imports.importing._held": IMPORTS,
+    "loading.imports.importing._numbers": UNIQUE,
+    "loading.imports.importing._trees": IMPORTS,
+    "replay.touching._hooked": AUDIT,
+    "replay.touching._listener": AUDIT,
+    "turns.decisions.log._logs": FILES,
+    "turns.session_state._locks": FILES,
+    "turns.slow.watchdog": THREADS,
+    "turns.sqlite_store._stores": FILES,
+    "turns.state._current": CONTEXT,
+    "turns.state._open_turns": TURNS,
+    "turns.state._rejudging": CONTEXT,
+    "turns.state._serials": UNIQUE,
+}
+
+
+def _is_made(value: ast.expr) -> str | None:
+    """The name of what makes state, where an expression at the top of a module does."""
+    if isinstance(value, ast.Call):
+        called = value.func.value if isinstance(value.func, ast.Subscript) else value.func
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        return name if name in _MAKES_STATE else None
+    return None
+
+
+def _own_classes(tree: ast.Module) -> set[str]:
+    """Classes of a module whose instances can change: those that set attributes of themselves."""
+    return {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        and any(
+            isinstance(each, ast.Attribute)
+            and isinstance(each.ctx, ast.Store)
+            and isinstance(each.value, ast.Name)
+            and each.value.id == "self"
+            for each in ast.walk(node)
+        )
+    }
+
+
+def _is_change(node: ast.Subscript | ast.Attribute) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in _CHANGES
+    return not isinstance(node.ctx, ast.Load)
+
+
+def _changed(tree: ast.Module) -> set[str]:
+    """The names of a module that its own code changes in place, or sets anew."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            found.update(node.names)
+        elif isinstance(node, ast.Subscript | ast.Attribute) and _is_change(node):
+            found.add(getattr(node.value, "id", ""))
+    return found
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield getattr(target, "id", ""), node.value
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            yield getattr(node.target, "id", ""), node.value
+
+
+def state_of(text: str) -> set[str]:
+    """The names at the top of a module that hold what can change."""
+    tree = ast.parse(text)
+    changed, classes = _changed(tree), _own_classes(tree)
+    return {
+        name
+        for name, value in _assigned(tree)
+        if name
+        and (
+            name in changed
+            or _is_made(value) is not None
+            or (isinstance(value, ast.Call) and getattr(value.func, "id", "") in classes)
+        )
+    }
+
+
+def _in_the_package() -> set[str]:
+    found = set()
+    for file in SOURCE.rglob("*.py"):
+        module = ".".join(file.relative_to(SOURCE).with_suffix("").parts)
+        found |= {f"{module}.{name}" for name in state_of(file.read_text(encoding="utf-8"))}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A = {}\ndef f(): A['x'] = 1", {"A"}),
+        ("A: list[int] = []\ndef f(): A.append(1)", {"A"}),
+        ("A = {'x': 1}\ndef f(): return A['x']", set()),
+        ("A = 0\ndef f():\n global A\n A = 1", {"A"}),
+        ("A = ContextVar[int]('a')", {"A"}),
+        ("class C:\n def f(self): self.x = 1\nA = C()", {"A"}),
+        ("class C:\n def f(self): return 1\nA = C()", set()),
+        ("A.x = {}", set()),
+    ],
+)
+def test_what_is_state(text: str, expected: set[str]) -> None:
+    """A table that nobody changes is none."""
+    assert state_of(text) == expected
+
+
+def test_state_stands_on_the_list() -> None:
+    """Everything else belongs to an object: a runtime, its services, a turn."""
+    assert _in_the_package() - STATE.keys() == set()
+
+
+def test_the_list_is_not_stale() -> None:
+    """What is gone from the code is gone from the list."""
+    assert STATE.keys() - _in_the_package() == set()
