@@ -9,7 +9,7 @@ call of a process also imports what is imported late, so the second call is coun
 Hermes begins the tool call until its result is among the messages for the model and the log has its
 line.
 
-A profile function in every thread sees each call and each return:
+A profile function in every thread but the watchdog's sees each call and each return:
 
 - modules: the files of `hermes_ext` in which a Python function is entered, in order of first entry;
   what only the thread that writes the decision log enters comes last. The package's own guard is in
@@ -43,6 +43,7 @@ COPIES_BAR = 4
 DIGESTS_BAR = 4
 MODULES_BAR = 25
 
+WATCHDOG = "hermes-ext-watchdog"  # looks once a second, whether there is a call or not
 LOG_THREAD = "hermes-ext-decisions"
 MARK = "counted, word by word"
 EXTENSION = """\
@@ -111,7 +112,7 @@ class Counter:
         return [module for module in self._entered_by_guard if module not in self.modules]
 
     def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
-        if not self.on:
+        if not self.on or threading.current_thread().name == WATCHDOG:
             return
         if event == "call":
             self._enters(frame)

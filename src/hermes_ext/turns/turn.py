@@ -769,7 +769,7 @@ class Turn(state.TurnCore):
         log = self._log
         if log is None or not log.on:
             return
-        from hermes_ext.turns.decisions import DecisionEvent
+        from hermes_ext.turns.decisions.line import DecisionEvent
 
         log.write(
             DecisionEvent(
