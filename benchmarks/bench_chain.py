@@ -308,6 +308,23 @@ def bench_matching(report: Report) -> None:
     report.bar("of 200 / of 10 installed", best["200"] / best["10"], INSTALLED_BAR)
 
 
+def bench_registering(report: Report) -> None:
+    """pluggy takes each extension once for each load: no bar, a figure for the docs."""
+    functions = passing(1_000)
+    for function in functions:
+        register_hook("intercept_tool_call")(function)
+    handlers = [
+        one
+        for place, each in enumerate(functions)
+        for one in build_handlers(f"bench-{place}", [Registration(each, marks_of(each)[0])])
+    ]
+    counts = (10, 100, 1_000)
+    best = measure({str(count): partial(HookManager, handlers[:count]) for count in counts}, 20)
+    print("extensions of one handler, registered with pluggy and put in order")
+    for count, nanoseconds in best.items():
+        report.row(f"{count} extensions", nanoseconds)
+
+
 def bench_request(report: Report) -> None:
     """Ten handlers that name the messages of a large and of a small request."""
 
@@ -378,6 +395,7 @@ def every(report: Report) -> None:
         bench_rewriting,
         bench_crash,
         bench_matching,
+        bench_registering,
         bench_request,
         bench_guards,
     ):

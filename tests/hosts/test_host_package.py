@@ -11,6 +11,7 @@ from pathlib import Path
 import filelock  # noqa: F401 - `install` imports it, when `site` is all that is on the path
 import pytest
 
+import hermes_ext.settings.yaml_text  # noqa: F401 - likewise
 from hermes_ext.hosts.hermes.facts.host_package import (
     HostPackage,
     has_main,

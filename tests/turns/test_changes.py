@@ -152,6 +152,13 @@ def test_a_long_command_has_its_begin_and_its_end() -> None:
     assert "5011 characters" in told["to"]
 
 
+def test_where_a_long_command_is_cut() -> None:
+    """190 characters are shown whole, of more the first 140 and the last 50."""
+    assert call_of({"command": "a" * 190}) == "a" * 190
+    shown = call_of({"command": "a" * 150 + "b" * 150})
+    assert shown == f"{'a' * 140} … (300 characters) … {'b' * 50}"
+
+
 def test_of_many_changes_the_first_are_told() -> None:
     """The others are counted."""
     told = changes_of({str(n): 0 for n in range(20)}, {str(n): 1 for n in range(20)})
