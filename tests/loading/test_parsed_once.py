@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_ext import Runtime
+from hermes_ext.cli import main
 from hermes_ext.settings import yaml_nodes
 
 RULE = """\
@@ -19,8 +20,22 @@ def rule(tool_name):
 """
 
 
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
+    """How often each file was parsed."""
+    counts: Counter[Path] = Counter()
+    composed = yaml_nodes._composed
+
+    def counted(file: Path, text: str) -> yaml_nodes.Document:
+        counts[file] += 1
+        return composed(file, text)
+
+    monkeypatch.setattr(yaml_nodes, "_composed", counted)
+    return counts
+
+
 def test_the_configuration_and_each_manifest_are_parsed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, parsed: Counter[Path]
 ) -> None:
     """A start and its first turn parse `config.yaml` and every manifest once."""
     folder = tmp_path / "extensions" / "rule"
@@ -29,14 +44,6 @@ def test_the_configuration_and_each_manifest_are_parsed_once(
     (folder / "extension.yaml").write_text("name: rule\n")
     config = tmp_path / "config.yaml"
     config.write_text("extensions: {log: 'off'}\n")
-    parsed: Counter[Path] = Counter()
-    composed = yaml_nodes._composed
-
-    def counted(file: Path, text: str) -> yaml_nodes.Document:
-        parsed[file] += 1
-        return composed(file, text)
-
-    monkeypatch.setattr(yaml_nodes, "_composed", counted)
     runtime = Runtime.from_config(home=tmp_path, cwd=tmp_path)
     with runtime.turn(session_id="s") as turn:
         turn.intercept_tool_call("x", {})
@@ -45,3 +52,11 @@ def test_the_configuration_and_each_manifest_are_parsed_once(
     assert parsed[config] == 1
     assert parsed[folder / "extension.yaml"] == 1
     assert set(parsed.values()) == {1}
+
+
+def test_list_parses_the_configuration_once(tmp_path: Path, parsed: Counter[Path]) -> None:
+    """Also where it says whether Hermes loads the plugin, which is in the same file."""
+    config = tmp_path / "config.yaml"
+    config.write_text("plugins: {enabled: [hermes-ext]}\n")
+    assert main(["list", "--home", str(tmp_path)]) == 0
+    assert parsed[config] == 1

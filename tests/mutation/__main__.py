@@ -10,7 +10,8 @@ writes into the checkout, so give it one to throw away, with an environment of i
 A run that is interrupted goes on where it ended. `--covering` takes the data of a run of the tests
 under `coverage` with `dynamic_context = test_function`: of a line only the tests that run it are
 tried, which takes seconds instead of minutes. `--again` takes the mutants that an earlier run
-killed, perhaps in older code, and puts each where its function is now.
+killed, perhaps in older code, puts each where its function is now, and runs the test first that
+saw it then.
 """
 
 from __future__ import annotations
@@ -37,13 +38,16 @@ def main(arguments: list[str] | None = None) -> int:
     done = {result.mutant.name for result in read_results(options.results)}
     stages = Stages.of(root, options.covering)
     chosen.sort(key=lambda each: "/hosts/" in each[0].file)  # what takes longest comes last
+    killers = {each.mutant.name: each.by for each in read_results(options.again or Path())}
     for number, (before, mutant) in enumerate(chosen, 1):
         if before.name in done:
             continue
         if mutant is None:
             result = Result(before, "gone")
         else:
-            ran = run(mutant, stages, python=python, timeout=options.timeout)
+            killer = killers.get(before.name, "").partition("[")[0]
+            first = killer if (root / killer.partition("::")[0]).is_file() else ""
+            ran = run(mutant, stages, python=python, timeout=options.timeout, first=first)
             # Known by the name that it had, so that a run which goes on knows it again.
             result = Result(before, ran.outcome, ran.by, ran.seconds)
         write_result(options.results, result)

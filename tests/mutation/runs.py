@@ -48,7 +48,7 @@ class Result:
 
 def read_results(path: Path) -> list[Result]:
     """The results of a run, as far as it came."""
-    if not path.exists():
+    if not path.is_file():
         return []
     read = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [Result(**{**each, "mutant": Mutant(**each["mutant"])}) for each in read]
@@ -106,12 +106,20 @@ class Stages:
         return (self.root / test).exists()
 
 
-def run(mutant: Mutant, stages: Stages, *, python: str, timeout: float) -> Result:
-    """Put a mutant into its file, run the tests until one fails, and take it out again."""
+def run(mutant: Mutant, stages: Stages, *, python: str, timeout: float, first: str = "") -> Result:
+    """Put a mutant into its file, run the tests until one fails, and take it out again.
+
+    Args:
+        mutant: the mutant, where it is to be put.
+        stages: which tests are run.
+        python: the interpreter that runs them.
+        timeout: seconds for some tests; folders get more.
+        first: the test that is run before all others.
+    """
     began = time.monotonic()
     with _applied(stages.root / mutant.file, mutant):
         outcome, by = "survived", ""
-        for group in stages.of_mutant(mutant):
+        for group in [*([[first]] if first else []), *stages.of_mutant(mutant)]:
             patience = timeout if "::" in group[0] else timeout * 6  # single tests, or folders
             outcome, by = _tested(group, stages.root, python, patience)
             if outcome != "survived":
@@ -157,7 +165,7 @@ def _tested(group: list[str], root: Path, python: str, timeout: float) -> tuple[
         finally:  # what the tests started too
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode in {0, 5}:  # passed, or there is none
+    if process.returncode in {0, 5} or "\nERROR: not found: " in f"\n{output}":
         return "survived", ""
     failed = _FAILED.search(output)
     return "killed", failed[1] if failed else f"exit {process.returncode}: {output[-200:].strip()}"

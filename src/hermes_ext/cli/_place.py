@@ -22,7 +22,7 @@ def place(request: Request, seen: Inventory) -> dict[str, Any]:
         "global_dir": printable(seen.config.global_dir),
         "readable": seen.config.readable,
         "off": OFF_SWITCH if switched_off() else None,
-        "not_in_force": not_in_force(request),
+        "not_in_force": not_in_force(request, seen.config),
         **projects_of(seen.projects),
         "notices": _notices(request, seen.projects),
         "old_rules": _old_rules(request),

@@ -16,6 +16,7 @@ from hermes_ext.exceptions import HermesExtError
 if TYPE_CHECKING:
     from hermes_ext.loading.finding.projects import ProjectStack
     from hermes_ext.rules import Rules
+    from hermes_ext.settings.config import ExtensionsConfig
     from hermes_ext.trust.store import Verdict
 
 Look = Literal["diff", "digest", "list"]
@@ -91,7 +92,7 @@ class Result:
     payload: dict[str, Any]
 
 
-def not_in_force(request: Request) -> str | None:
+def not_in_force(request: Request, config: ExtensionsConfig | None = None) -> str | None:
     """Why extensions of this home, or hooks of theirs, are not in force in Hermes; None without
     Hermes here, since another host may be the one that runs them.
     """
@@ -101,7 +102,7 @@ def not_in_force(request: Request) -> str | None:
 
     if not is_here():
         return None
-    off = plugin_off(request.home)
+    off = plugin_off(request.home, config)
     if off is None:
         return plugins_unreadable() or "; ".join(lost_hooks(request.home)) or None
     return f"{off}; run {request.prog('install')}" if off.hint is None else str(off)

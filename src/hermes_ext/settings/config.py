@@ -111,6 +111,7 @@ class ExtensionsConfig:
     settings: Mapping[str, Any] = Factory(_empty)
     problems: tuple[Problem, ...] = ()
     readable: bool = True
+    root: Node | None = field(default=None, repr=False, eq=False)
     _section: Node | None = field(default=None, repr=False, eq=False)
     _spelled: Mapping[str, str] = field(
         default=Factory(lambda self: spellings(self.settings), takes_self=True),
@@ -244,6 +245,7 @@ class _Reading:
             **self.values,
             settings=MappingProxyType(self.settings.written),
             problems=tuple(self.problems),
+            root=root,
             section=section,
         )
 

@@ -176,7 +176,7 @@ def _meaning(home: Path, seen: Signature) -> tuple[str, ExtensionsConfig | None]
 
 
 def _values(config: ExtensionsConfig) -> dict[str, Any]:
-    left = {"problems", "file", "_section", "_spelled"}
+    left = {"problems", "file", "root", "_section", "_spelled"}
     names = [each.name for each in attrs.fields(ExtensionsConfig) if each.name not in left]
     return {name: getattr(config, name) for name in names}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve, frozen
-from yaml.nodes import MappingNode, SequenceNode
+from yaml.nodes import MappingNode, Node, SequenceNode
 
 from hermes_ext._distributions import entry_points_fault, installed_points
 from hermes_ext._text import printable
@@ -147,7 +147,7 @@ def uninstall(home: Path) -> Installation:
 
 def sentinel_fault(home: Path, config: ExtensionsConfig) -> str | None:
     """Why nothing refuses tools once this package is gone; None if something does, or need not."""
-    if not config.required or plugin_state(home) != "enabled":
+    if not config.required or plugin_state(home, config) != "enabled":
         return None
     folder = printable(sentinel_folder(home))
     state = sentinel_state(home)
@@ -155,9 +155,9 @@ def sentinel_fault(home: Path, config: ExtensionsConfig) -> str | None:
         return f"there is no sentinel ({folder})"
     if state is SentinelState.CHANGED:
         return f"the sentinel {folder} is not as install left it"
-    if SENTINEL in _listed(home / "config.yaml", "disabled"):
+    if SENTINEL in _listed(config.file, config.root, "disabled"):
         return f"the sentinel {folder} is off: plugins.disabled names {SENTINEL}"
-    if SENTINEL not in _listed(home / "config.yaml", "enabled"):
+    if SENTINEL not in _listed(config.file, config.root, "enabled"):
         return f"the sentinel {folder} is off: plugins.enabled does not name {SENTINEL}"
     return None
 
@@ -177,33 +177,39 @@ def _with_sentinel(done: Installation) -> Installation:
     return evolve(done, sentinel=sentinel_folder(done.home) if is_there else None)
 
 
-def plugin_state(home: Path) -> PluginState:
-    """Whether Hermes would load the plugin from this home; a disabled entry wins in Hermes."""
+def plugin_state(home: Path, config: ExtensionsConfig | None = None) -> PluginState:
+    """Whether Hermes would load the plugin from this home; a disabled entry wins in Hermes.
+
+    config: the home's, where it was read before.
+    """
     file = home / "config.yaml"
+    root = read_document(file).root if config is None else config.root
     try:
-        if PLUGIN in _listed(file, "disabled"):
+        if PLUGIN in _listed(file, root, "disabled"):
             return "disabled"
-        return "enabled" if PLUGIN in _listed(file, "enabled") else "not-enabled"
+        return "enabled" if PLUGIN in _listed(file, root, "enabled") else "not-enabled"
     except ConfigError:
         return "unreadable"
 
 
 def plugin_fault(home: Path) -> ConfigError | None:
     """Why the lists that could name the plugin cannot be read; None if they can."""
+    file = home / "config.yaml"
+    root = read_document(file).root
     try:
         for key in ("enabled", "disabled"):
-            _listed(home / "config.yaml", key)
+            _listed(file, root, key)
     except ConfigError as error:
         _explain(error)
         return error
     return None
 
 
-def _listed(file: Path, key: str) -> tuple[str, ...]:
+def _listed(file: Path, root: Node | None, key: str) -> tuple[str, ...]:
     """The names at `plugins.KEY`. Unlike where the file is to be changed, what Hermes can read
     is good enough: keys that stand twice, for one.
     """
-    node = node_at(read_document(file).root, ("plugins",))
+    node = node_at(root, ("plugins",))
     if isinstance(node, MappingNode):
         by_key = {name: value for name, _, value in items_of(node)}
         listed = by_key.get(key)
@@ -216,10 +222,13 @@ def _listed(file: Path, key: str) -> tuple[str, ...]:
     return read_list(file, "plugins", key)
 
 
-def plugin_off(home: Path) -> PluginOff | None:
-    """Why Hermes would load no extension of this home; None if it would."""
+def plugin_off(home: Path, config: ExtensionsConfig | None = None) -> PluginOff | None:
+    """Why Hermes would load no extension of this home; None if it would.
+
+    config: the home's, where it was read before.
+    """
     file = home / "config.yaml"
-    state = plugin_state(home)
+    state = plugin_state(home, config)
     if state == "not-enabled":
         return PluginOff(file, None, "plugins.enabled", f"does not name {PLUGIN}")
     if state == "disabled":
