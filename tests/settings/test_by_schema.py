@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hermes_ext._problems import Problem
-from hermes_ext.records import Status, fault_status
+from hermes_ext.loading.finding.discovery import fault_status
+from hermes_ext.records import Status
 from hermes_ext.settings.by_schema import schema_fault
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.manifest import Manifest, read_manifest

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import attrs
 import pytest
 
-from hermes_ext.records import Status, fault_status
+from hermes_ext.loading.finding.discovery import fault_status
+from hermes_ext.records import Status
 from hermes_ext.settings import patterns
 from hermes_ext.settings.config import read_config
 from hermes_ext.settings.manifest import read_manifest
