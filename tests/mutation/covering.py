@@ -59,6 +59,8 @@ class Covering:
 
     def _test(self, context: str) -> str | None:
         """pytest's name for `tests.chain.test_fold.test_blocks`."""
+        if "<locals>" in context:  # a test that another one makes
+            return None
         parts = context.split(".")
         for count in range(len(parts) - 1, 0, -1):
             file = Path(*parts[:count]).with_suffix(".py")
