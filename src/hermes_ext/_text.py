@@ -58,6 +58,11 @@ def canonical_name(name: str) -> str:
     return re.sub(r"[-_.\s]+", "-", unicodedata.normalize("NFKC", name).casefold())
 
 
+def is_same_name(one: str, other: str) -> bool:
+    """Whether two names mean the same extension."""
+    return canonical_name(one) == canonical_name(other)
+
+
 def as_name(text: str | Path, longest: int) -> str:
     """A name for a sentence: printable, cut, and in quotes unless it is one plain word.
 
