@@ -11,30 +11,16 @@ from attrs import Factory, evolve, frozen
 from hermes_ext._problems import Problem
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.exceptions import OrderCycleError
-from hermes_ext.hooks.commands import (
-    Command,
-)
+from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.found import Found
-from hermes_ext.loading.finding.projects import (
-    replaced_by,
-)
-from hermes_ext.loading.imports.importing import (
-    PREFIX,
-    forget,
-)
+from hermes_ext.loading.finding.projects import replaced_by
+from hermes_ext.loading.imports.importing import PREFIX, forget
 from hermes_ext.loading.imports.returns import wrong_return
 from hermes_ext.loading.registering import Registered
-from hermes_ext.records import (
-    CommandInfo,
-    ExtensionRecord,
-    HookInfo,
-    Status,
-)
-from hermes_ext.settings.merging import (
-    Merged,
-)
+from hermes_ext.records import CommandInfo, ExtensionRecord, HookInfo, Status
+from hermes_ext.settings.merging import Merged
 
 
 @frozen

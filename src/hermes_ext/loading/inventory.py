@@ -84,11 +84,7 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
 
 
 def merged_of(
-    found: Found,
-    config: ExtensionsConfig,
-    settings: Mapping[Path, ProjectSettings],
-    *,
-    guard: bool,
+    found: Found, config: ExtensionsConfig, settings: Mapping[Path, ProjectSettings], *, guard: bool
 ) -> Merged:
     """The settings of an extension. settings, guard: as of `Inventory` and `merged_settings`."""
     home = None if found.tree is None else found.tree.root

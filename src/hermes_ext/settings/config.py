@@ -42,13 +42,7 @@ from hermes_ext.settings.yaml_nodes import (
 )
 from hermes_ext.turns.notices import Notify
 
-__all__ = [
-    "OFF_SWITCH",
-    "ExtensionsConfig",
-    "Problem",
-    "read_config",
-    "switched_off",
-]
+__all__ = ["OFF_SWITCH", "ExtensionsConfig", "Problem", "read_config", "switched_off"]
 
 OFF_SWITCH = "HERMES_EXT_OFF"
 
