@@ -39,7 +39,7 @@ from hermes_ext.loading.imports.importing import (
     place_of,
     private_name,
 )
-from hermes_ext.loading.imports.siblings import taken_for_own
+from hermes_ext.loading.imports.source_code import taken_for_own
 from hermes_ext.loading.registering import Registered, World, marked_in
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.by_class import settings_class

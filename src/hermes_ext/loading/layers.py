@@ -102,6 +102,7 @@ class ProjectLoading:
                 yield self._loading(each.found).set_anew(each)
 
     def _loading(self, found: Found) -> Loading:
+        is_own = found.source is Source.PROJECT
         return Loading(
             found,
             self.config,
@@ -109,9 +110,5 @@ class ProjectLoading:
             look=self.base.everything,
             project=self.settings,
             outer=self.below.settings,
-            earlier=self._earlier(found),
+            earlier=self.kept.of(found, lambda _: False) if is_own else None,
         )
-
-    def _earlier(self, found: Found) -> Ended | None:
-        is_own = found.source is Source.PROJECT
-        return self.kept.of(found, lambda found: False) if is_own else None
