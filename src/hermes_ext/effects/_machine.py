@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hermes_ext.effects._knowledge import Knowledge
     from hermes_ext.effects._table import ToolTable
 
-__all__ = ["Machine", "Places", "places_of", "same_name"]
-
 # Those that shells are started with, and that hardly anything sets to something else.
 _KNOWN_VARIABLES: Final = ("HERMES_HOME", "LOGNAME", "TMPDIR", "USER")
 _MOST_LINKS: Final = 40

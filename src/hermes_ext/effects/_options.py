@@ -10,8 +10,6 @@ from attrs import field, frozen
 
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["READING", "Below", "Given", "Option", "Read", "Table"]
-
 
 @frozen
 class Below(Hole):

@@ -15,41 +15,6 @@ from hermes_ext.effects._machine import Machine, Places, places_of
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
-__all__ = ["RULES", "Recorder", "TooMuch"]
-
-RULES: Final = {
-    "alternative": "what either branch of an if, case, && or || does counts",
-    "assignment": "a variable has the value that was assigned to it",
-    "background": "a command in the background counts",
-    "brace": "braces give several words",
-    "cd": "relative paths start where cd leads to",
-    "eval": "the words of eval are shell text",
-    "function": "calling a function runs its body",
-    "glob": "a pattern stands for the names that match it",
-    "group": "commands in { } count",
-    "hard-link": "a file with several names changes under all of them",
-    "here-document": "substitutions in a here-document run",
-    "here-string": "substitutions in a here-string run",
-    "home": "~ and $HOME stand for the home directory",
-    "link": "a link that the text itself makes leads to its target",
-    "loop": "the body of a loop counts, for each value of its variable",
-    "pattern": "${x#a}, ${x/a/b} and the like change a variable's value",
-    "pipeline": "each part of a pipeline counts",
-    "process-substitution": "commands in <( ) and >( ) count",
-    "redirect": "a redirection to a file writes it",
-    "resolve": "a link that is there leads to its target",
-    "sequence": "commands behind ; && || & and newlines count",
-    "source": "a file that is sourced may do anything",
-    "subshell": "commands in ( ) count",
-    "substitution": "commands in $( ) and backticks count",
-    "unknown": "a program that nobody knows may do anything",
-}
-"""The rules of the reading of shell text, each in a sentence.
-
-Announcements are made under them; `Recorder(skip=…)` reads as if one were not there, which is how
-the tests find out that each of them is needed and tested.
-"""
-
 _MOST: Final = 5_000  # announcements; beyond it, everything may be touched
 _MOST_OPEN: Final = 64  # changes of paths that are not known; beyond it, of any path
 _MOST_LINKS: Final = 64  # that a call makes
@@ -85,7 +50,7 @@ class Recorder:
     Attributes:
         machine: where the call runs.
         cwd: the directories that relative paths may start in; none if that is not known.
-        skip: rules that are not applied; for tests.
+        skip: rules that are not applied: the tests find out so that each of them is needed.
         by: what is at work, for messages.
     """
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from hermes_ext.effects._words import Word
 
-__all__ = ["risky_variable"]
-
 _RISKY: Final = frozenset(
     word
     for line in (

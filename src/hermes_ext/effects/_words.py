@@ -6,8 +6,6 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-__all__ = ["ANYTHING", "Hole", "Word"]
-
 
 @frozen
 class Hole:

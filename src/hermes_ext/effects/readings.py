@@ -224,7 +224,7 @@ def runs_python(code: str = "code", *, others: str = "") -> Does:
     known = frozenset(f"{code} {others}".split())
 
     def reading(name: str, args: Args, rec: Recorder) -> None:
-        from hermes_ext.effects._python import read_code
+        from hermes_ext.effects._python.reading import read_code
 
         refuse_others(name, args, rec, known)
         given = args.get(code)

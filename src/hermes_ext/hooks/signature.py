@@ -15,16 +15,6 @@ from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.payloads import NAMED_ONLY
 from hermes_ext.hooks.table import TABLE, HookName
 
-__all__ = [
-    "Signature",
-    "did_you_mean",
-    "is_async_function",
-    "name_of",
-    "place_of",
-    "pluggy_refusal",
-    "signature_of",
-]
-
 
 @frozen
 class Signature:

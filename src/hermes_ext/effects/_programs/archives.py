@@ -10,8 +10,6 @@ from typing import Final
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["ar", "gzip", "jar", "sevenzip", "tar", "unpacked", "unzip", "zip_"]
-
 _PACKERS: Final = frozenset(
     {"gzip", "bzip2", "xz", "zstd", "pigz", "lz4", "lzma", "lzip", "pbzip2", "gzip -9", "xz -9"}
 )

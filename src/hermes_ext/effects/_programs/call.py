@@ -15,8 +15,6 @@ from hermes_ext.effects._words import Hole, Word
 if TYPE_CHECKING:
     from hermes_ext.effects._knowledge import Entry
 
-__all__ = ["Call", "Shell", "is_sink"]
-
 # Where writing changes no file.
 _SINK: Final = re.compile(r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+)\Z")
 

@@ -14,8 +14,6 @@ from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.sed import in_place
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["node", "perl", "python", "ruby"]
-
 # -- Python ---------------------------------------------------------------------------------------
 
 _FLAGS: Final = frozenset("bBdEhIOPqRsSuvVx")

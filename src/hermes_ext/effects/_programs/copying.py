@@ -9,8 +9,6 @@ from hermes_ext.effects._options import Below
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["cp", "install", "ln", "moved", "mv"]
-
 
 def cp(call: Call) -> None:
     """`cp`: sources are read, destinations written."""

@@ -8,8 +8,6 @@ from typing import Final
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["ldd", "pager", "rpm", "sql", "sqlite"]
-
 _FUNCTIONS: Final = (
     "avg|cast|char_length|coalesce|count|date|datetime|distinct|in|values|group_concat|ifnull|"
     "length|lower|max|"

@@ -10,8 +10,6 @@ from hermes_ext.effects._options import READING
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole
 
-__all__ = ["check_dependence", "run_declared", "run_subcommand"]
-
 
 def run_declared(call: Call) -> None:
     """Announce what the table says."""

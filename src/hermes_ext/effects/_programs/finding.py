@@ -12,8 +12,6 @@ from hermes_ext.effects._options import Below
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["fd", "find", "tree"]
-
 _ALONE: Final = frozenset(
     word
     for line in (

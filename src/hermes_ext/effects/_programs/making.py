@@ -9,8 +9,6 @@ from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.copying import directories
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["csplit", "dd", "mkdir", "mktemp", "rmdir", "shred", "split"]
-
 
 def mkdir(call: Call) -> None:
     """`mkdir`."""

@@ -12,8 +12,6 @@ from attrs import frozen
 
 from hermes_ext.effects._record import Recorder
 
-__all__ = ["Repository", "harmless_setting", "repositories"]
-
 _RUNS: Final = re.compile(
     r"(?:^|\])[ \t]*(alternaterefscommand|askpass|clean|cmd|command|difffilter|driver|external|"
     r"fsmonitor|gitproxy|helper|packobjectshook|pager|process|program|receivepack|smudge|"

@@ -11,20 +11,6 @@ from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._variables import risky_variable
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
-__all__ = [
-    "busybox",
-    "crontab",
-    "env",
-    "flock",
-    "later",
-    "nohup",
-    "shell",
-    "sudo",
-    "test",
-    "watch",
-    "xargs",
-]
-
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _MOST_RUNS: Final = 50
 

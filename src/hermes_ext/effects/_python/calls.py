@@ -20,8 +20,6 @@ from hermes_ext.effects._words import Hole, Word
 if TYPE_CHECKING:
     from hermes_ext.effects._shell.reading import Reading as Shell
 
-__all__ = ["Calls"]
-
 _MOST: Final = 24  # ways in which one call may be made
 
 

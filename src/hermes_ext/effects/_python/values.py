@@ -15,8 +15,6 @@ from typing import Final, TypeAlias
 from hermes_ext.effects._python.names import MODULES
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["PATH_CLASSES", "Program", "Values"]
-
 Words: TypeAlias = tuple[Word, ...]
 _Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 

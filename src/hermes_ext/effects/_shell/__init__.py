@@ -8,8 +8,6 @@ from hermes_ext.effects._shell.builtins import BUILTINS
 from hermes_ext.effects._shell.compound import STATEMENTS
 from hermes_ext.effects._words import Hole
 
-__all__ = ["Reading", "read_text"]
-
 
 class Reading(reading.Reading):
     """A shell with all commands of its own, and the Python that they start."""
@@ -19,7 +17,7 @@ class Reading(reading.Reading):
 
     def python(self, code: str) -> None:
         """Python code, run where the shell stands."""
-        from hermes_ext.effects._python import read_code
+        from hermes_ext.effects._python.reading import read_code
 
         read_code(code, self.rec, self)
 

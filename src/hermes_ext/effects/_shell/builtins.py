@@ -12,8 +12,6 @@ from hermes_ext.effects._shell.reading import NAME, Builtin, Reading
 from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, forget
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["BUILTINS"]
-
 _SET_HARMLESS: Final = re.compile(r"[-+][euxv]+\Z")
 _SET_NAMES: Final = frozenset({"errexit", "nounset", "pipefail", "xtrace", "verbose", "noclobber"})
 

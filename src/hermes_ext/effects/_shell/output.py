@@ -11,8 +11,6 @@ from typing import Final
 from hermes_ext.effects._shell.state import State
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["printed"]
-
 
 def printed(
     words: Sequence[Word], stdin: str | Hole | None, state: State, environ: Mapping[str, str]

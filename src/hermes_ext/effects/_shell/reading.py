@@ -16,7 +16,8 @@ from typing import ClassVar, Final, TypeAlias
 
 from attrs import frozen
 
-from hermes_ext.effects._commands import Knowledge, risky_variable, run_command
+from hermes_ext.effects._commands import run_command
+from hermes_ext.effects._knowledge import Knowledge
 from hermes_ext.effects._record import Recorder, TooMuch
 from hermes_ext.effects._shell import marks
 from hermes_ext.effects._shell.expand import as_word, fields
@@ -34,9 +35,8 @@ from hermes_ext.effects._shell.tree import (
     pipelines_of,
 )
 from hermes_ext.effects._shell.words import WordReader
+from hermes_ext.effects._variables import risky_variable
 from hermes_ext.effects._words import ANYTHING, Hole, Word
-
-__all__ = ["NAME", "Builtin", "Function", "Reading", "Statement"]
 
 NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
 _NESTED: Final = 12  # shells in shells, functions in functions

@@ -20,8 +20,6 @@ from hermes_ext.effects._shell.state import MOST_VALUES, UNKNOWN, State, Values
 from hermes_ext.effects._shell.tree import Node, Source
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["WordReader"]
-
 # Unquoted, these mean something that the grammar has to have seen.
 _UNSEEN: Final = re.compile(r"[`;&|()<>'\"\s]|\$(?=[\w{(@*#?$!'\"-])")
 _NOT_ESCAPED: Final = re.compile(r"\\(.)|([^\\]+)|\\\Z", re.DOTALL)
