@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from hermes_ext import LLMRequest, ToolCall, ToolResult, UserInput, register_hook
-from hermes_ext.chain.fold import ChainOutcome, CompiledChain, run
+from hermes_ext.chain.fold import CompiledChain, run
 from hermes_ext.chain.manager import HookManager
+from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Event, Scope
 from hermes_ext.hooks.registration import build_handlers, collecting

@@ -20,7 +20,7 @@ from hermes_ext.trust import tree
 from hermes_ext.trust.place import Project
 from hermes_ext.trust.store import TrustStore
 from hermes_ext.trust.tree import read_tree
-from hermes_ext.turns.decisions import DecisionLog
+from hermes_ext.turns.decisions.log import DecisionLog
 
 _OURS = str(Path(hermes_ext.__file__).parent)
 

@@ -23,7 +23,7 @@ TYPE_CHECKING = False  # `typing` is imported by those who need it: a command ma
 if TYPE_CHECKING:
     from typing import Any
 
-    from hermes_ext.chain.fold import ChainOutcome, Step
+    from hermes_ext.chain.outcome import ChainOutcome, Step
     from hermes_ext.exceptions import SkipExtension
     from hermes_ext.hooks.commands import register_command
     from hermes_ext.hooks.payloads import LLMRequest, ToolCall, ToolResult, UserInput

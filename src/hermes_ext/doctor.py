@@ -23,7 +23,7 @@ from hermes_ext.hooks.table import TABLE, HookName
 from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, SAME_CODE
 from hermes_ext.loading.finding.projects import ProjectStack
-from hermes_ext.loading.imports.guard_source import registers_guard
+from hermes_ext.loading.imports.source_code import registers_guard
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.loading.tool_patterns import ToolNames
 from hermes_ext.records import BROKEN, ExtensionRecord, HookInfo, Status

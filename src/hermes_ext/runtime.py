@@ -45,7 +45,7 @@ from hermes_ext.turns.turn import Turn
 if TYPE_CHECKING:
     from hermes_ext.effects import ToolTable
     from hermes_ext.settings.config import ExtensionsConfig
-    from hermes_ext.turns.decisions import DecisionLog
+    from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
     from hermes_ext.turns.plugin_view import PluginView
     from hermes_ext.turns.session_state import SessionState
@@ -223,7 +223,7 @@ class Runtime:
         `for_directory`.
         """
         from hermes_ext.loading.reloading.in_force import InForce
-        from hermes_ext.turns.decisions import DecisionLog
+        from hermes_ext.turns.decisions.log import DecisionLog
 
         home = Path(home).expanduser().absolute() if home else default_host().home()
         services = Services.kept_in(home, approver, tool_schemas, clock)
@@ -446,7 +446,7 @@ class Runtime:
 
 def configure(services: Services, config: ExtensionsConfig) -> None:
     """Have services do what the user's configuration says."""
-    from hermes_ext.turns.decisions import LogLevel
+    from hermes_ext.turns.decisions.line import LogLevel
 
     if services.log is not None:
         services.log.level = LogLevel(config.log)

@@ -10,7 +10,8 @@ import pytest
 from tests.chains import SCOPE, chain, handler, outcome_of
 
 from hermes_ext import HookResult, Runtime, register_hook
-from hermes_ext.chain.fold import ChainOutcome, arun
+from hermes_ext.chain.fold import arun
+from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.testing._outcomes import describe
 from hermes_ext.turns.approval import ApprovalRequest

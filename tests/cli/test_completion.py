@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from hermes_ext.cli import main
-from hermes_ext.turns.decisions import DecisionEvent, DecisionLog
+from hermes_ext.turns.decisions.line import DecisionEvent
+from hermes_ext.turns.decisions.log import DecisionLog
 
 
 @pytest.fixture

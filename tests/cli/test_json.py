@@ -11,7 +11,8 @@ from tests.projects import GUARD
 
 from hermes_ext import HookResult, Runtime, register_hook
 from hermes_ext.cli._commands import COMMANDS
-from hermes_ext.turns.decisions import DecisionEvent, DecisionLog
+from hermes_ext.turns.decisions.line import DecisionEvent
+from hermes_ext.turns.decisions.log import DecisionLog
 
 DOCUMENT = json.loads(SCHEMA.read_text(encoding="utf-8"))
 FAILING = {

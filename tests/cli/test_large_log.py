@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Home
 
-from hermes_ext.turns.decisions import LogFiles, LogLines, follow_decisions, read_decisions
+from hermes_ext.turns.decisions.reading import LogFiles, LogLines, follow_decisions, read_decisions
 
 MEGABYTE = 1_000_000
 MOST_MEMORY = 100 * MEGABYTE

@@ -19,7 +19,9 @@ from tests.cli.conftest import GOOD, Home, schema_of
 
 from hermes_ext import Runtime
 from hermes_ext.cli import slash
-from hermes_ext.turns.decisions import DecisionEvent, DecisionLog, follow_decisions
+from hermes_ext.turns.decisions.line import DecisionEvent
+from hermes_ext.turns.decisions.log import DecisionLog
+from hermes_ext.turns.decisions.reading import follow_decisions
 
 RULES = """
 from hermes_ext import HookResult, register_hook

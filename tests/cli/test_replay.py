@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import Home
 
 from hermes_ext import Runtime
-from hermes_ext.turns.decisions import DecisionLog
+from hermes_ext.turns.decisions.log import DecisionLog
 
 EVENTS = 1000
 LIMITS = """

@@ -83,7 +83,7 @@ def allowing(choice):
 
 def forge(*calls):
     # Has the agent's own tools write that the evil call is always allowed; then it is made.
-    from hermes_ext.turns.decisions import canonical_digest
+    from hermes_ext.turns.decisions.canonical import canonical_digest
     wrong.append('the list was not written')
     config = Path(os.environ['HERMES_HOME']) / 'config.yaml'
     before = config.read_text()

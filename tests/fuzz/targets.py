@@ -47,14 +47,10 @@ from hermes_ext.settings.merging import merged_settings
 from hermes_ext.trust.place import Project
 from hermes_ext.trust.store import TrustStore, is_still_trusted
 from hermes_ext.trust.tree import TreeError, read_tree
-from hermes_ext.turns.decisions import (
-    DecisionEvent,
-    DecisionLog,
-    LogLevel,
-    build_line,
-    canonical_json,
-    read_decisions,
-)
+from hermes_ext.turns.decisions.canonical import canonical_json
+from hermes_ext.turns.decisions.line import DecisionEvent, LogLevel, build_line
+from hermes_ext.turns.decisions.log import DecisionLog
+from hermes_ext.turns.decisions.reading import read_decisions
 
 __all__ = ["SECONDS", "TARGETS", "Broken", "Target"]
 

@@ -1,4 +1,4 @@
-"""Leave to run a call is good for one run, also where threads of the tool take it at once."""
+"""Leave to run a call: for one run, also where threads of the tool take it at once, in its turn."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hermes_ext import Runtime
 from hermes_ext.hosts.hermes.adapter.gate import tools
 
 pytestmark = pytest.mark.hermes
@@ -39,3 +40,14 @@ def test_of_two_threads_one_gets_it() -> None:
             for _ in range(2)
         ]
         assert sum(each.result() is not None for each in taken) == 1
+
+
+def test_none_after_the_turn() -> None:
+    """A call whose turn has ended on the way is refused at the last gate, with that reason."""
+    with Runtime([]).turn(session_id="s1", platform="cli") as turn:
+        pass
+    verdict = tools._admitted(turn, "terminal", {"command": "ls"}, "call", None)
+    assert (
+        verdict.refusal
+        == "[hermes-ext] the turn that this call belongs to has ended, so the call is refused"
+    )

@@ -34,7 +34,7 @@ from hermes_ext.settings.editing import ListEdit, edit_lists
 from hermes_ext.trust.place import find_project
 from hermes_ext.trust.store import Standing, TrustStore, judge
 from hermes_ext.trust.tree import read_tree
-from hermes_ext.turns.decisions import read_decisions
+from hermes_ext.turns.decisions.reading import read_decisions
 from hermes_ext.turns.session_state import SessionState
 from hermes_ext.turns.sqlite_store import SQLiteStore
 

@@ -11,7 +11,8 @@ A run that is interrupted goes on where it ended. `--covering` takes the data of
 under `coverage` with `dynamic_context = test_function`: of a line only the tests that run it are
 tried, which takes seconds instead of minutes. `--again` takes the mutants that an earlier run
 killed, perhaps in older code, puts each where its function is now, and runs the test first that
-saw it then.
+saw it then. `before.jsonl` has those of a sample of 100, seed 15, in the code before its rooms were
+moved: `--again tests/mutation/before.jsonl`.
 """
 
 from __future__ import annotations

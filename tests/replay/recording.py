@@ -12,7 +12,7 @@ from typing import Any
 from hermes_ext import Runtime
 from hermes_ext.replay.replaying import Asked, replay
 from hermes_ext.settings.config import read_config
-from hermes_ext.turns.decisions import read_decisions
+from hermes_ext.turns.decisions.reading import read_decisions
 
 HEAD = "from hermes_ext import HookResult, register_hook\n"
 

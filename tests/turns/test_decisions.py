@@ -16,15 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes_ext.turns.decisions import (
-    DecisionEvent,
-    DecisionLog,
-    LogLevel,
-    build_line,
-    canonical_digest,
-    canonical_json,
-    read_decisions,
-)
+from hermes_ext.turns.decisions.canonical import canonical_digest, canonical_json
+from hermes_ext.turns.decisions.line import DecisionEvent, LogLevel, build_line
+from hermes_ext.turns.decisions.log import DecisionLog
+from hermes_ext.turns.decisions.reading import read_decisions
 
 # Other work on the machine must not fail a property.
 at_ease = settings(deadline=None, max_examples=60)
@@ -101,7 +96,8 @@ def logged(log: DecisionLog, *events: DecisionEvent) -> list[dict[str, Any]]:
 def python(code: str, *args: object, **options: Any) -> subprocess.Popen[str]:
     prelude = (
         "import os, sys, threading\n"
-        "from hermes_ext.turns.decisions import DecisionEvent, DecisionLog\n"
+        "from hermes_ext.turns.decisions.line import DecisionEvent\n"
+        "from hermes_ext.turns.decisions.log import DecisionLog\n"
         "def event(number):\n"
         "    turn = f'{os.getpid()}-{number}'\n"
         "    return DecisionEvent('h', number, {'action': 'pass'}, turn=turn)\n"

@@ -15,7 +15,7 @@ from tests.projects import Place
 
 from hermes_ext import Action, Approval, HookResult, Notice, Runtime, Turn, register_hook
 from hermes_ext.turns import notices
-from hermes_ext.turns.decisions import read_decisions
+from hermes_ext.turns.decisions.reading import read_decisions
 
 TOOL = "write_file"
 

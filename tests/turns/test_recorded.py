@@ -12,12 +12,9 @@ import pytest
 
 from hermes_ext import Approval, HookResult, Runtime, register_hook
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.turns.decisions import (
-    DecisionLog,
-    read_decisions,
-    recorded_context,
-    recorded_event,
-)
+from hermes_ext.turns.decisions.log import DecisionLog
+from hermes_ext.turns.decisions.reading import read_decisions
+from hermes_ext.turns.decisions.recorded import recorded_context, recorded_event
 
 PARTS = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:x"}}]
 MESSAGES = [{"role": "user", "content": PARTS}, {"role": "assistant", "tool_calls": [{"id": "1"}]}]

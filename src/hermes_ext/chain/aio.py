@@ -33,8 +33,6 @@ from hermes_ext.chain.timeouts import (
     workers,
 )
 
-__all__ = ["awaited", "call_async", "loops", "wait_for"]
-
 logger = logging.getLogger("hermes_ext")
 
 LOOPS_KEPT: Final = 8

@@ -19,8 +19,6 @@ from hermes_ext.chain.timeouts import made
 from hermes_ext.hooks.handler import COMPILED, Caller, Handler
 from hermes_ext.hooks.payloads import Scope
 
-__all__ = ["AtWork", "awaiting", "culprits", "everyone"]
-
 
 @frozen
 class AtWork:

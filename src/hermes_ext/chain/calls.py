@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from hermes_ext.hooks.handler import Handler
     from hermes_ext.hooks.payloads import Scope
 
-__all__ = ["DEEPEST", "Call", "at_work", "inside", "waiting"]
-
 DEEPEST: Final = 3
 """How deep the calls that handlers make themselves may be nested."""
 

@@ -20,15 +20,6 @@ from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
 from hermes_ext.hooks.handler import COMPILED, Handler, is_store_error
 from hermes_ext.hooks.sendable import sendable_text
 
-__all__ = [
-    "Crash",
-    "Failure",
-    "FailureBook",
-    "InvalidResult",
-    "handler_error",
-    "kind_of",
-]
-
 SUSPEND_AFTER: Final = 5
 SESSIONS_REMEMBERED: Final = 256  # for each handler, of those in which its last call failed
 

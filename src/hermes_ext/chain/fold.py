@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from hermes_ext._interrupts import let_through
 from hermes_ext.chain.calls import at_work
-from hermes_ext.chain.failures import Crash, Failure, FailureBook, InvalidResult
+from hermes_ext.chain.failures import Crash, FailureBook, InvalidResult
 from hermes_ext.chain.loans import Loan
 from hermes_ext.chain.outcome import (
     Ask,
@@ -41,20 +41,6 @@ from hermes_ext.hooks.results import HookResult
 from hermes_ext.hooks.sendable import Unsendable, is_sendable, sendable
 from hermes_ext.hooks.settings import named_in
 from hermes_ext.hooks.table import TABLE, Action, HookName
-
-__all__ = [
-    "Ask",
-    "ChainOutcome",
-    "CompiledChain",
-    "Failure",
-    "FailureBook",
-    "Injection",
-    "Step",
-    "Watch",
-    "arun",
-    "run",
-]
-
 
 Watch: TypeAlias = Callable[[int, Event, Event], None]
 """Told of each handler that was called: its place, the event it was shown, the one it left."""

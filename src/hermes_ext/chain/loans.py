@@ -12,8 +12,6 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Protocol
 
-__all__ = ["LentLock", "Loan", "Lock", "SharedLock"]
-
 _LOOK_AGAIN: Final = 0.05  # seconds after which who waits for a lock looks whether it is replaced
 
 

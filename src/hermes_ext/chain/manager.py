@@ -19,8 +19,6 @@ from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.plugins import Implementation, Plugin, Plugins, refusal_of
 from hermes_ext.hooks.table import TABLE, HookName
 
-__all__ = ["HookManager", "OrderRow", "normal"]
-
 _CHAINS_KEPT: Final = 512
 
 

@@ -18,20 +18,6 @@ from hermes_ext.hooks.results import Keep
 from hermes_ext.hooks.settings import Setting
 from hermes_ext.hooks.table import Action, HookName
 
-__all__ = [
-    "Ask",
-    "Cause",
-    "ChainOutcome",
-    "Injection",
-    "Record",
-    "Settled",
-    "Step",
-    "Trace",
-    "made_outcome",
-    "outgoing",
-    "step_of",
-]
-
 _V = TypeVar("_V")
 
 

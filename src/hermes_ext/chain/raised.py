@@ -7,8 +7,6 @@ from abc import ABCMeta
 from contextlib import suppress
 from typing import Any, Final
 
-__all__ = ["Unreadable", "forget_frames", "read", "readable"]
-
 
 class Unreadable(Exception):  # noqa: N818 - stands for whatever a handler raised
     """Takes the place of an exception whose class overrides how Python reads exceptions."""

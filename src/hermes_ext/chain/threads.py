@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-__all__ = ["Threads", "threads"]
-
 _IDLE_KEPT: Final = 8
 
 Call: TypeAlias = Callable[[], Callable[[], None]]

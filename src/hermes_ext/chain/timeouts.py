@@ -18,17 +18,6 @@ from typing import Any, Final, Protocol
 from hermes_ext.chain.raised import read
 from hermes_ext.chain.threads import threads
 
-__all__ = [
-    "Job",
-    "LeftBehind",
-    "Limited",
-    "Session",
-    "TimedOut",
-    "Workers",
-    "name_of",
-    "workers",
-]
-
 LEFT_PER_HANDLER: Final = 4
 LEFT_PER_SESSION: Final = 8
 LEFT_IN_ALL: Final = 64

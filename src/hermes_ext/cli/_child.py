@@ -160,7 +160,7 @@ def _events(request: Mapping[str, Any], home: Path) -> Iterable[Recorded]:
 
 def _recorded(home: Path) -> Iterator[Recorded]:
     from hermes_ext.replay.events import LONGEST_RECORDED, NotReplayableError, of_line
-    from hermes_ext.turns.decisions import LogFiles
+    from hermes_ext.turns.decisions.reading import LogFiles
 
     with LogFiles(log_file(home), LONGEST_RECORDED) as files:
         for line in files.oldest_first():
@@ -171,7 +171,7 @@ def _recorded(home: Path) -> Iterator[Recorded]:
 def _replay(request: dict[str, Any]) -> dict[str, Any]:
     from hermes_ext.replay.events import LONGEST_RECORDED
     from hermes_ext.replay.replaying import Asked, replay
-    from hermes_ext.turns.decisions import LogFiles, LogLines
+    from hermes_ext.turns.decisions.reading import LogFiles, LogLines
 
     home, cwd = _places(request)
     file = None if request["config"] is None else Path(request["config"])

@@ -72,7 +72,7 @@ def _cwd() -> Path | None:
 
 def _of_the_log(key: str) -> Completer:
     def values(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-        from hermes_ext.turns.decisions import read_decisions
+        from hermes_ext.turns.decisions.reading import read_decisions
 
         with suppress(OSError):
             log = _home(parsed_args) / "logs" / "extensions.jsonl"

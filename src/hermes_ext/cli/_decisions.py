@@ -215,7 +215,7 @@ def newest_first(home: Path, query: Query) -> Iterator[Line]:
             "the session of this chat is not known here, and others' decisions are not shown",
             hint="In a terminal: hermes extensions log",
         )
-    from hermes_ext.turns.decisions import LogFiles
+    from hermes_ext.turns.decisions.reading import LogFiles
 
     try:
         with LogFiles(log_file(home)) as files:

@@ -16,7 +16,7 @@ from hermes_ext.hooks.table import TABLE
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.loading.switches import named
 from hermes_ext.records import Status
-from hermes_ext.turns.decisions import canonical_digest
+from hermes_ext.turns.decisions.canonical import canonical_digest
 
 _HOOKS: Final = {row.name.value: row for row in TABLE.values()}
 _VERBS: Final = {

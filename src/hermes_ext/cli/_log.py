@@ -29,7 +29,7 @@ from hermes_ext.cli._explaining import Explaining, observed_in
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.hooks.table import TABLE
-from hermes_ext.turns.decisions import follow_decisions
+from hermes_ext.turns.decisions.reading import follow_decisions
 
 _LAST: Final = "last"
 _LOOK_EVERY_SECONDS: Final = 0.2

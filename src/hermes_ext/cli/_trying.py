@@ -29,7 +29,7 @@ from hermes_ext.loading.switches import UnknownExtensionError, named, unknown_ex
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.trust.place import EXTENSIONS, HERMES, find_project
 from hermes_ext.trust.store import Standing, Verdict
-from hermes_ext.turns.decisions import LogFiles
+from hermes_ext.turns.decisions.reading import LogFiles
 
 _HOW_TO_RECORD: Final = (
     "Put `log: payloads` into the section extensions of {file} and start Hermes again: from then "

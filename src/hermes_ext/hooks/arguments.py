@@ -8,9 +8,6 @@ from typing import Any, Final
 
 from hermes_ext.hooks.isolation import identical, is_flat, own_copy
 
-__all__ = ["Arguments"]
-
-
 _new: Final = object.__new__
 
 

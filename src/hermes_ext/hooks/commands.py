@@ -17,18 +17,6 @@ from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.payloads import NAMED_ONLY
 from hermes_ext.hooks.signature import did_you_mean, is_async_function, name_of, place_of
 
-__all__ = [
-    "COMMAND_ARGUMENTS",
-    "COMMAND_SECONDS",
-    "Command",
-    "CommandMark",
-    "CommandRegistration",
-    "build_commands",
-    "collecting_commands",
-    "commands_of",
-    "register_command",
-]
-
 COMMAND_ARGUMENTS: Final = (
     "args",
     "session_id",

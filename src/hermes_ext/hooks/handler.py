@@ -20,15 +20,6 @@ from hermes_ext.hooks.signature import Signature
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import EVERYWHERE, TABLE, Action, HookName
 
-__all__ = [
-    "COMPILED",
-    "Caller",
-    "Handler",
-    "OnError",
-    "Pack",
-    "is_store_error",
-]
-
 OnError: TypeAlias = Literal["pass", "block", "ask"]
 Pack: TypeAlias = Callable[[Any, Scope, "Handler", Mapping[str, Any]], tuple[Any, ...]]
 """From event, scope, handler and metadata, the arguments for `Handler.call`."""

@@ -9,8 +9,6 @@ from typing import Any, SupportsIndex, overload
 
 from hermes_ext._interrupts import let_through
 
-__all__ = ["Messages", "identical", "is_flat", "own_copy", "own_messages", "raw"]
-
 _ATOMS = frozenset({str, int, float, bool, type(None), bytes, complex})
 
 

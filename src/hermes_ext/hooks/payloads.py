@@ -18,23 +18,6 @@ from hermes_ext.hooks.table import TABLE, HookName, complete
 if TYPE_CHECKING:
     from hermes_ext.effects import Machine, ToolTable
 
-__all__ = [
-    "EVENT_OF",
-    "NAMED_ONLY",
-    "NO_METADATA",
-    "ORIGINS",
-    "SCOPE_FACTS",
-    "SCOPE_IDS",
-    "UNKNOWN",
-    "Event",
-    "LLMRequest",
-    "Scope",
-    "ToolCall",
-    "ToolResult",
-    "UserInput",
-    "or_unknown",
-]
-
 
 class _Unknown:
     """The sentinel for what the runtime does not know."""

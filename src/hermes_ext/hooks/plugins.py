@@ -12,8 +12,6 @@ from attrs import frozen
 
 from hermes_ext.hooks.table import EVERYWHERE, TABLE, HookDef
 
-__all__ = ["Implementation", "Plugin", "Plugins", "refusal_of"]
-
 _PROJECT: Final = "hermes_ext"
 
 

@@ -38,18 +38,6 @@ from hermes_ext.hooks.signature import (
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import TABLE, Action, HookDef, HookName
 
-__all__ = [
-    "HookMark",
-    "Registration",
-    "build_handlers",
-    "collecting",
-    "hookimpl",
-    "marks_of",
-    "near_misses",
-    "register_hook",
-    "registrations_of",
-]
-
 _MARKS: Final = "__hermes_ext_marks__"
 
 _T = TypeVar("_T")

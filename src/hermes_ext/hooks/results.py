@@ -11,22 +11,6 @@ from hermes_ext.exceptions import ResultError
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
 from hermes_ext.hooks.table import Action
 
-__all__ = [
-    "PASS",
-    "AnyAction",
-    "CallResult",
-    "CallVerdict",
-    "HookResult",
-    "InputResult",
-    "InputVerdict",
-    "Keep",
-    "RequestResult",
-    "RequestVerdict",
-    "ToolOutputResult",
-    "ToolOutputVerdict",
-]
-
-
 _BY_NAME: dict[str, Action] = {action.value: action for action in Action}
 
 _Pass: TypeAlias = Literal["pass", Action.PASS]

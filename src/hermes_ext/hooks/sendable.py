@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable
 from math import isfinite
 from typing import Any, Final
 
-__all__ = ["DEEPEST", "Unsendable", "has_surrogates", "is_sendable", "sendable", "sendable_text"]
-
 DEEPEST: Final = 100
 """How many dicts and lists may be inside of each other. JSON encoders stop at a few hundred."""
 

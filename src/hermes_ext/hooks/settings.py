@@ -13,8 +13,6 @@ from attrs import frozen
 
 from hermes_ext._text import canonical_name, printable
 
-__all__ = ["DEFAULT", "PREFIX", "Leaves", "Setting", "named_in", "settings_named"]
-
 PREFIX: Final = "extensions."
 DEFAULT: Final = "default"
 _PLACE: Final = re.compile(r"\[\d+\]")  # of `rules[0]`

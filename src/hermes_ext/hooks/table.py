@@ -8,19 +8,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-__all__ = [
-    "EVERYWHERE",
-    "EVERYWHERE_TEXT",
-    "GUARD_TIMEOUT",
-    "TABLE",
-    "Action",
-    "Argument",
-    "HookDef",
-    "HookName",
-    "Scaffold",
-    "complete",
-]
-
 GUARD_TIMEOUT: Final = 10.0
 
 

@@ -95,11 +95,7 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
 
 
 def merged_of(
-    found: Found,
-    config: ExtensionsConfig,
-    settings: Mapping[Path, ProjectSettings],
-    *,
-    guard: bool,
+    found: Found, config: ExtensionsConfig, settings: Mapping[Path, ProjectSettings], *, guard: bool
 ) -> Merged:
     """The settings of an extension. settings, guard: as of `Inventory` and `merged_settings`."""
     home = None if found.tree is None else found.tree.root
@@ -148,13 +144,13 @@ def _with_places_taken(
 def _kept_from(found: Found, record: ExtensionRecord, config: ExtensionsConfig) -> str | None:
     # Not loaded yet: as long as nobody knows, it may be a guard.
     known = bool(_hooks(record)) and record.status is Status.ENABLED
-    guard = not known or any(map(_is_guard, _hooks(record)))
+    guard = not known or any(hook.guard for hook in _hooks(record))
     return kept_from(found, guard=guard, config=config)
 
 
 def _shadowed(record: ExtensionRecord, why: str) -> ExtensionRecord:
-    changed = evolve(record, status=Status.SHADOWED, reason=why, configured_on=False)
-    return evolve(changed, hooks=(), turned_off=())
+    off: dict[str, Any] = {"configured_on": False, "hooks": (), "turned_off": ()}
+    return evolve(record, status=Status.SHADOWED, reason=why, **off)
 
 
 def _on(record: ExtensionRecord) -> bool:
@@ -163,10 +159,6 @@ def _on(record: ExtensionRecord) -> bool:
 
 def _hooks(record: ExtensionRecord) -> tuple[HookInfo, ...]:
     return (*record.hooks, *record.turned_off)
-
-
-def _is_guard(hook: HookInfo) -> bool:
-    return hook.guard
 
 
 def _inventory_record(
@@ -187,7 +179,7 @@ def _inventory_record(
     if stand.status is not None:
         changes |= {"status": stand.status, "reason": stand.reason}
         return record_of(found, config, configured_on=stand.configured_on, **changes)
-    guard = not known or any(map(_is_guard, known))
+    guard = not known or any(hook.guard for hook in known)
     problems = merged_of(found, config, settings, guard=guard).problems
     changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
     if problems:

@@ -24,7 +24,7 @@ from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.finding.discovery import trusted_names
+from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, trusted_names
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.names import HOOKS
@@ -33,7 +33,6 @@ from hermes_ext.trust.store import Standing
 if TYPE_CHECKING:
     from hermes_ext.settings.editing import Change, ListEdit
 
-_NAMED_TO_BE_ON = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 _WORDS = {
     Status.CONFIG_ERROR: "is not loaded, because its settings are wrong",
     Status.LOAD_ERROR: "cannot be loaded",
@@ -88,7 +87,8 @@ def enable(
 
     found = inventory(home, cwd)
     records = named(found, name)
-    if not any(record.source for record in records) and not _is_known(found, home, name):
+    known = any(record.source for record in records) or _is_written(found, name)
+    if not known and not _is_elsewhere(home, name):
         raise unknown_extension(found, name)
     spelled = records[0].name if records else name
     if hook:
@@ -96,7 +96,7 @@ def enable(
     else:
         edits = [_taken_out("disabled", spelled)]
         everywhere = _sources(records) - {Source.PROJECT}
-        if everywhere and everywhere <= _NAMED_TO_BE_ON:
+        if everywhere and everywhere <= OFF_UNTIL_NAMED:
             edits.append(ListEdit("extensions", "on", add=(spelled,)))
     notes = functools.partial(_notes_on_enabling, prog=prog)
     return _switched(home, cwd, spelled, hook, edits=edits, notes=notes)
@@ -117,7 +117,7 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
         edits = [ListEdit("extensions", "disabled", add=(f"{spelled}:{hook}",))]
     else:
         edits = [_taken_out("on", spelled)]
-        if sources - _NAMED_TO_BE_ON or elsewhere:
+        if sources - OFF_UNTIL_NAMED or elsewhere:
             edits.append(ListEdit("extensions", "disabled", add=(spelled,)))
     return _switched(home, cwd, spelled, hook, edits=edits, notes=_notes_on_disabling)
 
@@ -153,10 +153,6 @@ def _is_written(found: Inventory, name: str) -> bool:
 def _is_elsewhere(home: Path, name: str) -> bool:
     """Whether another project that the user trusts has it."""
     return canonical_name(name) in map(canonical_name, trusted_names(home))
-
-
-def _is_known(found: Inventory, home: Path, name: str) -> bool:
-    return _is_written(found, name) or _is_elsewhere(home, name)
 
 
 def unknown_extension(found: Inventory, name: str) -> UnknownExtensionError:

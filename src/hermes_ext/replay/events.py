@@ -24,7 +24,8 @@ from hermes_ext.settings.yaml_nodes import (
     plain,
     read_document,
 )
-from hermes_ext.turns.decisions import canonical_digest, recorded_context, recorded_event
+from hermes_ext.turns.decisions.canonical import canonical_digest
+from hermes_ext.turns.decisions.recorded import recorded_context, recorded_event
 
 TOO_OLD: Final = "written without payloads"
 LONGEST_RECORDED: Final = 50_000_000  # bytes of a line of the log, and of a file of events

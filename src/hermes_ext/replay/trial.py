@@ -12,7 +12,8 @@ from attrs import Factory, evolve, frozen
 
 from hermes_ext._prog import Prog
 from hermes_ext._text import is_same_name
-from hermes_ext.chain.fold import ChainOutcome, Watch, run
+from hermes_ext.chain.fold import Watch, run
+from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.effects import Machine
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Event, ToolCall, ToolResult

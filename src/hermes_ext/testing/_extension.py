@@ -18,7 +18,8 @@ from attrs import frozen
 
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import is_same_name
-from hermes_ext.chain.fold import ChainOutcome, arun, run
+from hermes_ext.chain.fold import arun, run
+from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.exceptions import HandlerError
 from hermes_ext.hooks.payloads import EVENT_OF
 from hermes_ext.hooks.table import HookName

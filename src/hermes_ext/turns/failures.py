@@ -8,13 +8,11 @@ from collections.abc import Callable
 from typing import Final
 
 from hermes_ext._text import printable, printable_lines
-from hermes_ext.chain.fold import ChainOutcome, CompiledChain
-from hermes_ext.chain.outcome import is_taken_away
+from hermes_ext.chain.fold import CompiledChain
+from hermes_ext.chain.outcome import ChainOutcome, is_taken_away
 from hermes_ext.exceptions import HandlerError
 from hermes_ext.hooks.handler import is_store_error
 from hermes_ext.hooks.table import HookName
-
-__all__ = ["log_failures"]
 
 logger = logging.getLogger("hermes_ext")
 

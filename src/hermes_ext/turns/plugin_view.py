@@ -7,8 +7,6 @@ from collections.abc import Callable
 from hermes_ext.hooks.plugins import Plugin, Plugins
 from hermes_ext.turns.services import ChainListener, Services
 
-__all__ = ["PluginView"]
-
 
 class PluginView:
     """The extensions in force, under the names of `pluggy.PluginManager`'s own methods.

@@ -15,8 +15,6 @@ from hermes_ext.chain.threads import threads
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.turns import state
 
-__all__ = ["Watchdog", "begun_too_deep", "too_deep", "watchdog"]
-
 logger = logging.getLogger("hermes_ext")
 
 AFTER: Final = 10.0

@@ -14,8 +14,8 @@ from attrs import evolve
 
 from hermes_ext._text import text_of
 from hermes_ext.chain.calls import DEEPEST, Call, inside
-from hermes_ext.chain.fold import Ask, ChainOutcome, CompiledChain, Injection, arun, run
-from hermes_ext.chain.outcome import Settled
+from hermes_ext.chain.fold import CompiledChain, arun, run
+from hermes_ext.chain.outcome import Ask, ChainOutcome, Injection, Settled
 from hermes_ext.exceptions import TurnEndedError
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import (
@@ -48,7 +48,7 @@ from hermes_ext.turns.slow import begun_too_deep, too_deep, watchdog
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import Cause
-    from hermes_ext.turns.decisions import DecisionLog
+    from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.session_state import SessionState
 
 logger = logging.getLogger("hermes_ext")
@@ -445,7 +445,7 @@ class Turn(state.TurnCore):
     def _questions(
         self, outcome: ChainOutcome, tool_name: str, arguments: Arguments
     ) -> Iterator[tuple[Ask, ApprovalRequest]]:
-        from hermes_ext.turns.decisions import canonical_digest
+        from hermes_ext.turns.decisions.canonical import canonical_digest
 
         for ask in outcome.asks:
             key = ask.key or canonical_digest([tool_name, arguments.shared])

@@ -21,13 +21,13 @@ from hermes_ext.hosts.hermes.adapter.person.notices import the_notices
 from hermes_ext.hosts.hermes.adapter.places import (
     has_processes,
     machine_now,
-    project_of,
     session_directory,
 )
 from hermes_ext.hosts.hermes.adapter.turns.batches import BATCH, is_batch
 from hermes_ext.hosts.hermes.home.lost_hooks import note_lost_hooks
 from hermes_ext.rules import Rules
 from hermes_ext.runtime import Runtime
+from hermes_ext.trust.place import project_of
 from hermes_ext.turns import state as turn_state
 from hermes_ext.turns.turn import Turn
 

@@ -19,9 +19,6 @@ from typing import Any
 from attrs import evolve
 
 from hermes_ext.effects import Machine
-from hermes_ext.trust.place import project_of
-
-__all__ = ["machine_now", "project_of", "session_directory", "tool_directory"]
 
 logger = logging.getLogger("hermes_ext")
 

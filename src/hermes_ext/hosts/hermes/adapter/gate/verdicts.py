@@ -17,7 +17,7 @@ from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.gate.holes import HOLES
 from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion, collecting
 from hermes_ext.hosts.hermes.adapter.places import tool_directory
-from hermes_ext.turns.decisions import canonical_json
+from hermes_ext.turns.decisions.canonical import canonical_json
 from hermes_ext.turns.state import judging_again
 from hermes_ext.turns.turn import Turn
 

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-__all__ = ["is_called_by"]
-
 
 def is_called_by(matches: Callable[[FrameType], bool]) -> bool:
     """Whether a frame of this thread, from the caller outwards, matches."""

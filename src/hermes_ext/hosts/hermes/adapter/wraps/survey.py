@@ -8,8 +8,6 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-__all__ = ["Survey", "host_commands", "survey"]
-
 
 @frozen
 class Survey:
