@@ -51,11 +51,7 @@ def replace_file(
 
 
 def _replaced(
-    path: Path,
-    data: bytes,
-    mode: int | None,
-    durable: bool,
-    still: Callable[[], bool] | None,
+    path: Path, data: bytes, mode: int | None, durable: bool, still: Callable[[], bool] | None
 ) -> bool:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
-from hermes_ext._text import canonical_name, printable
+from hermes_ext._text import near_names, printable
 
 
 @frozen
@@ -46,6 +45,5 @@ class Problem:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """`Did you mean "x"?` for the nearest known name, or None if nothing is near."""
-    by_canonical = {canonical_name(each): each for each in known}
-    near = difflib.get_close_matches(canonical_name(name), by_canonical, n=1, cutoff=0.7)
-    return f'Did you mean "{by_canonical[near[0]]}"?' if near else None
+    near = near_names(name, known, most=1, cutoff=0.7)
+    return f'Did you mean "{near[0]}"?' if near else None

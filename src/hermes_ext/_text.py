@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,6 +57,21 @@ def canonical_name(name: str) -> str:
     Case, and runs of `-`, `_`, `.` and blanks make no difference: `Ping_Island` is `ping-island`.
     """
     return re.sub(r"[-_.\s]+", "-", unicodedata.normalize("NFKC", name).casefold())
+
+
+def is_same_name(one: str, other: str) -> bool:
+    """Whether two names mean the same extension."""
+    return canonical_name(one) == canonical_name(other)
+
+
+def near_names(name: str, known: Iterable[str], most: int, cutoff: float) -> list[str]:
+    """The known names that are most like a name, in the form in which they are compared."""
+    from difflib import get_close_matches
+
+    written = {canonical_name(each): each for each in known}
+    return [
+        written[near] for near in get_close_matches(canonical_name(name), written, most, cutoff)
+    ]
 
 
 def as_name(text: str | Path, longest: int) -> str:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from hermes_ext._problems import Problem
 from hermes_ext._prog import HERMES_EXT, Prog
@@ -23,7 +23,7 @@ from hermes_ext.hooks.table import TABLE, HookName
 from hermes_ext.hosts.default import default_host
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, SAME_CODE
 from hermes_ext.loading.finding.projects import ProjectStack
-from hermes_ext.loading.imports.guard_source import registers_guard
+from hermes_ext.loading.imports.source_code import registers_guard
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.loading.tool_patterns import ToolNames
 from hermes_ext.records import BROKEN, ExtensionRecord, HookInfo, Status
@@ -100,14 +100,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values with the same keys."""
-        return {
-            "severity": str(self.severity),
-            "code": self.code,
-            "extension": self.extension,
-            "where": self.where,
-            "message": self.message,
-            "hint": self.hint,
-        }
+        return asdict(self) | {"severity": str(self.severity)}
 
 
 def examine(

@@ -49,7 +49,22 @@ BROKEN: Final = frozenset(
 
 
 @frozen
-class HookInfo:
+class _Told:
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON values with the same keys; paths as printable text."""
+        return asdict(self, value_serializer=_plain)
+
+
+def _plain(_owner: Any, _attribute: Any, value: Any) -> Any:
+    if isinstance(value, Path):
+        return printable(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, StrEnum) else value
+
+
+@frozen
+class HookInfo(_Told):
     """One handler of an extension.
 
     handler: the function's qualified name. tools: name patterns, None for all tools.
@@ -70,14 +85,9 @@ class HookInfo:
     fault: str | None = None
     on_store_error: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """A plain dict of JSON values with the same keys."""
-        tools = None if self.tools is None else list(self.tools)
-        return asdict(self, recurse=False) | {"tools": tools}
-
 
 @frozen
-class CommandInfo:
+class CommandInfo(_Told):
     """One slash command of an extension.
 
     name: without the slash. args_hint, help: for people, "" where there is none. file: absolute
@@ -90,13 +100,9 @@ class CommandInfo:
     file: str
     line: int
 
-    def to_json(self) -> dict[str, Any]:
-        """A plain dict of JSON values with the same keys."""
-        return asdict(self)
-
 
 @frozen
-class ExtensionRecord:
+class ExtensionRecord(_Told):
     """One extension, found or named in the configuration.
 
     name: the name of its folder, file or entry point, printable. source: None for a missing one.
@@ -126,25 +132,3 @@ class ExtensionRecord:
     required: bool = False
     also_at: tuple[Path, ...] = ()
     import_seconds: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain dict of JSON values with the same keys; paths as printable text."""
-        return {
-            "name": self.name,
-            "source": None if self.source is None else str(self.source),
-            "status": str(self.status),
-            "reason": self.reason,
-            "path": None if self.path is None else printable(self.path),
-            "version": self.version,
-            "description": self.description,
-            "configured_on": self.configured_on,
-            "loaded": self.loaded,
-            "hooks": [hook.to_json() for hook in self.hooks],
-            "hooks_off": list(self.hooks_off),
-            "turned_off": [hook.to_json() for hook in self.turned_off],
-            "commands": [command.to_json() for command in self.commands],
-            "warnings": list(self.warnings),
-            "required": self.required,
-            "also_at": [printable(path) for path in self.also_at],
-            "import_seconds": self.import_seconds,
-        }

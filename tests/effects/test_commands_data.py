@@ -5,17 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from importlib.resources import files
 from typing import Any
 
 import pytest
 import yaml
 
+from hermes_ext.effects._commands import program
 from hermes_ext.effects._knowledge import DEEDS, Knowledge, schema
-from hermes_ext.effects._programs import PROGRAMS
 from hermes_ext.settings.effects_settings import problems
 
 _TEXT = files("hermes_ext.effects").joinpath("commands.yaml").read_text(encoding="utf-8")
+_OF_A_PROGRAM = {"call": "Call", "return": "None"}
 _DATA: dict[str, Any] = yaml.safe_load(_TEXT)
 
 
@@ -55,7 +57,17 @@ def test_no_name_stands_twice() -> None:
 def test_each_program_is_there_and_used() -> None:
     """A `program` that does not exist would fail, and one that nobody names is dead."""
     named = {entry["program"] for _, entry in _entries(_DATA) if "program" in entry}
-    assert named == set(PROGRAMS)
+    modules = {name.partition(".")[0] for name in named}
+    there = {
+        f"{module}.{name}"
+        for module in modules
+        for name, found in vars(import_module(f"hermes_ext.effects._programs.{module}")).items()
+        if name[0] != "_"
+        and getattr(found, "__annotations__", None) == _OF_A_PROGRAM
+        and found.__module__.endswith(f".{module}")
+    }
+    assert named == there
+    assert all(callable(program(name)) for name in named)
 
 
 def test_all_entries_can_be_read() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermes_ext import HookResult
-from hermes_ext.loading.imports.returns import wrong_return
+from hermes_ext.loading.imports.source_code import wrong_return
 
 
 def returns_text(tool_name: str) -> Any:

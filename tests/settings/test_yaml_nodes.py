@@ -68,7 +68,9 @@ def test_what_is_read(text, value):
 def test_a_merged_key_is_not_given_twice():
     """A key that overrides a merged one is no repeated key; one that is written twice is."""
     document = parse_document(FILE, b"a: &a {x: 1}\nb:\n  <<: *a\n  x: 2\n  y: 3\n  y: 4\n")
-    assert list(repeated_keys(document.root, "")) == [("b.y", 6, 5)]
+    (told,) = repeated_keys(document.file, document.root, "")
+    assert (told.key, told.line) == ("b.y", 6)
+    assert told.message == "given twice (first in line 5); the last one counts"
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Final
 
 from hermes_ext.effects._knowledge import Knowledge
-from hermes_ext.effects._programs import PROGRAMS
 from hermes_ext.effects._programs.call import Call, Shell
 from hermes_ext.effects._programs.declared import check_dependence, run_declared
 from hermes_ext.effects._variables import risky_variable
 from hermes_ext.effects._words import Hole, Word
-
-__all__ = ["Knowledge", "Shell", "risky_variable", "run_command"]
 
 # A program that lies here is the one that its name stands for.
 _SYSTEM: Final = frozenset(
@@ -68,6 +66,15 @@ def _run(call: Call) -> None:
     if entry.depends_on:
         check_dependence(call)
     if entry.program:
-        PROGRAMS[entry.program](call)
+        program(entry.program)(call)
     else:
         run_declared(call)
+
+
+def program(name: str) -> Callable[[Call], None]:
+    """The reading that the data names: `archives.tar`."""
+    module, _, function = name.partition(".")
+    found: Callable[[Call], None] = getattr(
+        import_module(f"hermes_ext.effects._programs.{module}"), function
+    )
+    return found

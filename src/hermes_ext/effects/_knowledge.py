@@ -11,8 +11,6 @@ from attrs import frozen
 
 from hermes_ext.effects._options import READING, Option, Table
 
-__all__ = ["DEEDS", "OPTIONS", "Entry", "Knowledge", "schema"]
-
 DEEDS: Final = {
     "text": "a word that is no path",
     "read": "a file or directory that is read",
@@ -214,11 +212,16 @@ def _with_subcommands(known: Mapping[str, Any], added: Mapping[str, Any]) -> dic
 
 @cache
 def _bundled() -> Knowledge:
+    return Knowledge(_by_name(data("commands.yaml")))
+
+
+def data(name: str) -> Any:
+    """What a file of this package says."""
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = files("hermes_ext.effects").joinpath("commands.yaml").read_text(encoding="utf-8")
-    return Knowledge(_by_name(yaml.load(text, Loader=loader)))
+    text = files("hermes_ext.effects").joinpath(name).read_text(encoding="utf-8")
+    return yaml.load(text, Loader=loader)
 
 
 # -- the format ---------------------------------------------------------------------------------
@@ -229,63 +232,15 @@ OPTIONS: Final = r"^-\S+(\s+-\S+)*\s*$"  # over several lines, maybe
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of `extensions.effects.commands`, and but for `program` of the data."""
-    one = {"enum": list(DEEDS)}
+    found: dict[str, Any] = data("commands.schema.yaml")
     # One pattern, and no backtracking: the words are taken from a list.
-    several = {"type": "string", "pattern": "^({0})( ({0}))*$".format("|".join(DEEDS))}
-    names = {"type": "string", "pattern": OPTIONS}
-    option = {
-        "if": {"type": "string"},
-        "then": {"anyOf": [{"const": "flag"}, several]},
-        "else": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "value": several,
-                "optional": one,
-                "operands": one,
-                "default": {"type": "string"},
-                "first": {"type": "boolean"},
-                "unknown": {"type": "string", "minLength": 1},
-                "harmless": {"type": "boolean"},
-                "below": {"type": "boolean"},
-            },
-            "not": {"required": ["value", "optional"]},
-        },
+    several = "^({0})( ({0}))*$".format("|".join(DEEDS))
+    found["$defs"] |= {
+        "deed": {"enum": list(DEEDS)},
+        "deeds": {"type": "string", "pattern": several},
+        "options": {"type": "string", "pattern": OPTIONS},
     }
-    entry = {
-        "type": ["object", "null"],
-        "additionalProperties": False,
-        "properties": {
-            "options": {
-                "type": "object",
-                "propertyNames": {"pattern": "^-\\S+( -\\S+)*$"},
-                "additionalProperties": option,
-            },
-            "flags": names,
-            "values": names,
-            "operands": several,
-            "default": {"type": "string"},
-            "others": {"enum": ["flag", "unknown"]},
-            "words": {"type": "boolean"},
-            "numbers": {"type": "boolean"},
-            "subcommands": {
-                "type": "object",
-                "propertyNames": {"pattern": "^[^\\s-]\\S*( [^\\s-]\\S*)*$"},
-                "additionalProperties": {"$ref": "#/$defs/entry"},
-            },
-            "runs": {"type": "integer", "minimum": 0},
-            "unknown": {"type": "string", "minLength": 1},
-            "depends_on": {"type": "array", "items": {"type": "string", "minLength": 1}},
-            "replace": {"type": "boolean"},
-        },
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$defs": {"entry": entry},
-        "type": "object",
-        "propertyNames": {"pattern": "^[^\\s/-][^\\s/]*( [^\\s/-][^\\s/]*)*$"},
-        "additionalProperties": {"$ref": "#/$defs/entry"},
-    }
+    return found
 
 
 def stronger(one: str, other: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -16,8 +16,6 @@ from attrs import evolve, field, frozen
 if TYPE_CHECKING:
     from hermes_ext.effects._knowledge import Knowledge
     from hermes_ext.effects._table import ToolTable
-
-__all__ = ["Machine", "Places", "places_of", "same_name"]
 
 # Those that shells are started with, and that hardly anything sets to something else.
 _KNOWN_VARIABLES: Final = ("HERMES_HOME", "LOGNAME", "TMPDIR", "USER")
@@ -179,6 +177,13 @@ def _as_on_disk(path: str) -> str:
             wanted = same_name(tail)
             tail = next((name for name in names if same_name(name) == wanted), tail)
     return os.path.join(above, tail)
+
+
+def upwards(folder: str) -> Iterator[str]:
+    """A directory, and all that are above it."""
+    yield folder
+    while (above := os.path.dirname(folder)) != folder:
+        yield (folder := above)
 
 
 def same_name(name: str) -> str:

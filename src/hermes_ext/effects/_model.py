@@ -8,8 +8,6 @@ from typing import Final
 
 from attrs import field, frozen
 
-__all__ = ["NOTHING", "Change", "ChangeKind", "Command", "Effects", "OpenChange"]
-
 
 class ChangeKind(StrEnum):
     """What happens to a path that is not only read."""
@@ -158,6 +156,3 @@ class Effects:
             ),
             None,
         )
-
-
-NOTHING: Final = Effects()

@@ -8,8 +8,6 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-__all__ = ["Edit", "NotUnderstood", "edits_of"]
-
 
 class NotUnderstood(Exception):  # noqa: N818 - an answer, which becomes part of a message
     """A line that looks like a header and is none."""

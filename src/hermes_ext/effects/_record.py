@@ -15,41 +15,6 @@ from hermes_ext.effects._machine import Machine, Places, places_of
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
-__all__ = ["RULES", "Recorder", "TooMuch"]
-
-RULES: Final = {
-    "alternative": "what either branch of an if, case, && or || does counts",
-    "assignment": "a variable has the value that was assigned to it",
-    "background": "a command in the background counts",
-    "brace": "braces give several words",
-    "cd": "relative paths start where cd leads to",
-    "eval": "the words of eval are shell text",
-    "function": "calling a function runs its body",
-    "glob": "a pattern stands for the names that match it",
-    "group": "commands in { } count",
-    "hard-link": "a file with several names changes under all of them",
-    "here-document": "substitutions in a here-document run",
-    "here-string": "substitutions in a here-string run",
-    "home": "~ and $HOME stand for the home directory",
-    "link": "a link that the text itself makes leads to its target",
-    "loop": "the body of a loop counts, for each value of its variable",
-    "pattern": "${x#a}, ${x/a/b} and the like change a variable's value",
-    "pipeline": "each part of a pipeline counts",
-    "process-substitution": "commands in <( ) and >( ) count",
-    "redirect": "a redirection to a file writes it",
-    "resolve": "a link that is there leads to its target",
-    "sequence": "commands behind ; && || & and newlines count",
-    "source": "a file that is sourced may do anything",
-    "subshell": "commands in ( ) count",
-    "substitution": "commands in $( ) and backticks count",
-    "unknown": "a program that nobody knows may do anything",
-}
-"""The rules of the reading of shell text, each in a sentence.
-
-Announcements are made under them; `Recorder(skip=…)` reads as if one were not there, which is how
-the tests find out that each of them is needed and tested.
-"""
-
 _MOST: Final = 5_000  # announcements; beyond it, everything may be touched
 _MOST_OPEN: Final = 64  # changes of paths that are not known; beyond it, of any path
 _MOST_LINKS: Final = 64  # that a call makes
@@ -68,12 +33,7 @@ _SHOWN: Final = 200  # characters of a command
 
 
 class TooMuch(Exception):  # noqa: N818 - an answer, not a failure
-    """There is more to read than is looked at.
-
-    Args:
-        most: how much is looked at.
-        what: of what, in words for a message.
-    """
+    """There is more to read than is looked at: `most` of `what`, in words for a message."""
 
     def __init__(self, most: int, what: str) -> None:
         super().__init__(f"more than {most:,} {what}")
@@ -85,7 +45,7 @@ class Recorder:
     Attributes:
         machine: where the call runs.
         cwd: the directories that relative paths may start in; none if that is not known.
-        skip: rules that are not applied; for tests.
+        skip: rules that are not applied: the tests find out so that each of them is needed.
         by: what is at work, for messages.
     """
 
@@ -131,9 +91,7 @@ class Recorder:
     # -- announcing -------------------------------------------------------------------------------
 
     def read(self, word: Word) -> None:
-        """A file or directory is read. A word that is not known reads something, which no one
-        is told.
-        """
+        """A file or directory is read. What a word reads that is not known, no one is told."""
         if isinstance(word, str):
             for _, leads_to, _ in self.places(word):
                 self._reads.add(leads_to)
@@ -149,13 +107,12 @@ class Recorder:
 
     def create(self, word: Word, by: str) -> None:
         """As `write`, of what is certainly new or fails."""
-        self._write(word, by, ChangeKind.CREATE)
+        self.write(word, by, kind=ChangeKind.CREATE)
 
-    def write(self, word: Word, by: str, *, tree: bool = False) -> None:
+    def write(
+        self, word: Word, by: str, *, tree: bool = False, kind: ChangeKind = ChangeKind.WRITE
+    ) -> None:
         """A file is created or changed; with `tree`, anything below a directory may be."""
-        self._write(word, by, ChangeKind.WRITE, tree=tree)
-
-    def _write(self, word: Word, by: str, kind: ChangeKind, *, tree: bool = False) -> None:
         for own, leads_to, _ in self._written(word, by, kind, tree=tree):
             self._change(own, ChangeKind.WRITE, tree, by)
             if leads_to != own and self.on("resolve"):
@@ -419,21 +376,13 @@ class Recorder:
         return False
 
     def step(self) -> None:
-        """Count something that was looked at.
-
-        Raises:
-            TooMuch: there is no end to it.
-        """
+        """Count something that was looked at; `TooMuch` where there is no end to it."""
         self._count += 1
         if self._count > _MOST:
             raise TooMuch(_MOST, "commands, reads and changes")
 
     def parsed(self, parts: int) -> None:
-        """Count the parts of a text before they are read: many words take long, and say little.
-
-        Raises:
-            TooMuch: as `step`.
-        """
+        """Count the parts of a text before they are read: many words take long, and say little."""
         self._parts += parts
         if self._parts > _MOST_PARTS:
             raise TooMuch(_MOST_PARTS, "words and operators of shell text")

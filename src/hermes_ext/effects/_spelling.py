@@ -10,8 +10,6 @@ from urllib.parse import unquote
 
 from hermes_ext.effects._machine import Machine
 
-__all__ = ["from_home", "homes_of", "local_path", "strings_in"]
-
 _DEPTH: Final = 12
 
 _ADDRESS: Final = re.compile(r"\A(?:file|vscode-remote):/+(?:localhost(?=/))?", re.IGNORECASE)

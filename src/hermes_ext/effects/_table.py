@@ -9,8 +9,6 @@ from typing import TypeAlias
 
 from attrs import Factory, field, frozen
 
-__all__ = ["Does", "Tool", "ToolKind", "ToolTable"]
-
 Reading: TypeAlias = Callable[..., None]
 """Announces what a call touches. Called with the tool's name, its arguments, and the `Recorder`."""
 

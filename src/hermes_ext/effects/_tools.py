@@ -17,13 +17,9 @@ from typing import Any, Final
 from attrs import frozen
 
 from hermes_ext.effects._patch import NotUnderstood, edits_of
-from hermes_ext.effects._python import read_code
 from hermes_ext.effects._record import Recorder, TooMuch
-from hermes_ext.effects._shell import Reading, read_text
 from hermes_ext.effects._spelling import from_home, local_path
 from hermes_ext.effects._table import normal
-
-__all__ = ["announce", "announce_by_names"]
 
 _DEPTH: Final = 12
 _LONGEST_PATH: Final = 4_096
@@ -144,10 +140,14 @@ def _read(paths: list[Text], rec: Recorder, verbs: set[str]) -> None:
 
 
 def _announce_programs(args: Mapping[str, Any], texts: Iterable[Text], rec: Recorder) -> None:
+    # The table's own readings need neither.
+    from hermes_ext.effects._python.reading import read_code
+    from hermes_ext.effects._shell import Reading
+
     for each in texts:
         words = {word for key in each.keys for word in _words(key)}
         if words & _OF_COMMANDS and len(each.text) <= _LONGEST_COMMAND:
-            read_text(each.text, rec)
+            Reading(rec).text(each.text)
         if words & _OF_CODE:
             read_code(each.text, rec)
         if "***" in each.text:
@@ -157,6 +157,8 @@ def _announce_programs(args: Mapping[str, Any], texts: Iterable[Text], rec: Reco
 
 def _announce_program_with_words(args: Mapping[str, Any], rec: Recorder) -> None:
     """A program and its arguments, given apart or as a list."""
+    from hermes_ext.effects._shell import Reading
+
     more = next((args[key] for key in ("args", "arguments", "argv") if key in args), ())
     for key, value in args.items():
         if set(_words(key)) & _OF_COMMANDS:

@@ -13,8 +13,7 @@ from typing import Any, Final, Literal
 from attrs import frozen
 
 from hermes_ext.effects import Change, ChangeKind, Command, Effects
-from hermes_ext.guard.identity import Identities
-from hermes_ext.guard.places import Protected
+from hermes_ext.guard.places import Identities, Protected
 from hermes_ext.guard.talk import Talk, talk_of
 
 __all__ = ["Finding", "finding_in"]

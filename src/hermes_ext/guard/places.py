@@ -13,15 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from hermes_ext._text import printable
 from hermes_ext.hosts.default import default_host
 from hermes_ext.hosts.facts import HostFacts
 
-__all__ = ["PROJECT_FOLDER", "Protected"]
+__all__ = ["PROJECT_FOLDER", "Identities", "Protected"]
 
 PROJECT_FOLDER: Final = ".hermes"
 
@@ -37,6 +38,7 @@ _BEGINNINGS: Final = {
     ("cache", "hermes-ext"): "what the last load recorded",
 }
 _OF_A_PROJECT: Final = "a project's rules"
+_FILES: Final = 5_000  # of the protected files whose identity is compared
 
 
 def fold(path: str) -> str:
@@ -196,6 +198,38 @@ class Protected:
 
     def _is_of_profiles(self, parts: list[str]) -> bool:
         return parts[0] == self.host.layout.profiles and len(parts) <= 2
+
+
+@define
+class Identities:
+    """The protected files by what they are, as a hard link is the file itself; looked up once."""
+
+    protected: Protected
+    _known: frozenset[tuple[int, int]] | None = field(default=None, init=False)
+
+    def of(self, path: str) -> str | None:
+        """The protected file that a path is another name of, for a message."""
+        with suppress(OSError, ValueError):
+            status = os.stat(path)
+            if S_ISREG(status.st_mode) and status.st_nlink > 1:
+                if self._known is None:
+                    self._known = frozenset(islice(self._all(), _FILES))
+                if (status.st_dev, status.st_ino) in self._known:
+                    return f"another name of a protected file: {printable(path)}"
+        return None
+
+    def _all(self) -> Iterator[tuple[int, int]]:
+        for _, place in self.protected.known():
+            for file in (place, *_files_below(place)):
+                with suppress(OSError):
+                    status = os.lstat(file)
+                    if status.st_nlink > 1:
+                        yield (status.st_dev, status.st_ino)
+
+
+def _files_below(place: str) -> Iterator[str]:
+    for folder, _, files in os.walk(place):
+        yield from (os.path.join(folder, name) for name in files)
 
 
 def _homes(home: Path, profiles: str) -> Iterator[str]:

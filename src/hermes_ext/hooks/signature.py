@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
+from hermes_ext._text import near_names
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.payloads import NAMED_ONLY
 from hermes_ext.hooks.table import TABLE, HookName
@@ -50,10 +51,8 @@ def _innermost(function: Any) -> Any:
 
 def did_you_mean(word: object, known: Any) -> str:
     """`Did you mean 'x'?` with the near ones, then all that there are."""
-    from difflib import get_close_matches
-
     names = [str(name) for name in known]
-    close = get_close_matches(str(word).lower(), names, n=3)
+    close = near_names(str(word), names, most=3, cutoff=0.6)
     if close:
         return f"Did you mean {' or '.join(map(repr, close))}? There are {', '.join(names)}"
     return f"There are {', '.join(names)}"

@@ -11,30 +11,16 @@ from attrs import Factory, evolve, frozen
 from hermes_ext._problems import Problem
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.exceptions import OrderCycleError
-from hermes_ext.hooks.commands import (
-    Command,
-)
+from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.found import Found
-from hermes_ext.loading.finding.projects import (
-    replaced_by,
-)
-from hermes_ext.loading.imports.importing import (
-    PREFIX,
-    forget,
-)
-from hermes_ext.loading.imports.returns import wrong_return
+from hermes_ext.loading.finding.projects import replaced_by
+from hermes_ext.loading.imports.importing import PREFIX, forget
+from hermes_ext.loading.imports.source_code import wrong_return
 from hermes_ext.loading.registering import Registered
-from hermes_ext.records import (
-    CommandInfo,
-    ExtensionRecord,
-    HookInfo,
-    Status,
-)
-from hermes_ext.settings.merging import (
-    Merged,
-)
+from hermes_ext.records import CommandInfo, ExtensionRecord, HookInfo, Status
+from hermes_ext.settings.merging import Merged
 
 
 @frozen
@@ -144,10 +130,7 @@ def _without_taken(ended: Ended, owners: dict[str, str]) -> Ended:
 
 def replaced(ended: Ended, new: Ended) -> Ended:
     reason = replaced_by(new.found)
-    record = evolve(ended.record, status=Status.SHADOWED, reason=reason, loaded=False)
-    return Ended(
-        ended.found, evolve(record, configured_on=False, hooks=(), turned_off=(), commands=())
-    )
+    return Ended(ended.found, _not_loaded(ended, Status.SHADOWED, reason, configured_on=False))
 
 
 def in_order(ended: Iterable[Ended]) -> None:
@@ -174,7 +157,10 @@ def without_cycles(ended: list[Ended]) -> list[Ended]:
 def without(ended: Ended, error: OrderCycleError) -> Ended:
     if not ended.taken_over:
         forget(ended.package)
-    reason = printable(str(error))
-    failed = evolve(ended.record, status=Status.LOAD_ERROR, reason=reason, loaded=False, hooks=())
-    failed = evolve(failed, turned_off=(), commands=())
+    failed = _not_loaded(ended, Status.LOAD_ERROR, printable(str(error)))
     return Ended(ended.found, failed, problems=ended.problems)
+
+
+def _not_loaded(ended: Ended, status: Status, reason: str, **changes: Any) -> ExtensionRecord:
+    nothing: dict[str, Any] = {"loaded": False, "hooks": (), "turned_off": (), "commands": ()}
+    return evolve(ended.record, status=status, reason=reason, **nothing, **changes)

@@ -22,24 +22,10 @@ from hermes_ext.hooks.commands import (
     collecting_commands,
 )
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.registration import (
-    Registration,
-    build_handlers,
-    collecting,
-    near_misses,
-)
+from hermes_ext.hooks.registration import Registration, build_handlers, collecting, near_misses
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.ended import (
-    Ended,
-    command_info,
-    hook_info,
-)
-from hermes_ext.loading.finding.discovery import (
-    fault_status,
-    off_in_vain,
-    record_of,
-    standing,
-)
+from hermes_ext.loading.ended import Ended, command_info, hook_info
+from hermes_ext.loading.finding.discovery import fault_status, off_in_vain, record_of, standing
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.imports import children, import_name
 from hermes_ext.loading.imports.importing import (
@@ -53,12 +39,9 @@ from hermes_ext.loading.imports.importing import (
     place_of,
     private_name,
 )
-from hermes_ext.loading.imports.siblings import taken_for_own
+from hermes_ext.loading.imports.source_code import taken_for_own
 from hermes_ext.loading.registering import Registered, World, marked_in
-from hermes_ext.records import (
-    ExtensionRecord,
-    Status,
-)
+from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.by_class import settings_class
 from hermes_ext.settings.config import ExtensionsConfig
 from hermes_ext.settings.merging import (

@@ -54,6 +54,17 @@ class Inventory:
     settings: Mapping[Path, ProjectSettings] = MappingProxyType({})
     found: tuple[Found, ...] = ()
 
+    def found_of(self, record: ExtensionRecord) -> Found | None:
+        """What a record is of."""
+        same = (record.source, record.name, record.path)
+        return next((e for e in self.found if (e.source, e.name, e.path) == same), None)
+
+    def merged(self, record: ExtensionRecord, found: Found) -> Merged:
+        """What all files say of an extension, each as far as it may."""
+        hooks = (*record.hooks, *record.turned_off)
+        guard = not hooks or any(hook.guard for hook in hooks)
+        return merged_of(found, self.config, self.settings, guard=guard)
+
 
 def inventory(home: Path, cwd: Path | None = None) -> Inventory:
     """Records of every extension found or named. Imports nothing of them."""
@@ -84,11 +95,7 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
 
 
 def merged_of(
-    found: Found,
-    config: ExtensionsConfig,
-    settings: Mapping[Path, ProjectSettings],
-    *,
-    guard: bool,
+    found: Found, config: ExtensionsConfig, settings: Mapping[Path, ProjectSettings], *, guard: bool
 ) -> Merged:
     """The settings of an extension. settings, guard: as of `Inventory` and `merged_settings`."""
     home = None if found.tree is None else found.tree.root
@@ -137,13 +144,13 @@ def _with_places_taken(
 def _kept_from(found: Found, record: ExtensionRecord, config: ExtensionsConfig) -> str | None:
     # Not loaded yet: as long as nobody knows, it may be a guard.
     known = bool(_hooks(record)) and record.status is Status.ENABLED
-    guard = not known or any(map(_is_guard, _hooks(record)))
+    guard = not known or any(hook.guard for hook in _hooks(record))
     return kept_from(found, guard=guard, config=config)
 
 
 def _shadowed(record: ExtensionRecord, why: str) -> ExtensionRecord:
-    changed = evolve(record, status=Status.SHADOWED, reason=why, configured_on=False)
-    return evolve(changed, hooks=(), turned_off=())
+    off: dict[str, Any] = {"configured_on": False, "hooks": (), "turned_off": ()}
+    return evolve(record, status=Status.SHADOWED, reason=why, **off)
 
 
 def _on(record: ExtensionRecord) -> bool:
@@ -152,10 +159,6 @@ def _on(record: ExtensionRecord) -> bool:
 
 def _hooks(record: ExtensionRecord) -> tuple[HookInfo, ...]:
     return (*record.hooks, *record.turned_off)
-
-
-def _is_guard(hook: HookInfo) -> bool:
-    return hook.guard
 
 
 def _inventory_record(
@@ -176,7 +179,7 @@ def _inventory_record(
     if stand.status is not None:
         changes |= {"status": stand.status, "reason": stand.reason}
         return record_of(found, config, configured_on=stand.configured_on, **changes)
-    guard = not known or any(map(_is_guard, known))
+    guard = not known or any(hook.guard for hook in known)
     problems = merged_of(found, config, settings, guard=guard).problems
     changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
     if problems:

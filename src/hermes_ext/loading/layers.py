@@ -9,28 +9,14 @@ from attrs import frozen
 from hermes_ext._text import canonical_name
 from hermes_ext.exceptions import OrderCycleError
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.ended import (
-    Ended,
-    Kept,
-    in_order,
-    replaced,
-    without,
-)
+from hermes_ext.loading.ended import Ended, Kept, in_order, replaced, without
 from hermes_ext.loading.extension import Loading, all_ended
-from hermes_ext.loading.finding.discovery import (
-    project_found,
-    standing,
-)
+from hermes_ext.loading.finding.discovery import project_found, standing
 from hermes_ext.loading.finding.found import Found
-from hermes_ext.loading.finding.projects import (
-    kept_from,
-    settings_of,
-)
+from hermes_ext.loading.finding.projects import kept_from, settings_of
 from hermes_ext.loading.loaded import Base
 from hermes_ext.loading.registering import World
-from hermes_ext.records import (
-    BROKEN,
-)
+from hermes_ext.records import BROKEN
 from hermes_ext.settings.project_settings import ProjectSettings
 from hermes_ext.trust.store import Verdict
 
@@ -116,6 +102,7 @@ class ProjectLoading:
                 yield self._loading(each.found).set_anew(each)
 
     def _loading(self, found: Found) -> Loading:
+        is_own = found.source is Source.PROJECT
         return Loading(
             found,
             self.config,
@@ -123,9 +110,5 @@ class ProjectLoading:
             look=self.base.everything,
             project=self.settings,
             outer=self.below.settings,
-            earlier=self._earlier(found),
+            earlier=self.kept.of(found, lambda _: False) if is_own else None,
         )
-
-    def _earlier(self, found: Found) -> Ended | None:
-        is_own = found.source is Source.PROJECT
-        return self.kept.of(found, lambda found: False) if is_own else None

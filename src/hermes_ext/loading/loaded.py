@@ -11,28 +11,13 @@ from attrs import field, frozen
 
 from hermes_ext._problems import Problem
 from hermes_ext.chain.outcome import Cause
-from hermes_ext.hooks.commands import (
-    Command,
-)
+from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.loading.ended import (
-    Ended,
-    own_packages,
-)
-from hermes_ext.loading.finding.discovery import (
-    Discovery,
-)
-from hermes_ext.loading.finding.projects import (
-    NO_PROJECTS,
-    ProjectStack,
-)
-from hermes_ext.loading.imports.importing import (
-    IMPORT_SECONDS,
-    PREFIX,
-)
-from hermes_ext.records import (
-    ExtensionRecord,
-)
+from hermes_ext.loading.ended import Ended, own_packages
+from hermes_ext.loading.finding.discovery import Discovery
+from hermes_ext.loading.finding.projects import NO_PROJECTS, ProjectStack
+from hermes_ext.loading.imports.importing import IMPORT_SECONDS, PREFIX
+from hermes_ext.records import ExtensionRecord
 from hermes_ext.settings.config import ExtensionsConfig
 
 

@@ -24,7 +24,7 @@ from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.finding.discovery import trusted_names
+from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, trusted_names
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.names import HOOKS
@@ -33,7 +33,6 @@ from hermes_ext.trust.store import Standing
 if TYPE_CHECKING:
     from hermes_ext.settings.editing import Change, ListEdit
 
-_NAMED_TO_BE_ON = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 _WORDS = {
     Status.CONFIG_ERROR: "is not loaded, because its settings are wrong",
     Status.LOAD_ERROR: "cannot be loaded",
@@ -87,8 +86,9 @@ def enable(
     from hermes_ext.settings.editing import ListEdit
 
     found = inventory(home, cwd)
-    records = _named(found, name)
-    if not any(record.source for record in records) and not _is_known(found, home, name):
+    records = named(found, name)
+    known = any(record.source for record in records) or _is_written(found, name)
+    if not known and not _is_elsewhere(home, name):
         raise unknown_extension(found, name)
     spelled = records[0].name if records else name
     if hook:
@@ -96,7 +96,7 @@ def enable(
     else:
         edits = [_taken_out("disabled", spelled)]
         everywhere = _sources(records) - {Source.PROJECT}
-        if everywhere and everywhere <= _NAMED_TO_BE_ON:
+        if everywhere and everywhere <= OFF_UNTIL_NAMED:
             edits.append(ListEdit("extensions", "on", add=(spelled,)))
     notes = functools.partial(_notes_on_enabling, prog=prog)
     return _switched(home, cwd, spelled, hook, edits=edits, notes=notes)
@@ -107,7 +107,7 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
     from hermes_ext.settings.editing import ListEdit
 
     found = inventory(home, cwd)
-    records = _named(found, name)
+    records = named(found, name)
     elsewhere = not records and _is_elsewhere(home, name)
     if not records and not _is_written(found, name) and not elsewhere:
         raise unknown_extension(found, name)
@@ -117,7 +117,7 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
         edits = [ListEdit("extensions", "disabled", add=(f"{spelled}:{hook}",))]
     else:
         edits = [_taken_out("on", spelled)]
-        if sources - _NAMED_TO_BE_ON or elsewhere:
+        if sources - OFF_UNTIL_NAMED or elsewhere:
             edits.append(ListEdit("extensions", "disabled", add=(spelled,)))
     return _switched(home, cwd, spelled, hook, edits=edits, notes=_notes_on_disabling)
 
@@ -128,7 +128,7 @@ def _taken_out(key: str, name: str) -> ListEdit:
     return ListEdit("extensions", key, remove=(name,), keep_empty=False)
 
 
-def _named(found: Inventory, name: str) -> list[ExtensionRecord]:
+def named(found: Inventory, name: str) -> list[ExtensionRecord]:
     """The records of this name, the one that is used first."""
     same = [each for each in found.records if canonical_name(each.name) == canonical_name(name)]
     return sorted(same, key=by_use)
@@ -153,10 +153,6 @@ def _is_written(found: Inventory, name: str) -> bool:
 def _is_elsewhere(home: Path, name: str) -> bool:
     """Whether another project that the user trusts has it."""
     return canonical_name(name) in map(canonical_name, trusted_names(home))
-
-
-def _is_known(found: Inventory, home: Path, name: str) -> bool:
-    return _is_written(found, name) or _is_elsewhere(home, name)
 
 
 def unknown_extension(found: Inventory, name: str) -> UnknownExtensionError:
@@ -189,7 +185,7 @@ def _switched(
 
 
 def _notes_on_enabling(after: Inventory, name: str, hook: str | None, prog: Prog) -> Iterator[str]:
-    records = _named(after, name)
+    records = named(after, name)
     alone = len(records) == 1
     in_project = any(record.source is Source.PROJECT for record in records)
     for record in records:
@@ -223,7 +219,7 @@ def _stands(after: Inventory, record: ExtensionRecord, prog: Prog) -> str:
 
 
 def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> Iterator[str]:
-    records = [record for record in _named(after, name) if record.source is not None]
+    records = [record for record in named(after, name) if record.source is not None]
     if len(records) > 1:
         those = ", ".join(map(_which, records))
         what = f"{hook} is off for all of them" if hook else "all of them are off"

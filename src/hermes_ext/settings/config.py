@@ -42,13 +42,7 @@ from hermes_ext.settings.yaml_nodes import (
 )
 from hermes_ext.turns.notices import Notify
 
-__all__ = [
-    "OFF_SWITCH",
-    "ExtensionsConfig",
-    "Problem",
-    "read_config",
-    "switched_off",
-]
+__all__ = ["OFF_SWITCH", "ExtensionsConfig", "Problem", "read_config", "switched_off"]
 
 OFF_SWITCH = "HERMES_EXT_OFF"
 
@@ -236,7 +230,7 @@ class _Reading:
     def config(self, root: Node | None) -> ExtensionsConfig:
         section = self._section(root)
         if section is not None:
-            self._tell_repeated(section)
+            self.problems += repeated_keys(self.file, section, "extensions")
             # A dict, because of a repeated key the last one counts, also where that one is null.
             for key, (key_node, value) in {k: (n, v) for k, n, v in items_of(section)}.items():
                 self._key(key, key_node, value, section)
@@ -289,11 +283,6 @@ class _Reading:
                 hint = 'Did you mean "extensions"?'
                 self.problems.append(Problem(self.file, line_of(key), name, told, hint))
 
-    def _tell_repeated(self, section: MappingNode) -> None:
-        for path, line, first in repeated_keys(section, "extensions"):
-            told = f"given twice (first in line {first}); the last one counts"
-            self.problems.append(Problem(self.file, line, path, told))
-
     def _key(self, key: str, key_node: Node, value: Node, section: MappingNode) -> None:
         name = _respelled(key, key_node)
         if name != key and any(other == name for other, _, _ in items_of(section)):
@@ -304,7 +293,7 @@ class _Reading:
             if not is_null(value):
                 self._reserved(name, value)
             return
-        self._settings(key, key_node, value)
+        self.settings.add(key, key_node, value, self.problem)
 
     def _reserved(self, key: str, node: Node) -> None:
         if key in _EFFECTS:
@@ -458,9 +447,6 @@ class _Reading:
         else:
             return canonical_name(name) + colon + hook
         return None
-
-    def _settings(self, key: str, key_node: Node, value: Node) -> None:
-        self.settings.add(key, key_node, value, self.problem)
 
 
 class Tell(Protocol):

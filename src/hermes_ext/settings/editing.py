@@ -227,9 +227,7 @@ def _parsed(real: Path, data: bytes | None) -> YamlText:
     data = data or b""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ConfigError(
-            "the file is UTF-16, which Hermes cannot read",
-            path=real,
-            hint="Save it as UTF-8",
+            "the file is UTF-16, which Hermes cannot read", path=real, hint="Save it as UTF-8"
         )
     try:
         text = data.removeprefix(_BOM).decode()

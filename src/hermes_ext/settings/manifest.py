@@ -82,11 +82,6 @@ def read_manifest(folder: Path) -> Manifest | None:
     return _manifest(document) if document.exists else None
 
 
-def manifest_of(file: Path, raw: bytes | None) -> Manifest | None:
-    """The same of bytes that were read before; None: it could not be read."""
-    return read_manifest(file.parent) if raw is None else parse_manifest(file, raw)
-
-
 def parse_manifest(file: Path, raw: bytes) -> Manifest:
     """The same of bytes that were read before; `file` is only what problems name."""
     return _manifest(parse_document(file, raw, SETTINGS_BYTES))
@@ -176,7 +171,7 @@ class _Reading:
 
     def manifest(self, root: Node | None) -> Manifest:
         if isinstance(root, MappingNode):
-            self._tell_repeated(root)
+            self.warnings += repeated_keys(self.file, root, "")
             for key, key_node, value in items_of(root):
                 self._key(key, key_node, value)
         elif root is not None and not is_null(root):
@@ -191,11 +186,6 @@ class _Reading:
 
     def _problem(self, node: Node, key: str, message: str, hint: str | None = None) -> None:
         self.problems.append(Problem(self.file, line_of(node), key, message, hint))
-
-    def _tell_repeated(self, root: MappingNode) -> None:
-        for path, line, first in repeated_keys(root, ""):
-            told = f"given twice (first in line {first}); the last one counts"
-            self.warnings.append(Problem(self.file, line, path, told))
 
     def _key(self, key: str, key_node: Node, value: Node) -> None:
         if key not in KEYS:

@@ -109,10 +109,7 @@ def _unreadable(problem: Problem) -> ProjectSettings:
 
 def _read(file: Path, root: MappingNode) -> ProjectSettings:
     settings = SettingsByName()
-    problems = [
-        Problem(file, line, path, f"given twice (first in line {first}); the last one counts")
-        for path, line, first in repeated_keys(root, "")
-    ]
+    problems = [*repeated_keys(file, root, "")]
 
     def tell(node: Node | int | None, key: str, message: str, hint: str | None = None) -> None:
         line = node if isinstance(node, int) else line_of(node)

@@ -361,9 +361,11 @@ def _by_key(node: Any) -> dict[str | int, Node]:
     return found
 
 
-def repeated_keys(node: Node | None, path: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """(dotted key, line, line of the first one) for every key given twice, at any depth."""
-    yield from _repeated(node, path, set(), _DEPTH)
+def repeated_keys(file: Path, node: Node | None, path: str) -> Iterator[Problem]:
+    """A problem for every key given twice, at any depth. path: the dotted key of the node."""
+    for key, line, first in _repeated(node, path, set(), _DEPTH):
+        told = f"given twice (first in line {first}); the last one counts"
+        yield Problem(file, line, key, told)
 
 
 def _repeated(

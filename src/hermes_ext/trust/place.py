@@ -54,31 +54,26 @@ class Project:
 
 
 def find_project(directory: Path, *, home: Path, global_dir: Path) -> Project | None:
-    """The nearest of `find_projects`, None if there is none. Never raises."""
-    return next(iter(find_projects(directory, home=home, global_dir=global_dir)), None)
+    """The nearest of `find_projects_at`, None if there is none. Never raises."""
+    try:
+        start = real_path(directory)
+    except (OSError, ValueError):  # the working directory is gone, or the path has a NUL
+        return None
+    return next(find_projects_at(start, home=home, global_dir=global_dir), None)
 
 
-def find_projects(directory: Path, *, home: Path, global_dir: Path) -> Iterator[Project]:
-    """The projects that work in `directory` may belong to, the nearest first. Never raises.
+def find_projects_at(start: Path, *, home: Path, global_dir: Path) -> Iterator[Project]:
+    """The projects that work in a directory may belong to, the nearest first. Never raises.
 
     The folders that have extensions or settings, from the directory up to the root of its
     repository; without a repository only the directory itself. Never `/`, a home folder, the
     Hermes home or the global directory of extensions.
 
     Args:
-        directory: where the session works.
+        start: the real path of the directory.
         home: the Hermes home.
         global_dir: where the user's own extensions are.
     """
-    try:
-        start = real_path(directory)
-    except (OSError, ValueError):  # the working directory is gone, or the path has a NUL
-        return
-    yield from find_projects_at(start, home=home, global_dir=global_dir)
-
-
-def find_projects_at(start: Path, *, home: Path, global_dir: Path) -> Iterator[Project]:
-    """As `find_projects`, of a directory whose path is its real one."""
     root = _nearest_repository(start) or start
     for folder in (start, *start.parents):
         project = project_at(folder, home=home, global_dir=global_dir)
@@ -95,7 +90,7 @@ def project_at(
 
     Args:
         folder: its real path.
-        home, global_dir: as for `find_projects`.
+        home, global_dir: as for `find_projects_at`.
         listed: the user has trusted it, so that it is one even if nothing is left in it.
     """
     if not (listed or _brings_something(folder / HERMES)):

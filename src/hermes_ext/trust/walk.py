@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
+from hermes_ext._regular import kind_of
 from hermes_ext._text import printable
 from hermes_ext.trust.place import EXTENSIONS, SETTINGS, Project, real_path
 
@@ -45,12 +46,6 @@ _FOLDER: Final = _FLAGS | getattr(os, "O_DIRECTORY", 0)
 _PASSING: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.EAGAIN}
 )
-_KINDS: Final = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
 
 class TreeError(Exception):
@@ -223,7 +218,7 @@ class Walk:
         elif kind == stat.S_IFREG:
             self._file(place, found.st_size)
         else:
-            told = f"is {_KINDS.get(kind, 'no file')}, which cannot be part of an extension"
+            told = f"is {kind_of(found.st_mode)}, which cannot be part of an extension"
             raise self._error(place.shown, told, "Remove it")
 
     def _file(self, place: Place, size: int) -> None:

@@ -19,11 +19,11 @@ from typing import Final
 
 from attrs import frozen
 
+from hermes_ext._regular import read_regular
 from hermes_ext.trust.place import real_path
 
 _LONGEST: Final = 8_192  # bytes of a file that holds one path
 _GIT: Final = ".git"
-_FLAGS: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @frozen
@@ -93,11 +93,5 @@ def _named(file: Path, base: Path, before: str = "") -> Path | None:
 def _content(file: Path) -> bytes:
     if not stat.S_ISREG(os.lstat(file).st_mode):
         return b""
-    descriptor = os.open(file, _FLAGS)  # does not wait, should it have become a pipe
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return b""
-        data = os.read(descriptor, _LONGEST + 1)
-    finally:
-        os.close(descriptor)
+    data = read_regular(file, _LONGEST + 1)
     return data if len(data) <= _LONGEST else b""

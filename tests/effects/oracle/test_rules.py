@@ -18,11 +18,39 @@ from tests.effects.oracle.runner import environ
 from tests.effects.oracle.scratch import Scratch, missed
 
 from hermes_ext.effects._knowledge import Entry, Knowledge
-from hermes_ext.effects._record import RULES
 
 fenced = pytest.mark.skipif(
     not can_fence(), reason="commands that remove files run only behind Landlock"
 )
+RULES: Final = {
+    "alternative": "what either branch of an if, case, && or || does counts",
+    "assignment": "a variable has the value that was assigned to it",
+    "background": "a command in the background counts",
+    "brace": "braces give several words",
+    "cd": "relative paths start where cd leads to",
+    "eval": "the words of eval are shell text",
+    "function": "calling a function runs its body",
+    "glob": "a pattern stands for the names that match it",
+    "group": "commands in { } count",
+    "hard-link": "a file with several names changes under all of them",
+    "here-document": "substitutions in a here-document run",
+    "here-string": "substitutions in a here-string run",
+    "home": "~ and $HOME stand for the home directory",
+    "link": "a link that the text itself makes leads to its target",
+    "loop": "the body of a loop counts, for each value of its variable",
+    "pattern": "${x#a}, ${x/a/b} and the like change a variable's value",
+    "pipeline": "each part of a pipeline counts",
+    "process-substitution": "commands in <( ) and >( ) count",
+    "redirect": "a redirection to a file writes it",
+    "resolve": "a link that is there leads to its target",
+    "sequence": "commands behind ; && || & and newlines count",
+    "source": "a file that is sourced may do anything",
+    "subshell": "commands in ( ) count",
+    "substitution": "commands in $( ) and backticks count",
+    "unknown": "a program that nobody knows may do anything",
+}
+"""The rules by which a `Recorder` announces what shell text does, each in a sentence."""
+
 _MOST: Final = 250  # commands that are tried for a rule
 
 

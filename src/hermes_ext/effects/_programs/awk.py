@@ -8,8 +8,6 @@ from typing import Final
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["awk"]
-
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[ \t\r]+|\\\n|\#[^\n]*)
     |(?P<string>"(?:[^"\\\n]|\\.)*")

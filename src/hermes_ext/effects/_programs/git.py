@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
@@ -13,9 +12,7 @@ from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.copying import directories, mv
 from hermes_ext.effects._programs.declared import run_declared, run_subcommand
 from hermes_ext.effects._programs.repository import Repository, harmless_setting, repositories
-from hermes_ext.effects._words import Hole, Word
-
-__all__ = ["PROGRAMS"]
+from hermes_ext.effects._words import Hole, Word, beginning, is_many
 
 # Those that need no repository, or make one.
 _WITHOUT: Final = frozenset({"init", "clone", "version", "help"})
@@ -29,7 +26,7 @@ def git(call: Call) -> None:
     """`git SUBCOMMAND`."""
     call.check_options()
     for setting in call.values("-c"):
-        text = setting.prefix if isinstance(setting, Hole) else setting
+        text = beginning(setting)
         key, equals, value = text.partition("=")
         known = None if isinstance(setting, Hole) or not equals else value
         if not equals or not harmless_setting(key, known):
@@ -58,7 +55,7 @@ def _check(call: Call, *, writes: bool) -> list[Repository]:
     return found
 
 
-def _internal(call: Call) -> None:
+def internal(call: Call) -> None:
     """Commands that change the repository, and no file of the work tree."""
     call.check_options()
     _write_repository(call)
@@ -74,7 +71,7 @@ def _write_repository(call: Call) -> list[Repository]:
     return found
 
 
-def _tree(call: Call) -> None:
+def tree(call: Call) -> None:
     """Commands that may change any file of the work tree."""
     call.check_options()
     _write_everything(call)
@@ -114,7 +111,7 @@ def _paths(call: Call, paths: list[Word], *, deletes: bool = False) -> None:
             above = os.path.dirname(above)
 
 
-def _checkout(call: Call) -> None:
+def checkout(call: Call) -> None:
     call.check_options()
     behind = _behind_dashes(call)
     made = call.has("-b", "-B", "-c", "-C", "--create", "--force-create")
@@ -131,7 +128,7 @@ def _behind_dashes(call: Call) -> list[Word]:
     return words[words.index("--") + 1 :] if "--" in words else []
 
 
-def _restore(call: Call) -> None:
+def restore(call: Call) -> None:
     call.check_options()
     if call.has("-S", "--staged") and not call.has("-W", "--worktree"):
         _write_repository(call)
@@ -141,7 +138,7 @@ def _restore(call: Call) -> None:
         _paths(call, call.operands)
 
 
-def _rm(call: Call) -> None:
+def rm(call: Call) -> None:
     call.check_options()
     if call.has("--cached"):
         _write_repository(call)
@@ -153,14 +150,14 @@ def _rm(call: Call) -> None:
         _paths(call, call.operands, deletes=True)
 
 
-def _mv(call: Call) -> None:
+def mv_(call: Call) -> None:
     if call.has("-n", "--dry-run"):
         return
     _write_repository(call)
     mv(call)
 
 
-def _clean(call: Call) -> None:
+def clean(call: Call) -> None:
     call.check_options()
     if not call.has("-n", "--dry-run"):
         _check(call, writes=False)
@@ -169,7 +166,7 @@ def _clean(call: Call) -> None:
             call.rec.delete(path if plain else ".", call.by, tree=True)
 
 
-def _reset(call: Call) -> None:
+def reset(call: Call) -> None:
     call.check_options()
     if call.has("--hard", "--merge", "--keep", "--recurse-submodules"):
         _write_everything(call)
@@ -177,7 +174,7 @@ def _reset(call: Call) -> None:
         _write_repository(call)
 
 
-def _apply(call: Call) -> None:
+def apply(call: Call) -> None:
     call.check_options()
     for word in call.operands:
         call.read(word)
@@ -195,7 +192,7 @@ def _apply(call: Call) -> None:
     _write_everything(call)
 
 
-def _stash(call: Call) -> None:
+def stash(call: Call) -> None:
     if call.operands:
         run_subcommand(call)
     else:
@@ -215,7 +212,7 @@ _CHANGING: Final = (
 _LISTING_TAGS: Final = ("-n", "-v", "--verify")
 
 
-def _branch(call: Call) -> None:
+def branch(call: Call) -> None:
     """`branch`, `tag`: without a name they list."""
     call.check_options()
     listing = call.has(*_LISTING)
@@ -230,7 +227,7 @@ _CONFIG_READS: Final = (
 )  # fmt: skip
 
 
-def _config(call: Call) -> None:
+def config(call: Call) -> None:
     call.check_options()
     words = list(call.operands)
     verb = words.pop(0) if words and words[0] in _CONFIG_VERBS else None
@@ -258,7 +255,7 @@ _CONFIG_UNSETS: Final = ("--unset", "--unset-all", "--remove-section")
 
 
 def _unclear(call: Call) -> bool:
-    return any(isinstance(each, Hole) and each.many for each in call.words)
+    return any(is_many(each) for each in call.words)
 
 
 _CONFIG_VERBS: Final = frozenset(
@@ -284,7 +281,7 @@ def _write_config(call: Call) -> None:
             call.unknown("changes settings that cannot be looked for")
 
 
-def _init(call: Call) -> None:
+def init(call: Call) -> None:
     call.check_options()
     folder = call.operands[0] if call.operands else "."
     if isinstance(folder, Hole):
@@ -297,9 +294,9 @@ def _init(call: Call) -> None:
     call.rec.made_directory(place)
 
 
-def _clone(call: Call) -> None:
+def clone(call: Call) -> None:
     call.check_options()
-    if not call.operands or any(isinstance(each, Hole) and each.many for each in call.operands):
+    if not call.operands or any(is_many(each) for each in call.operands):
         call.unknown("copies a repository that is not known before it runs")
         return
     source = call.operands[0]
@@ -322,13 +319,13 @@ def _clone(call: Call) -> None:
     unpacked(call, target)
 
 
-def _format_patch(call: Call) -> None:
+def format_patch(call: Call) -> None:
     run_declared(call)
     if not call.has("--stdout", "-o", "--output-directory", "--output"):
         call.write_below(".")
 
 
-def _worktree(call: Call) -> None:
+def worktree(call: Call) -> None:
     call.check_options()
     _write_repository(call)
     place = 1 if call.by.endswith(" move") else 0
@@ -338,7 +335,7 @@ def _worktree(call: Call) -> None:
         call.rec.taint(path)
 
 
-def _push(call: Call) -> None:
+def push(call: Call) -> None:
     call.check_options()
     found = _write_repository(call)
     named = call.operands[0] if call.operands else "origin"
@@ -348,25 +345,3 @@ def _push(call: Call) -> None:
     )
     if near or any(each.pushes_to_disk() for each in found):
         call.unknown("may write a repository on this machine")
-
-
-PROGRAMS: Final[dict[str, Callable[[Call], None]]] = {
-    "git": git,
-    "git-apply": _apply,
-    "git-branch": _branch,
-    "git-checkout": _checkout,
-    "git-clean": _clean,
-    "git-clone": _clone,
-    "git-config": _config,
-    "git-format-patch": _format_patch,
-    "git-init": _init,
-    "git-internal": _internal,
-    "git-mv": _mv,
-    "git-push": _push,
-    "git-reset": _reset,
-    "git-restore": _restore,
-    "git-rm": _rm,
-    "git-stash": _stash,
-    "git-tree": _tree,
-    "git-worktree": _worktree,
-}

@@ -11,8 +11,6 @@ from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.copying import directories
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["cloud", "curl", "rsync", "wget"]
-
 
 def curl(call: Call) -> None:
     """`curl URL`: writes with `-o`, `-O` and a few others."""

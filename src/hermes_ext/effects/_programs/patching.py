@@ -10,8 +10,6 @@ from typing import Final
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["patch"]
-
 _HEADER: Final = re.compile(
     r"^(?:---|\+\+\+|\*\*\*|Index:) +(\"?[^\t\n]+?)\"?(?:\t[^\n]*)?$", re.MULTILINE
 )

@@ -10,8 +10,6 @@ from typing import Final
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole
 
-__all__ = ["in_place", "sed"]
-
 _PLAIN: Final = frozenset("=dDgGhHnNpPxzF")
 _NUMBER: Final = re.compile(r"\s*\d*")
 _ADDRESS: Final = re.compile(r"\s*(?:\d+(?:~\d+)?|\$|[+~]\d+)")

@@ -14,16 +14,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from hermes_ext.effects._python import names
 from hermes_ext.effects._python.calls import Calls
-from hermes_ext.effects._python.names import (
-    ATTRIBUTES,
-    BUILTINS,
-    LEADS_AWAY,
-    MODULE_NAMES,
-    NEVER_IMPORTED,
-    OWN_DUNDERS,
-    with_tools,
-)
 from hermes_ext.effects._python.values import PATH_CLASSES, Program, Values
 from hermes_ext.effects._record import Recorder, TooMuch
 from hermes_ext.effects._spelling import homes_of
@@ -31,8 +23,6 @@ from hermes_ext.effects._words import Word
 
 if TYPE_CHECKING:
     from hermes_ext.effects._shell.reading import Reading as Shell
-
-__all__ = ["read_code"]
 
 _LONGEST: Final = 1_000_000  # characters
 _MOST_NODES: Final = 200_000  # 30,000 statements that print a word have 150,001
@@ -57,7 +47,7 @@ def read_code(code: str, recorder: Recorder, shell: Shell | None = None) -> None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         recorder.unknown("the code is not understood as Python", code)
         return
-    program = Program(tree, _MOST_NODES, with_tools(recorder.machine.tools))
+    program = Program(tree, _MOST_NODES, names.with_tools(recorder.machine.tools))
     if len(program.nodes) > _MOST_NODES:
         raise TooMuch(_MOST_NODES, "parts of Python code")
     reading = _Reading(program, recorder, shell)
@@ -146,13 +136,13 @@ class _Reading(ast.NodeVisitor):
             self._doubt(f"which names come from {node.module} is not known")
         self._named(node.names)
 
-    def _named(self, names: list[ast.alias]) -> None:
-        if any((alias.asname or "").startswith("__") for alias in names):
+    def _named(self, aliases: list[ast.alias]) -> None:
+        if any((alias.asname or "").startswith("__") for alias in aliases):
             self._doubt("a name that Python uses itself is set")
 
     def visit_Name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
-            if node.id.startswith("__") and node.id not in OWN_DUNDERS:
+            if node.id.startswith("__") and node.id not in names.OWN_DUNDERS:
                 self._doubt(f"{node.id} is set")
         elif node.id in self._program.mixed:
             self._doubt(f"what {node.id} stands for is not known")
@@ -161,7 +151,7 @@ class _Reading(ast.NodeVisitor):
         elif node.id in self._program.bound:
             if node.id in _POWERFUL:  # in another scope it is the built-in one
                 self._doubt(f"what {node.id} stands for is not known")
-        elif node.id not in BUILTINS:
+        elif node.id not in names.BUILTINS:
             if not self._calls.explains(node, f"builtins.{node.id}"):
                 self._doubt(f"{node.id} may do anything")
         elif node.id == "type" and not self._only_names_types(node):
@@ -221,7 +211,7 @@ class _Reading(ast.NodeVisitor):
         if not isinstance(node.ctx, ast.Load):
             self._set(node, owner)
         elif owner in self._program.modules:
-            if node.attr not in MODULE_NAMES:
+            if node.attr not in names.OF_ANY_MODULE:
                 self._imported(node, f"{owner}.{node.attr}")
         elif not self._is_harmless(node):
             self._doubt(f"what .{node.attr} does is not known")
@@ -231,10 +221,10 @@ class _Reading(ast.NodeVisitor):
             return self._is_of_super(node.value)
         if self._calls.knows_method(node.attr):
             return self._program.is_called(node)
-        if node.attr in ATTRIBUTES:
+        if node.attr in names.ATTRIBUTES:
             return True
         own = node.attr in self._program.own_attributes and not node.attr.startswith("__")
-        return own and node.attr not in LEADS_AWAY
+        return own and node.attr not in names.LEADS_AWAY
 
     def _is_of_super(self, node: ast.expr) -> bool:
         """Called again, `__init__` of some objects opens a file, or starts a program."""
@@ -311,7 +301,7 @@ def _modules_in(directory: str, wanted: Callable[[str], bool]) -> Iterator[str]:
         return
     for entry in entries:
         name, dot, kind = entry.name.partition(".")
-        if name in NEVER_IMPORTED or not wanted(name):
+        if name in names.NEVER_IMPORTED or not wanted(name):
             continue
         a_file = kind in ("py", "pyc", "pyd") or kind.endswith("so")
         if a_file if dot else os.path.isfile(os.path.join(entry.path, "__init__.py")):

@@ -15,8 +15,6 @@ from typing import Final, TypeAlias
 from hermes_ext.effects._python.names import MODULES
 from hermes_ext.effects._words import Hole, Word
 
-__all__ = ["PATH_CLASSES", "Program", "Values"]
-
 Words: TypeAlias = tuple[Word, ...]
 _Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -65,10 +63,6 @@ class Program(ast.NodeVisitor):
                 self._parents[id(child)] = node
             ahead.extend(reversed(children))
         return nodes
-
-    def is_module(self, node: ast.AST) -> bool:
-        """Whether an expression stands for a module that is known."""
-        return self.target(node) in self.modules
 
     def is_pure(self, module: str, name: str) -> bool:
         """Whether a name of a module changes nothing, whatever it is given."""

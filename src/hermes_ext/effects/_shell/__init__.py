@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._shell import reading
 from hermes_ext.effects._shell.builtins import BUILTINS
 from hermes_ext.effects._shell.compound import STATEMENTS
-from hermes_ext.effects._words import Hole
-
-__all__ = ["Reading", "read_text"]
 
 
 class Reading(reading.Reading):
@@ -19,11 +15,6 @@ class Reading(reading.Reading):
 
     def python(self, code: str) -> None:
         """Python code, run where the shell stands."""
-        from hermes_ext.effects._python import read_code
+        from hermes_ext.effects._python.reading import read_code
 
         read_code(code, self.rec, self)
-
-
-def read_text(text: str, recorder: Recorder, stdin: str | Hole | None = None) -> None:
-    """Announce what a shell text does, run where `recorder.cwd` says."""
-    Reading(recorder, stdin).text(text)

@@ -12,8 +12,6 @@ from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, fo
 from hermes_ext.effects._shell.tree import Node
 from hermes_ext.effects._words import ANYTHING, Word
 
-__all__ = ["STATEMENTS"]
-
 _TURNS: Final = 64  # values of a loop's variable that are followed one by one
 _UNTIL_STABLE: Final = 3
 

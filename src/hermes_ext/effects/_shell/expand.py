@@ -32,8 +32,6 @@ from hermes_ext.effects._shell.marks import (
 )
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
-__all__ = ["as_word", "fields", "glob_matches"]
-
 _MOST_WORDS: Final = 1_000
 _OPENS: Final = f"[{BRACKET}\\[]"
 # `[…]` with classes such as `[:alpha:]` in it.

@@ -16,7 +16,8 @@ from typing import ClassVar, Final, TypeAlias
 
 from attrs import frozen
 
-from hermes_ext.effects._commands import Knowledge, risky_variable, run_command
+from hermes_ext.effects._commands import run_command
+from hermes_ext.effects._knowledge import Knowledge
 from hermes_ext.effects._record import Recorder, TooMuch
 from hermes_ext.effects._shell import marks
 from hermes_ext.effects._shell.expand import as_word, fields
@@ -34,9 +35,8 @@ from hermes_ext.effects._shell.tree import (
     pipelines_of,
 )
 from hermes_ext.effects._shell.words import WordReader
-from hermes_ext.effects._words import ANYTHING, Hole, Word
-
-__all__ = ["NAME", "Builtin", "Function", "Reading", "Statement"]
+from hermes_ext.effects._variables import risky_variable
+from hermes_ext.effects._words import ANYTHING, Hole, Word, is_many
 
 NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
 _NESTED: Final = 12  # shells in shells, functions in functions
@@ -615,8 +615,6 @@ class Reading(ABC):
         if kept or name in _USED_BY_SHELLS or risky_variable(name, value):
             self.rec.unknown(f"what runs later depends on ${name}, which is set here", value)
 
-    # -- builtins ---------------------------------------------------------------------------------
-
 
 Builtin: TypeAlias = Callable[[Reading, list[Word], State], Ends]
 Statement: TypeAlias = Callable[[Reading, Node, State], Ends]
@@ -628,11 +626,7 @@ _TOKENS: Final = frozenset({"\n", ";", "&"})
 def _only(words: Sequence[Word]) -> Word:
     """The one value of these, or a hole."""
     distinct = list(dict.fromkeys(words))
-    return distinct[0] if len(distinct) == 1 else Hole(many=any(map(_is_many, distinct)))
-
-
-def _is_many(word: Word) -> bool:
-    return isinstance(word, Hole) and word.many
+    return distinct[0] if len(distinct) == 1 else Hole(many=any(map(is_many, distinct)))
 
 
 def _as_value(word: Word, marked: str) -> str:

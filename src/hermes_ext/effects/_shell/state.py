@@ -10,8 +10,6 @@ from attrs import define, field
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._words import Word
 
-__all__ = ["MOST_VALUES", "UNKNOWN", "Ends", "State", "Values", "forget", "merged"]
-
 Values: TypeAlias = tuple[str, ...]
 """What a word or a variable may be, with holes in it; never empty."""
 

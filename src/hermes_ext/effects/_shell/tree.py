@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node as _Node
     from tree_sitter import Parser
 
-__all__ = ["HereDocument", "Item", "Line", "Node", "Source", "destinations_of", "pipelines_of"]
-
 Node: TypeAlias = "_Node"
 
 # A line's end behind a backslash joins what it stands between, unless there are blanks too.

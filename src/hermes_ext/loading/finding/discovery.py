@@ -31,6 +31,7 @@ from hermes_ext.loading.finding.known_manifests import KnownManifests
 from hermes_ext.loading.finding.not_extensions import (
     is_kind,
     is_minor,
+    listed,
     minor,
     no_extension,
     other_file,
@@ -130,7 +131,7 @@ def minor_entries(config: ExtensionsConfig, stack: ProjectStack) -> tuple[Found,
     rows = [
         minor(Path(entry.path), source)
         for folder, source in places
-        for entry in _entries_or_none(folder)
+        for entry in listed(folder)
         if is_minor(entry)
     ]
     return tuple(sorted(rows, key=_order))
@@ -402,7 +403,8 @@ def _global(
 ) -> tuple[list[Found], list[Problem]]:
     root = config.global_dir
     try:
-        listed = _entries(root)
+        with os.scandir(root) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
     except FileNotFoundError as error:
         usual = {home / "extensions", Path(os.path.expanduser("~/.hermes/extensions"))}
         expected = not config.global_dir_given or root in usual
@@ -410,20 +412,7 @@ def _global(
         return [], [] if expected and not is_link else [_root_problem(config, error)]
     except OSError as error:
         return [], [_root_problem(config, error)]
-    return [_entry(entry, known) for entry in listed if not is_minor(entry)], []
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
-
-
-def _entries_or_none(folder: Path) -> list[os.DirEntry[str]]:
-    """Of a folder that may be missing or closed, which is reported elsewhere."""
-    try:
-        return _entries(folder)
-    except OSError:
-        return []
+    return [_entry(entry, known) for entry in found if not is_minor(entry)], []
 
 
 def _root_problem(config: ExtensionsConfig, error: OSError) -> Problem:
@@ -490,7 +479,7 @@ def _left_over(verdict: Verdict, found: Iterable[Found]) -> Iterator[Found]:
     if verdict.tree is None:
         return
     known = {each.path for each in found}
-    for entry in _entries_or_none(verdict.project.extensions):
+    for entry in listed(verdict.project.extensions):
         path = Path(entry.path)
         if path in known or is_minor(entry):
             continue
@@ -504,7 +493,7 @@ def _not_in_tree(path: Path, entry: os.DirEntry[str]) -> Found:
     if not counts(path.name):
         return uncounted(path, Source.PROJECT)
     if is_kind(entry, stat.S_ISDIR):
-        return no_extension(path, Source.PROJECT, (each.name for each in _entries_or_none(path)))
+        return no_extension(path, Source.PROJECT, (each.name for each in listed(path)))
     if path.suffix != ".py":
         return other_file(path, Source.PROJECT)
     reason = f"{printable(path)} was added after the project was read. Start again to check it"

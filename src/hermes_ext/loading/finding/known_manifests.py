@@ -20,7 +20,13 @@ from hermes_ext.__about__ import __version__
 from hermes_ext._files import replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext.hooks.isolation import identical
-from hermes_ext.settings.manifest import KEYS, MANIFEST_FILE, Manifest, manifest_of
+from hermes_ext.settings.manifest import (
+    KEYS,
+    MANIFEST_FILE,
+    Manifest,
+    parse_manifest,
+    read_manifest,
+)
 from hermes_ext.settings.yaml_nodes import SETTINGS_BYTES
 
 __all__ = ["SHIPPED", "KnownManifests", "kept"]
@@ -52,15 +58,15 @@ class KnownManifests:
         try:
             raw = read_regular(file, SETTINGS_BYTES + 1)
         except OSError:
-            return manifest_of(file, None)
+            return read_manifest(folder)
         digest = sha256(raw).hexdigest()
         values = self._known.get(digest) or self._shipped.get(digest)
         if values is not None:
             self._asked[digest] = values
             told = {**values, "requires": tuple(values.get("requires", ()))}
             return Manifest(file, **told, raw=raw)
-        manifest = manifest_of(file, raw)
-        if manifest is not None and not (manifest.problems or manifest.warnings):
+        manifest = parse_manifest(file, raw)
+        if not (manifest.problems or manifest.warnings):
             self._keep(digest, manifest)
         return manifest
 

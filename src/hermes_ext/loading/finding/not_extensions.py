@@ -160,7 +160,7 @@ def _inside(folder: Path) -> Iterator[Path]:
     for _ in range(_DEPTH + 1):
         below: list[Path] = []
         for each in level:
-            for entry in _listed(each):
+            for entry in listed(each):
                 left -= 1
                 if left < 0:
                     return
@@ -175,7 +175,8 @@ def _is_searched(name: str) -> bool:
     return not name.startswith(".") and name not in {"tests", "test", "docs", "node_modules"}
 
 
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
+def listed(folder: Path) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing where it is missing or closed, which is reported elsewhere."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)

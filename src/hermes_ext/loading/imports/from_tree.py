@@ -189,9 +189,6 @@ class _Node(Traversable):
         joined = "/".join((self._relative, *(os.fspath(each) for each in descendants)))
         return _Node(self._tree, os.path.normpath(joined).replace(os.sep, "/"))
 
-    def __truediv__(self, child: str | os.PathLike[str]) -> Traversable:
-        return self.joinpath(child)
-
     def read_bytes(self) -> bytes:
         return self._tree.read(self._relative)
 

@@ -11,12 +11,10 @@ from pathlib import Path
 
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED
 from hermes_ext.loading.loaded import Loaded
 from hermes_ext.records import BROKEN, ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig, switched_off
-
-_OFF_UNTIL_NAMED = frozenset({Source.BUNDLED, Source.ENTRY_POINT})
 
 
 def config_losses(old: ExtensionsConfig, new: ExtensionsConfig) -> list[str]:
@@ -62,7 +60,7 @@ def _lost(record: ExtensionRecord, old: Loaded, new: Loaded) -> Iterator[str]:
 def _is_off(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
     if switched_off() or not config.enabled or config.is_disabled(record.name):
         return True
-    return record.source in _OFF_UNTIL_NAMED and not config.is_on(record.name)
+    return record.source in OFF_UNTIL_NAMED and not config.is_on(record.name)
 
 
 def _why_gone(record: ExtensionRecord, old: Loaded, new: Loaded) -> Iterator[str]:

@@ -13,13 +13,5 @@ HOME_VARIABLE = "HERMES_HOME"
 PACKAGE = "hermes_cli"
 """The import package that has Hermes's program and says its version."""
 
-PROGRAMS = (
-    PACKAGE,
-    "run_agent",
-    "cli",
-    "gateway",
-    "tui_gateway",
-    "batch_runner",
-    "acp_adapter",
-)
+PROGRAMS = (PACKAGE, "run_agent", "cli", "gateway", "tui_gateway", "batch_runner", "acp_adapter")
 """What of Hermes is run by `python -m`."""

@@ -19,16 +19,8 @@ _CALLS: Final = (
         "tool_args": {"command": "git push --force"},
         "tool_call_id": "sample-call-2",
     },
-    {
-        "tool_name": "terminal",
-        "tool_args": {"command": "ls -la"},
-        "tool_call_id": "sample-call-3",
-    },
-    {
-        "tool_name": "read_file",
-        "tool_args": {"path": "README.md"},
-        "tool_call_id": "sample-call-4",
-    },
+    {"tool_name": "terminal", "tool_args": {"command": "ls -la"}, "tool_call_id": "sample-call-3"},
+    {"tool_name": "read_file", "tool_args": {"path": "README.md"}, "tool_call_id": "sample-call-4"},
 )
 _RESULTS: Final = (
     {
