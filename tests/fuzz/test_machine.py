@@ -31,6 +31,7 @@ from hermes_ext.exceptions import TurnEndedError
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import TABLE, Action, HookName
 from hermes_ext.loading.switches import UnknownExtensionError, disable, enable
+from hermes_ext.rules import Rulebook, Rules
 from hermes_ext.settings.config import read_config
 from hermes_ext.turns.approval import Approval, ApprovalRequest
 from hermes_ext.turns.state import open_turn_count
@@ -278,7 +279,11 @@ class RuntimeMachine(RuleBasedStateMachine):
         return wanting(player, plays)
 
     def swap(self) -> None:
-        self.runtime.manager = HookManager(list(self.handlers.values()), self.runtime.manager)
+        manager = HookManager(list(self.handlers.values()), self.runtime.manager)
+        rules = Rules(manager)
+        self.runtime._book = Rulebook(rules)
+        for one in self.turns:  # which keep what they began with; so each meets more handlers
+            one.turn.rules = rules
         for player in self.players:
             player.failed = 0
 

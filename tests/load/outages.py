@@ -155,8 +155,7 @@ def fork(folder: Path) -> None:
             turn.close()
             three_calls(runtime, "child-of-held", "child-")
             # Another project's extensions are loaded by a thread that the child has not.
-            there = runtime.for_directory(other.root)
-            with there.turn(session_id="other", cwd=other.root) as elsewhere:
+            with runtime.turn(session_id="other", cwd=other.root) as elsewhere:
                 outcome = elsewhere.intercept_tool_call("tool", {"what": "worse"})
                 assert outcome.blocked_by == "only", outcome
             assert runtime.log is not None
@@ -325,6 +324,8 @@ def disk(folder: Path, outage: Callable[[Path], contextlib.AbstractContextManage
 
     with outage(home):
         for _ in range(12):  # in the end nothing fits into the log's last page any more
+            if outage is full:
+                fill(home)  # a store that has let go of its file in between has given room back
             three_calls(runtime, "s")
         assert runtime.log is not None
         runtime.log.flush(60)

@@ -23,6 +23,7 @@ from tests.load.figures import show
 from hermes_ext import HookResult, Runtime
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.hooks.handler import Handler
+from hermes_ext.rules import Rulebook, Rules
 
 ADDING = 4
 GENERATIONS = 32
@@ -69,18 +70,18 @@ class _Caller:
         self._over = over
 
     def run(self) -> None:
-        with self._runtime.turn(session_id=self._name) as turn:
-            over = False
-            while not over:
-                over = self._over.is_set()
-                tool = f"{self._name}-{self.calls}" if self._fresh else "terminal"
+        over = False
+        while not over:
+            over = self._over.is_set()
+            tool = f"{self._name}-{self.calls}" if self._fresh else "terminal"
+            with self._runtime.turn(session_id=self._name) as turn:
                 outcome = turn.intercept_tool_call(tool, {"seen": []})
-                self.calls += 1
-                seen = outcome.final({}).get("seen") or ["nothing"]
-                if outcome.blocked or len(seen) != ADDING or len(set(seen)) != 1:
-                    self.torn.append(f"{seen}: {outcome.message}")
-                self.seen.add(seen[0])
-                self.called.set()
+            self.calls += 1
+            seen = outcome.final({}).get("seen") or ["nothing"]
+            if outcome.blocked or len(seen) != ADDING or len(set(seen)) != 1:
+                self.torn.append(f"{seen}: {outcome.message}")
+            self.seen.add(seen[0])
+            self.called.set()
 
 
 def run(swaps: int, threads: int = 8) -> Figures:
@@ -99,7 +100,8 @@ def run(swaps: int, threads: int = 8) -> Figures:
         for caller in callers:
             assert caller.called.wait(120)
         for number in range(1, swaps + 1):
-            runtime.manager = HookManager(made[number % GENERATIONS], runtime.manager)
+            manager = HookManager(made[number % GENERATIONS], runtime.manager)
+            runtime._book = Rulebook(Rules(manager))
     finally:
         over.set()
         for thread in running:
