@@ -24,11 +24,7 @@ _TRACEBACK: Any = BaseException.__dict__["__traceback__"].__get__
 
 
 def let_through(error: BaseException) -> None:
-    """Do nothing, unless a person's Ctrl-C is behind `error`.
-
-    Raises:
-        KeyboardInterrupt: the one that the person caused.
-    """
+    """Raise the KeyboardInterrupt of a person that is behind `error`; do nothing without one."""
     if _CONTEXT(error) is None and not issubclass(type(error), KeyboardInterrupt):
         return
     interrupt = typed(error)

@@ -84,14 +84,7 @@ class Protected:
         places: Iterable[Path] = (),
         host: HostFacts | None = None,
     ) -> Protected:
-        """The places of `home`, looked up on the disk now.
-
-        Args:
-            home: the Hermes home.
-            global_dir: the folder of its extensions.
-            places: where loaded extensions are.
-            host: whose home it is; the default host's by default.
-        """
+        """The places of `home`, looked up on the disk now. places: where loaded extensions are."""
         host = host or default_host()
         layout = host.layout
         names = {**_NAMES, **layout.files, layout.plugins: f"{host.name}'s plugins"}
@@ -117,11 +110,7 @@ class Protected:
         )
 
     def place(self, path: str) -> str | None:
-        """The protected place that a path is in, for a message; None if in none.
-
-        Args:
-            path: absolute, without `.` and `..`.
-        """
+        """The protected place that an absolute path is in, for a message; None if in none."""
         folded = fold(path)
         rest = folded
         for home in self.homes:

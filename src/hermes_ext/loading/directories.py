@@ -63,10 +63,7 @@ class _Made:
 class Projects(Rulebook):
     """The rules of one Hermes home, by project. Thread-safe.
 
-    Args:
-        base: what is loaded whatever the project.
-        prog: how the user calls our commands, for what `notices` say.
-        before: these rules from before a reload, whose failure counts go on.
+    before: these rules from before a reload, whose failure counts go on.
     """
 
     def __init__(self, base: Base, prog: Prog, before: Projects | None = None) -> None:

@@ -98,10 +98,8 @@ class _Composing(yaml.SafeLoader):
 def compose(text: str) -> Node | None:
     """The root of a text, whatever it holds.
 
-    Raises:
-        Unreadable: it is nested too deeply, or aliases make it stand for too many values.
-        yaml.YAMLError: it is no YAML.
-        RecursionError: an alias holds itself.
+    Raises Unreadable for what is nested too deeply or expands to too many values, yaml.YAMLError
+    for what is not YAML, and RecursionError where an alias holds itself.
     """
     root: Node | None = yaml.compose(text, Loader=_Composing if _may_be_deep(text) else _LOADER)
     if "&" in text:

@@ -83,9 +83,8 @@ class Tree:
     def read(self, relative: str) -> bytes:
         """The content of a file as it was hashed.
 
-        Raises:
-            FileNotFoundError: it is no file of the tree.
-            TreeError: it had to be read again, and is not what it was.
+        Raises FileNotFoundError for what is not in the tree, and TreeError where the file had to be
+        read again and is not what it was.
         """
         known = self.files.get(relative)
         if known is None:
@@ -120,11 +119,7 @@ class Tree:
         return cls(**{**values, "files": MappingProxyType(values["files"])})
 
     def starts_with(self, relative: str, data: bytes) -> bool:
-        """Whether a file of the tree is this content, with or without more behind it.
-
-        Raises:
-            TreeError: it had to be read again, and is not what it was.
-        """
+        """Whether a file is this content, with or without more behind it. Raises as `read`."""
         return self.files[relative].size >= len(data) and self.read(relative).startswith(data)
 
     def names(self) -> tuple[str, ...]:
@@ -145,8 +140,7 @@ class Tree:
 def read_tree(project: Project) -> Tree:
     """Read a project's extensions and settings.
 
-    Raises:
-        TreeError: it has something that is not read, more than is read, or cannot be read.
+    Raises TreeError for what is not read, more than is read, or what cannot be read.
     """
     with walking(project) as walk:
         walk.run()

@@ -106,11 +106,7 @@ class Walk:
     _base: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """Look at everything.
-
-        Raises:
-            TreeError: there is something that is not read, too much, or it cannot be read.
-        """
+        """Look at everything. Raises TreeError for what is not read, too much, or unreadable."""
         with self.told(""):
             found = os.stat(self.project.folder)
         # Not its times: all sorts of things are kept in `.hermes`.
@@ -158,12 +154,7 @@ class Walk:
             yield descriptor
 
     def open_file(self, place: Place, folder: int) -> int:
-        """A descriptor of a regular file, which may have gone or become another kind of thing.
-
-        Raises:
-            OSError: it cannot be opened.
-            TreeError: it is not a regular file.
-        """
+        """A descriptor of a regular file. Raises OSError, or TreeError if it became another kind."""
         descriptor = os.open(place.parts[-1], _FLAGS, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
@@ -311,8 +302,7 @@ class Walk:
 def walking(project: Project) -> Iterator[Walk]:
     """A walk over a project's tree; its descriptor is open until the end of the block.
 
-    Raises:
-        TreeError: there is no such folder, or it cannot be opened.
+    Raises TreeError where there is no such folder, or it cannot be opened.
     """
     try:
         descriptor = os.open(project.root, _FOLDER)

@@ -26,25 +26,14 @@ from hermes_ext.trust.tree import Tree
 
 
 class TreeLoader(SourceFileLoader):
-    """Loads one module out of a verified tree.
-
-    Args:
-        fullname: the module's name.
-        path: where its file lies on the disk, for tracebacks and `__file__`.
-        tree: the files that were verified.
-    """
+    """Loads one module out of a verified tree; tracebacks and `__file__` name the path."""
 
     def __init__(self, fullname: str, path: str, tree: Tree) -> None:
         super().__init__(fullname, path)
         self.tree = tree
 
     def get_data(self, path: Any) -> bytes:
-        """The verified content of a file of the tree.
-
-        Raises:
-            FileNotFoundError: it is no file of the tree.
-            TreeError: it had to be read again and is no longer what was verified.
-        """
+        """The verified content of a file. Raises as `Tree.read`."""
         return self.tree.read(relative_to(self.tree, path))
 
     def get_code(self, fullname: str) -> Any:

@@ -120,11 +120,8 @@ def adopt(
 ) -> None:
     """Make a private package importable by its name; the arguments are those that `carried` gives.
 
-    Args:
-        package: a name from `private_name`, of this process or of its parent.
-        file: its `__init__.py` or single file.
-        tree: the verified files that it comes from, or what is needed to make them; None: the disk.
-        files: how its files looked when it was loaded, None where that does not matter.
+    tree: the verified files, or what is needed to make them; None: the disk. files: how its files
+    looked when it was loaded, None where that does not matter.
     """
     _install_finder()
     _files[package] = file
@@ -217,20 +214,11 @@ def forget(package: str, keep: set[str] | frozenset[str] = frozenset()) -> None:
 def one_by_one(
     calls: Sequence[tuple[str, Callable[[], T]]], seconds: float
 ) -> Iterator[T | EndlessImport]:
-    """Make calls in another thread, one after the other, each for at most `seconds`.
+    """Make calls in another thread, one after the other; yields what each returned.
 
-    One hand-over for all of them: for each alone it costs as much as a small import.
-
-    Args:
-        calls: each with a label, which becomes the thread's name.
-        seconds: after which a call is given up. Its thread is left behind, what it returns is
-            dropped, and the next goes on in another.
-
-    Yields:
-        What each call returned, or the EndlessImport that became of it.
-
-    Raises:
-        BaseException: whatever a call raises; those after it are not made.
+    One hand-over for all of them: for each alone it costs as much as a small import. Each has a
+    label, which becomes the thread's name. A call that takes longer than `seconds` is left behind,
+    and becomes an EndlessImport. What a call raises is raised here, and the rest are not made.
     """
     if _inside_import():
         yield from (call() for _, call in calls)

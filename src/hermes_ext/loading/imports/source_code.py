@@ -49,10 +49,8 @@ def compiled(data: bytes, path: str) -> CodeType:
 def wrong_return(function: Callable[..., Any], allowed: Collection[str] = ()) -> str | None:
     """The first thing that a handler returns and that it may not, as a sentence; else None.
 
-    Args:
-        function: the handler. Where its source cannot be had (built, not written) nothing is
-            known, and None is returned.
-        allowed: the actions that are open to it; () where that is not to be looked at.
+    None too where its source cannot be had. allowed: the actions that are open to it; () where that
+    is not to be looked at.
     """
     plain = inspect.unwrap(function)
     try:

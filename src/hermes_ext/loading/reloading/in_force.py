@@ -49,12 +49,9 @@ _LOADS: Final = 3
 class InForce(Rulebook):
     """The rules of one Hermes home, exchanged as a whole. Thread-safe.
 
-    Args:
-        home: the Hermes home.
-        prog: how the user calls our commands.
-        taken: called with the configuration that has come into force.
-        tell: called with the line that says why what changed is not in force.
-        agent_at_work: whether a process that the agent started is running.
+    taken: called with the configuration that has come into force. tell: called with the line that
+    says why what changed is not. agent_at_work: whether a process that the agent started is
+    running.
     """
 
     _ledger: Ledger[Look]

@@ -138,9 +138,7 @@ def look(home: Path, before: Look | None = None) -> Look:
     """Look at the configuration and at all that lies in the folder of global extensions.
 
     before: an earlier look, whose reading of the configuration holds as long as the file does.
-
-    Raises:
-        TooMuchError: an extension has more files than can be looked at.
+    Raises TooMuchError where an extension has more files than can be looked at.
     """
     file = os.path.join(home, "config.yaml")
     seen = signature(file)

@@ -53,11 +53,7 @@ class OldRules:
 
 
 class NotTakenFile:
-    """This process's own file.
-
-    Args:
-        home: the Hermes home.
-    """
+    """This process's own file."""
 
     def __init__(self, home: Path) -> None:
         self._folder = _folder(home)
