@@ -16,8 +16,6 @@ from opcode import opmap
 from types import CodeType, TracebackType
 from typing import Any, Final, cast
 
-__all__ = ["let_through", "typed"]
-
 # The attributes as Python has them: a class may put code of its own in their place.
 _CONTEXT: Any = BaseException.__dict__["__context__"].__get__
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"].__get__

@@ -13,13 +13,14 @@ from typing import Final, TypeAlias
 
 Signature: TypeAlias = tuple[int, ...]
 
-_FLAGS: Final = (
+READING: Final = (
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_BINARY", 0)
 )
+"""Flags to open with: opening does not wait, and what is opened is this process's alone."""
 _KINDS: Final = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -48,7 +49,7 @@ def read_regular(path: str | os.PathLike[str], largest: int = -1) -> bytes:
 def open_regular(path: str | os.PathLike[str]) -> int:
     """A descriptor of a regular file, links followed. Raises OSError where there is none."""
     _check(os.stat(path), path)  # before opening, which devices and the far end of a pipe notice
-    descriptor = os.open(path, _FLAGS)
+    descriptor = os.open(path, READING)
     try:
         _check(os.fstat(descriptor), path)
     except OSError:

@@ -22,8 +22,6 @@ from hermes_ext._text import printable
 from hermes_ext.hosts.default import default_host
 from hermes_ext.hosts.facts import HostFacts
 
-__all__ = ["PROJECT_FOLDER", "Identities", "Protected"]
-
 PROJECT_FOLDER: Final = ".hermes"
 
 # In a home, and in each of its profiles, beside what the host has there.

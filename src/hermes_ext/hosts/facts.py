@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from hermes_ext.effects import ToolTable
 
-__all__ = ["HomeLayout", "HostCommands", "HostFacts"]
-
 
 @frozen
 class HomeLayout:

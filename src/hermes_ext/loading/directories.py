@@ -17,9 +17,11 @@ from attrs import Factory, define, evolve
 
 from hermes_ext._forks import has_locks
 from hermes_ext._prog import Prog
+from hermes_ext._regular import Signature, signature
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.handler import Handler
+from hermes_ext.loading.ended import own_packages
 from hermes_ext.loading.finding.projects import (
     NO_PROJECTS,
     ProjectStack,
@@ -44,7 +46,7 @@ class _Known:
     loaded: Verdict | None = None
     now: Verdict | None = None
     stamp: Hashable = None
-    place: tuple[int, int] | None = None
+    place: Signature = ()
 
 
 @define(eq=False)
@@ -144,7 +146,7 @@ class Projects(Rulebook):
         """The private packages of all modules in use."""
         with self._lock:
             made = [each.made for each in self._made.values() if each.made is not None]
-        return set().union(*(each.own_packages() for each in (self._without, *made)))
+        return set().union(*(own_packages(each.ended) for each in (self._without, *made)))
 
     def all(self) -> list[Rules]:
         with self._lock:
@@ -203,8 +205,8 @@ class Projects(Rulebook):
         with self._lock:
             known = self._known.setdefault(project.root, _Known())
         with known.lock:
-            place = _identity(project.root)
-            if place not in (known.place, None):  # another folder of its name is another project
+            place = signature(str(project.root))[1:3]  # its number and device, () where it is gone
+            if place and place != known.place:  # another folder of its name is another project
                 known.place, known.now, known.loaded = place, None, None
             like = candidate.trusted_like
             if known.now is None or (like, stamp_now(project, home)) != known.stamp:
@@ -267,11 +269,3 @@ def own_guards(loaded: Loaded) -> tuple[Handler, ...]:
 
     places = [record.path for record in in_force if record.path is not None]
     return (own_guard(Protected.of(loaded.base.home, loaded.config.global_dir, places)),)
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    try:
-        found = folder.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

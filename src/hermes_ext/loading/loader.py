@@ -29,10 +29,8 @@ from hermes_ext.loading.finding.discovery import (
     Discovery,
     discover,
     load_stamp,
-    manifest_problems,
     named_in,
-    trusted_names,
-    unknown_names,
+    problems_of,
 )
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import ProjectStack, projects_at
@@ -108,27 +106,16 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
     ended = each_command_once(layer.ended)
     found = [each.found for each in ended]
     config = base.config
-    unknown, missing = unknown_names(
-        config, found, trusted_names(base.home), base.discovery.problems
-    )
+    told, missing = problems_of(config, base.home, base.discovery, found, layer.settings)
     records = (*(each.record for each in ended), *missing)
-    problems = (
-        *config.problems,
-        *base.discovery.problems,
-        *base.discovery.writable,
-        *manifest_problems(found),
-        *unknown,
-        *(problem for each in layer.settings for problem in each.problems),
-        *(p for each in layer.settings for p in each.unknown(f.name for f in found)),
-        *(problem for each in ended for problem in each.problems),
-    )
+    problems = (*told, *(problem for each in ended for problem in each.problems))
     if base.remembered and not switched_off():
         # As it was loaded, also what a project has replaced.
         replaced = {id(each.found) for each in ended if not each.record.loaded}
         own = (e for e in ended if e.found.source is Source.PROJECT)
         lost = (e for e in layer.own if e.record.loaded and id(e.found) in replaced)
-        told = (*base.ended, *own, *lost)
-        stamped = ((e.record, load_stamp(e.found, config, e.record.status)) for e in told)
+        known = (*base.ended, *own, *lost)
+        stamped = ((e.record, load_stamp(e.found, config, e.record.status)) for e in known)
         write_snapshot(base.home, (*stamped, *((record, 0) for record in missing)))
     return Loaded(
         config,

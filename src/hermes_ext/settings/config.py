@@ -42,8 +42,6 @@ from hermes_ext.settings.yaml_nodes import (
 )
 from hermes_ext.turns.notices import Notify
 
-__all__ = ["OFF_SWITCH", "ExtensionsConfig", "Problem", "read_config", "switched_off"]
-
 OFF_SWITCH = "HERMES_EXT_OFF"
 
 _NEAR = 0.85  # as `extension` and `extentions` are to `extensions`

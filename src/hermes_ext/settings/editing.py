@@ -66,11 +66,6 @@ class Edited:
 
     path: Path
     changes: tuple[Change, ...]
-    created: bool
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.changes)
 
 
 def edit_lists(
@@ -94,7 +89,7 @@ def edit_lists(
     try:
         plan = _plan(real, _read(real), edits, same)
         if not plan.changes:
-            return Edited(real, (), created=False)
+            return Edited(real, ())
         real.parent.mkdir(parents=True, exist_ok=True)
         with locked(real, lock_seconds):
             return _edit_locked(real, plan, edits, same)
@@ -138,9 +133,9 @@ def _edit_locked(
         if before != plan.before:  # while this one waited for the lock
             plan = _plan(real, before, edits, same)
         if not plan.changes:
-            return Edited(real, (), created=False)
+            return Edited(real, ())
         if replace_file(real, plan.data, still=partial(_is_still, real, before)):
-            return Edited(real, plan.changes, created=before is None)
+            return Edited(real, plan.changes)
     raise ConfigError(
         "another program keeps writing this file; nothing was written",
         path=real,

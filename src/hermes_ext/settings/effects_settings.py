@@ -21,8 +21,6 @@ from hermes_ext.settings.yaml_nodes import (
     text_of,
 )
 
-__all__ = ["problems", "read_effects"]
-
 Tell = Callable[[Node, str, str, str | None], None]
 """Told of a problem: where, the key below `extensions`, what, and what to do."""
 

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 from attrs import frozen
 
 from hermes_ext._text import printable
-from hermes_ext.trust.tree import Tree, TreeError
+from hermes_ext.trust.tree import Tree
+from hermes_ext.trust.walk import TreeError
 
 # Beyond it what differs is shown as removed and added: finding the best match can take minutes.
 _MATCHED_LINES: Final = 2_000

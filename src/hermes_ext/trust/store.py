@@ -30,19 +30,13 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from attrs import frozen
 
 from hermes_ext._files import locked, remove_leftovers, replace_file
+from hermes_ext._regular import READING
 from hermes_ext._text import as_name, printable
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.trust.diff import changed_paths
 from hermes_ext.trust.place import Project, real_path, refusal
-from hermes_ext.trust.tree import (
-    KEPT_BYTES,
-    Tree,
-    TreeError,
-    digest_of,
-    kept_tree,
-    read_tree,
-    stamp_of,
-)
+from hermes_ext.trust.tree import KEPT_BYTES, Tree, digest_of, kept_tree, read_tree, stamp_of
+from hermes_ext.trust.walk import TreeError
 
 PIN = "HERMES_EXT_TRUST"
 
@@ -465,8 +459,7 @@ def _check_private(
 
 
 def _bounded(path: Path, limit: int, check: Any = None) -> bytes:
-    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags)
+    descriptor = os.open(path, READING)
     try:
         found = os.fstat(descriptor)
         if check is not None:

@@ -36,18 +36,6 @@ from hermes_ext.trust.walk import (
     walking,
 )
 
-__all__ = [
-    "KEPT_BYTES",
-    "Stamp",
-    "Tree",
-    "TreeError",
-    "TreeFile",
-    "digest_of",
-    "kept_tree",
-    "read_tree",
-    "stamp_of",
-]
-
 KEPT_BYTES: Final = 5_000_000
 _CODINGS: Final = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1", "iso8859-15", "cp1252"})
 _ALWAYS_KEPT: Final = frozenset({"extension.yaml", SETTINGS})

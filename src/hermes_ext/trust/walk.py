@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from hermes_ext._regular import kind_of
+from hermes_ext._regular import READING, kind_of
 from hermes_ext._text import printable
 from hermes_ext.trust.place import EXTENSIONS, SETTINGS, Project, real_path
 
@@ -35,13 +35,7 @@ MAX_BYTES: Final = 64_000_000
 MAX_DEPTH: Final = 32
 MAX_SECONDS: Final = 10.0
 
-_FLAGS: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-)
+_FLAGS: Final = READING | getattr(os, "O_NOFOLLOW", 0)
 _FOLDER: Final = _FLAGS | getattr(os, "O_DIRECTORY", 0)
 _PASSING: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.EAGAIN}
@@ -154,7 +148,7 @@ class Walk:
             yield descriptor
 
     def open_file(self, place: Place, folder: int) -> int:
-        """A descriptor of a regular file. Raises OSError, or TreeError if it became another kind."""
+        """A descriptor of a regular file. Raises OSError, or TreeError for another kind of file."""
         descriptor = os.open(place.parts[-1], _FLAGS, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)

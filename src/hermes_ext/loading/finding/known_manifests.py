@@ -29,8 +29,6 @@ from hermes_ext.settings.manifest import (
 )
 from hermes_ext.settings.yaml_nodes import SETTINGS_BYTES
 
-__all__ = ["SHIPPED", "KnownManifests", "kept"]
-
 SHIPPED: Final = "manifests.json"
 """The file beside the bundled extensions; `docs/generate_reference.py` writes it."""
 

@@ -27,6 +27,7 @@ from hermes_ext._forks import has_locks
 from hermes_ext._prog import Prog
 from hermes_ext._text import printable
 from hermes_ext.loading.directories import Projects
+from hermes_ext.loading.ended import own_packages
 from hermes_ext.loading.imports.importing import forget, hold
 from hermes_ext.loading.loaded import Base
 from hermes_ext.loading.loader import load_base
@@ -284,7 +285,7 @@ class InForce(Rulebook):
         except Exception as error:
             logger.exception("the extensions could not be loaded anew")
             lost = [f"{type(error).__name__}: {printable(str(error))}"]
-            made = set() if base is None else base.own_packages()
+            made = set() if base is None else own_packages(base.ended)
             for package in made - packages:
                 forget(package)
         return new, list(dict.fromkeys(lost))

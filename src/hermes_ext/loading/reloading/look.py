@@ -27,18 +27,9 @@ MAX_ENTRIES: Final = 5_000  # of one extension; each costs a microsecond at ever
 
 _CTIME: Final = 5
 _NO_CODE: Final = frozenset(
-    {
-        "__pycache__",
-        ".git",
-        ".hg",
-        ".svn",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".venv",
-        "node_modules",
-    }
-)
+    {"__pycache__", ".git", ".hg", ".svn", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv",
+     "node_modules"}
+)  # fmt: skip
 _NO_FILES: Final = (".pyc", ".pyo", "~", ".swp", ".swx")
 
 
