@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -177,6 +177,13 @@ def _as_on_disk(path: str) -> str:
             wanted = same_name(tail)
             tail = next((name for name in names if same_name(name) == wanted), tail)
     return os.path.join(above, tail)
+
+
+def upwards(folder: str) -> Iterator[str]:
+    """A directory, and all that are above it."""
+    yield folder
+    while (above := os.path.dirname(folder)) != folder:
+        yield (folder := above)
 
 
 def same_name(name: str) -> str:

@@ -156,6 +156,3 @@ class Effects:
             ),
             None,
         )
-
-
-NOTHING: Final = Effects()

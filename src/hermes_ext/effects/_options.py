@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, beginning, is_many
 
 
 @frozen
@@ -132,7 +132,7 @@ class Table:
             if word == "--":
                 found.operands.extend(words[place:])
                 break
-            text = word.prefix if isinstance(word, Hole) else word
+            text = beginning(word)
             if isinstance(word, Hole) and _is_unclear(word):
                 found.unclear.append(word)
             if len(text) > 1 and text[0] == "-":
@@ -207,7 +207,7 @@ class Table:
         """Give an option the words behind it."""
         count = 0 if option is None or option.optional else len(option.values)
         values = tuple(words[place : place + count])
-        found.unclear.extend(each for each in values if isinstance(each, Hole) and each.many)
+        found.unclear.extend(each for each in values if is_many(each))
         found.options.append(Given(option, name, values))
         return place + count
 

@@ -33,12 +33,7 @@ _SHOWN: Final = 200  # characters of a command
 
 
 class TooMuch(Exception):  # noqa: N818 - an answer, not a failure
-    """There is more to read than is looked at.
-
-    Args:
-        most: how much is looked at.
-        what: of what, in words for a message.
-    """
+    """There is more to read than is looked at: `most` of `what`, in words for a message."""
 
     def __init__(self, most: int, what: str) -> None:
         super().__init__(f"more than {most:,} {what}")
@@ -96,9 +91,7 @@ class Recorder:
     # -- announcing -------------------------------------------------------------------------------
 
     def read(self, word: Word) -> None:
-        """A file or directory is read. A word that is not known reads something, which no one
-        is told.
-        """
+        """A file or directory is read. What a word reads that is not known, no one is told."""
         if isinstance(word, str):
             for _, leads_to, _ in self.places(word):
                 self._reads.add(leads_to)
@@ -114,13 +107,12 @@ class Recorder:
 
     def create(self, word: Word, by: str) -> None:
         """As `write`, of what is certainly new or fails."""
-        self._write(word, by, ChangeKind.CREATE)
+        self.write(word, by, kind=ChangeKind.CREATE)
 
-    def write(self, word: Word, by: str, *, tree: bool = False) -> None:
+    def write(
+        self, word: Word, by: str, *, tree: bool = False, kind: ChangeKind = ChangeKind.WRITE
+    ) -> None:
         """A file is created or changed; with `tree`, anything below a directory may be."""
-        self._write(word, by, ChangeKind.WRITE, tree=tree)
-
-    def _write(self, word: Word, by: str, kind: ChangeKind, *, tree: bool = False) -> None:
         for own, leads_to, _ in self._written(word, by, kind, tree=tree):
             self._change(own, ChangeKind.WRITE, tree, by)
             if leads_to != own and self.on("resolve"):
@@ -384,21 +376,13 @@ class Recorder:
         return False
 
     def step(self) -> None:
-        """Count something that was looked at.
-
-        Raises:
-            TooMuch: there is no end to it.
-        """
+        """Count something that was looked at; `TooMuch` where there is no end to it."""
         self._count += 1
         if self._count > _MOST:
             raise TooMuch(_MOST, "commands, reads and changes")
 
     def parsed(self, parts: int) -> None:
-        """Count the parts of a text before they are read: many words take long, and say little.
-
-        Raises:
-            TooMuch: as `step`.
-        """
+        """Count the parts of a text before they are read: many words take long, and say little."""
         self._parts += parts
         if self._parts > _MOST_PARTS:
             raise TooMuch(_MOST_PARTS, "words and operators of shell text")

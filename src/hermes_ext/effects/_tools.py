@@ -142,12 +142,12 @@ def _read(paths: list[Text], rec: Recorder, verbs: set[str]) -> None:
 def _announce_programs(args: Mapping[str, Any], texts: Iterable[Text], rec: Recorder) -> None:
     # The table's own readings need neither.
     from hermes_ext.effects._python.reading import read_code
-    from hermes_ext.effects._shell import read_text
+    from hermes_ext.effects._shell import Reading
 
     for each in texts:
         words = {word for key in each.keys for word in _words(key)}
         if words & _OF_COMMANDS and len(each.text) <= _LONGEST_COMMAND:
-            read_text(each.text, rec)
+            Reading(rec).text(each.text)
         if words & _OF_CODE:
             read_code(each.text, rec)
         if "***" in each.text:

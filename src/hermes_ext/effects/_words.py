@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 from attrs import frozen
 
@@ -25,6 +25,17 @@ class Hole:
 
 
 Word: TypeAlias = str | Hole
+
+
+def is_many(word: Word) -> TypeGuard[Hole]:
+    """Whether a word may be no word, or several."""
+    return isinstance(word, Hole) and word.many
+
+
+def beginning(word: Word) -> str:
+    """What a word surely begins with."""
+    return word.prefix if isinstance(word, Hole) else word
+
 
 ANYTHING: Final = Hole(many=True)
 """Any words at all."""

@@ -203,14 +203,13 @@ def runs_shell(
 
     def reading(name: str, args: Args, rec: Recorder) -> None:
         from hermes_ext.effects._shell import Reading as Shell
-        from hermes_ext.effects._shell import read_text
 
         refuse_others(name, args, rec, known)
         directory = next(filter(None, map(args.get, cwd.split())), None)
         _work_in(directory, rec, background=bool(args.get(background)))
         given = args.get(command)
         if isinstance(given, str):
-            read_text(given, rec)
+            Shell(rec).text(given)
         elif _is_list_of_texts(given):
             Shell(rec).run(given)
         else:
@@ -240,12 +239,12 @@ def feeds(text: str) -> Does:
     """Types what this argument has to a program that is running; it may be a shell."""
 
     def reading(name: str, args: Args, rec: Recorder) -> None:
-        from hermes_ext.effects._shell import read_text
+        from hermes_ext.effects._shell import Reading as Shell
 
         texts = list(strings_in(args.get(text)))
         rec.unknown("a program that is running is fed", *texts)
         for each in texts:
-            read_text(each, rec)
+            Shell(rec).text(each)
 
     return Does(reading, ToolKind.INPUT)
 

@@ -52,6 +52,17 @@ class Inventory:
     settings: Mapping[Path, ProjectSettings] = MappingProxyType({})
     found: tuple[Found, ...] = ()
 
+    def found_of(self, record: ExtensionRecord) -> Found | None:
+        """What a record is of."""
+        same = (record.source, record.name, record.path)
+        return next((e for e in self.found if (e.source, e.name, e.path) == same), None)
+
+    def merged(self, record: ExtensionRecord, found: Found) -> Merged:
+        """What all files say of an extension, each as far as it may."""
+        hooks = (*record.hooks, *record.turned_off)
+        guard = not hooks or any(hook.guard for hook in hooks)
+        return merged_of(found, self.config, self.settings, guard=guard)
+
 
 def inventory(home: Path, cwd: Path | None = None) -> Inventory:
     """Records of every extension found or named. Imports nothing of them."""

@@ -156,13 +156,8 @@ def zip_(call: Call) -> None:
     )
     if any(isinstance(each, str) and pairs.match(each) for each in call.words):
         call.unknown("has options that are not known")
-    for archive in call.operands[:1]:
-        if archive == "-":
-            continue
-        call.write(archive)
-        if isinstance(archive, str) and "." not in os.path.basename(archive):
-            call.write(f"{archive}.zip")
-    for archive in call.values("--out", "-O"):
+    named = [each for each in call.operands[:1] if each != "-"]
+    for archive in (*named, *call.values("--out", "-O")):
         call.write(archive)
         if isinstance(archive, str) and "." not in os.path.basename(archive):
             call.write(f"{archive}.zip")
@@ -219,23 +214,9 @@ def ar(call: Call) -> None:
 
 # -- files that are packed one by one -------------------------------------------------------------
 
-_ENDINGS: Final = {
-    "gzip": ".gz",
-    "pigz": ".gz",
-    "bzip2": ".bz2",
-    "xz": ".xz",
-    "lzma": ".lzma",
-    "zstd": ".zst",
-}
-_UNPACKED: Final = {
-    ".tgz": ".tar",
-    ".taz": ".tar",
-    ".tbz": ".tar",
-    ".tbz2": ".tar",
-    ".txz": ".tar",
-    ".tlz": ".tar",
-    ".tzst": ".tar",
-}
+# Of the others: `.gz`.
+_ENDINGS: Final = {"bzip2": ".bz2", "xz": ".xz", "lzma": ".lzma", "zstd": ".zst"}
+_PACKED_TARS: Final = (".tgz", ".taz", ".tbz", ".tbz2", ".txz", ".tlz", ".tzst")
 _KNOWN: Final = (".gz", ".z", ".Z", "-gz", "-z", "_z", ".bz2", ".bz", ".xz", ".lzma", ".zst")
 
 
@@ -277,7 +258,7 @@ def gzip(call: Call) -> None:
 
 
 def _unpack(call: Call, word: str, suffix: str | None, keeps: bool) -> None:
-    endings = (*_KNOWN, *_UNPACKED, *((suffix,) if suffix else ()))
+    endings = (*_KNOWN, *_PACKED_TARS, *((suffix,) if suffix else ()))
     sources = [word, *(word + each for each in endings if len(each) < 5)]
     for source in sources:
         if source != word and call.there(source) is False:
@@ -285,7 +266,7 @@ def _unpack(call: Call, word: str, suffix: str | None, keeps: bool) -> None:
         ending = next((each for each in endings if source.endswith(each)), "")
         call.read(source)
         if ending:
-            call.write(source.removesuffix(ending) + _UNPACKED.get(ending, ""))
+            call.write(source.removesuffix(ending) + (".tar" if ending in _PACKED_TARS else ""))
         else:
             call.write(f"{source}.out")
         if not keeps:

@@ -67,7 +67,7 @@ class Call:
 
     Attributes:
         name: its base name. by: what it is called in messages. words: those behind its name.
-        entry: what is known of it. found: its words, told apart.
+        entry: what is known of it. found: its words, told apart: `operands`, `has`, `values`.
     """
 
     def __init__(
@@ -88,6 +88,9 @@ class Call:
         self._run = run
         stops = entry.subcommands is not None or entry.runs is not None
         self.found: Read = entry.table.read(self.words, permute=not stops)
+        self.operands = self.found.operands
+        self.has = self.found.has
+        self.values = self.found.values
 
     def again(self, words: Sequence[Word]) -> Call:
         """The same command with other words."""
@@ -99,22 +102,9 @@ class Call:
 
     # -- what stands in it ------------------------------------------------------------------------
 
-    @property
-    def operands(self) -> list[Word]:
-        """The words that are no options."""
-        return self.found.operands
-
-    def has(self, *names: str) -> bool:
-        """Whether one of these options is given."""
-        return self.found.has(*names)
-
-    def values(self, *names: str) -> list[Word]:
-        """The values of one of these options."""
-        return self.found.values(*names)
-
     def last(self, *names: str) -> Word | None:
         """The last value of one of these options."""
-        found = self.found.values(*names)
+        found = self.values(*names)
         return found[-1] if found else None
 
     # -- what is announced ------------------------------------------------------------------------
@@ -133,7 +123,7 @@ class Call:
 
     def write_below(self, folder: Word) -> None:
         """Files of any name are created or changed in a directory."""
-        if self.has_links(folder):
+        if self.rec.has_links(folder):
             self.unknown("writes where there are links", folder)
         self.rec.write(folder, self.by, tree=True)
 
@@ -142,10 +132,6 @@ class Call:
         self.write_below(folder)
         self.rec.delete(folder, self.by, tree=True)
         self.rec.made_directory(folder)
-
-    def has_links(self, folder: Word) -> bool:
-        """Whether a path below a directory may lead out of it."""
-        return self.rec.has_links(folder)
 
     def delete(self, word: Word, *, tree: bool = False) -> None:
         """A name goes away."""
@@ -236,10 +222,6 @@ class Call:
             self.unknown("may be given options that are not known before it runs")
 
 
-def _nothing(call: Call, word: Word) -> None:
-    return None
-
-
 def _search(call: Call, word: Word) -> None:
     if isinstance(word, str) and word != "-" and call.rec.is_directory(word) is False:
         call.rec.read(word)
@@ -247,17 +229,12 @@ def _search(call: Call, word: Word) -> None:
         call.rec.search(word)
 
 
-def _output(call: Call, word: Word) -> None:
-    if word != "-":
-        call.write(word)
-
-
 _DEEDS: Final[dict[str, Any]] = {
-    "text": _nothing,
+    "text": lambda call, word: None,
     "read": Call.read,
     "search": _search,
     "write": Call.write,
-    "output": _output,
+    "output": lambda call, word: None if word == "-" else call.write(word),
     "write-tree": lambda call, word: call.write(word, tree=True),
     "directory": Call.directory,
     "delete": Call.delete,

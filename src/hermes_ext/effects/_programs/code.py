@@ -12,7 +12,7 @@ from typing import Final
 from hermes_ext.effects._programs.archives import unpacked
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.sed import in_place
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, is_many
 
 # -- Python ---------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ def _json_tool(call: Call, words: Sequence[Word]) -> None:
     files = [each for each in words if isinstance(each, Hole) or not each.startswith("-")]
     if "--indent" in words and files:
         del files[0]
-    if any(isinstance(each, Hole) and each.many for each in words):
+    if any(is_many(each) for each in words):
         call.unknown("may write a file that is not known before it runs", *words)
     for word in files[:1]:
         call.read(word)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from hermes_ext.effects._options import Below
 from hermes_ext.effects._programs.call import Call
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, is_many
 
 
 def cp(call: Call) -> None:
@@ -123,13 +123,13 @@ def _pairs(call: Call, alone: str = "") -> Iterator[tuple[Word, Word]]:
     sources, folder = list(call.operands), call.last("-t", "--target-directory")
     if folder is not None:
         pairs = [(each, _inside(folder, each)) for each in sources]
-    elif len(sources) == 1 and alone and not _many(sources[0]):
+    elif len(sources) == 1 and alone and not is_many(sources[0]):
         pairs = [(sources[0], _inside(alone, sources[0]))]
     elif not sources:
         return
     else:
         destination = sources.pop()
-        if _many(destination):
+        if is_many(destination):
             call.writes_unknown("writes to a place that is not known before it runs")
             return
         pairs = list(_to(call, sources, destination))
@@ -147,7 +147,7 @@ def _pairs(call: Call, alone: str = "") -> Iterator[tuple[Word, Word]]:
 
 def _to(call: Call, sources: Sequence[Word], destination: Word) -> Iterator[tuple[Word, Word]]:
     into = call.rec.is_directory(destination)
-    several = len(sources) > 1 or any(map(_many, sources))
+    several = len(sources) > 1 or any(map(is_many, sources))
     if call.has("-T", "--no-target-directory"):
         into, several = False, False
     elif call.has("-n", "--no-dereference", "-h") and call.name == "ln":
@@ -187,10 +187,6 @@ def _folder_of(target: Word) -> Word:
 
 def _keeps_backups(call: Call) -> bool:
     return call.has("-b", "--backup", "-S", "--suffix")
-
-
-def _many(word: Word) -> bool:
-    return isinstance(word, Hole) and word.many
 
 
 def _ends_in_slash(word: Word) -> bool:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from hermes_ext.effects._programs.call import Call
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, beginning
 
 _FUNCTIONS: Final = (
     "avg|cast|char_length|coalesce|count|date|datetime|distinct|in|values|group_concat|ifnull|"
@@ -23,6 +23,9 @@ _NOT_IN_QUERY: Final = re.compile(
     re.IGNORECASE,
 )
 _CALLED: Final = re.compile(r"([\w.\"]+)\s*\(")
+_SQLITE_FLAGS: Final = re.compile(
+    r"-(?:readonly|headers?|csv|json|line|column|table|box|batch|noheader|list|markdown|-?version)\Z"
+)
 _SQLITE_SHOWS: Final = re.compile(
     r"\s*\.(?:tables|schema|fullschema|indexes|indices|databases|dbinfo|headers|mode)"
     r"(?:\s+[\w% ]*)?\Z"
@@ -37,24 +40,7 @@ def _only_reads(text: Word) -> bool:
 
 def sqlite(call: Call) -> None:
     """`sqlite3 FILE QUERY`."""
-    flags = (
-        "-readonly",
-        "-header",
-        "-headers",
-        "-csv",
-        "-json",
-        "-line",
-        "-column",
-        "-table",
-        "-box",
-        "-batch",
-        "-noheader",
-        "-list",
-        "-markdown",
-        "--version",
-        "-version",
-    )
-    words = [each for each in call.words if each not in flags]
+    words = [each for each in call.words if isinstance(each, Hole) or not _SQLITE_FLAGS.match(each)]
     if not words:
         return
     if any(isinstance(each, Hole) or each.startswith("-") for each in words[:2]):
@@ -67,13 +53,9 @@ def sqlite(call: Call) -> None:
     if not queries or not shows:
         call.unknown("is given more than a query that only reads")
     # It makes the file if there is none.
-    if call.there(file) is not True and not _is_uri(file):
+    if call.there(file) is not True and file != ":memory:":
         call.write(file)
     call.read(file)
-
-
-def _is_uri(file: Word) -> bool:
-    return file == ":memory:"
 
 
 def sql(call: Call) -> None:
@@ -94,7 +76,7 @@ def pager(call: Call) -> None:
     if any(isinstance(each, str) and re.match(r"-[^-]*\+", each) for each in call.words):
         call.unknown("is given commands")
     for word in call.operands:
-        text = word.prefix if isinstance(word, Hole) else word
+        text = beginning(word)
         if text.startswith("+") or (isinstance(word, Hole) and (word.many or not text)):
             if not re.fullmatch(r"\+\d*[GF]?", text) or isinstance(word, Hole):
                 call.unknown("is given commands", word)

@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 
 from hermes_ext.effects._knowledge import stronger
+from hermes_ext.effects._machine import upwards
 from hermes_ext.effects._options import READING
 from hermes_ext.effects._programs.call import Call
-from hermes_ext.effects._words import Hole
+from hermes_ext.effects._words import Hole, is_many
 
 
 def run_declared(call: Call) -> None:
@@ -26,7 +27,7 @@ def run_declared(call: Call) -> None:
     several, placed = False, False
     for place, word in enumerate(call.operands):
         deed = deeds[min(place, len(deeds) - 1)]
-        many = isinstance(word, Hole) and word.many
+        many = is_many(word)
         several = several or many
         placed = placed or (place >= len(deeds) - 1 and not many)
         if several:
@@ -62,7 +63,7 @@ def _run_wrapped(call: Call, deeds: Sequence[str]) -> None:
     for deed, word in zip(deeds, call.operands[:count], strict=False):
         call.do(deed, word)
     rest = call.operands[count:]
-    if any(isinstance(each, Hole) and each.many for each in call.operands[:count]):
+    if any(is_many(each) for each in call.operands[:count]):
         call.unknown("runs what is not known before it runs")
     elif rest:
         call.shell.run(rest)
@@ -99,13 +100,8 @@ def check_dependence(call: Call) -> None:
     if not rec.machine.local or len(rec.cwd) != 1:
         call.unknown("depends on files that cannot be looked for")
         return
-    folder = rec.cwd[0]
-    while True:
+    for folder in upwards(rec.cwd[0]):
         for name in names:
             if rec.exists(os.path.join(folder, name)) is not False:
                 call.unknown(f"does what {name} says")
                 return
-        above = os.path.dirname(folder)
-        if above == folder:
-            return
-        folder = above

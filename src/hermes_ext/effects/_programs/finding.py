@@ -10,28 +10,22 @@ from typing import Final
 
 from hermes_ext.effects._options import Below
 from hermes_ext.effects._programs.call import Call
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, beginning, is_many
 
-_ALONE: Final = frozenset(
-    word
-    for line in (
-        "! ( ) , -not -a -and -o -or -print -print0 -ls -prune -quit -depth -d -mount -xdev -x",
-        "-follow -true -false -empty -readable -writable -executable -nouser -nogroup -daystart",
-        "-noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race -help --help -version",
-        "--version",
-    )
-    for word in line.split()
-)
-_WITH_ONE: Final = frozenset(
-    word
-    for line in (
-        "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type",
-        "-xtype -size -mtime -atime -ctime -mmin -amin -cmin -newer -anewer -cnewer -perm -user",
-        "-group -uid -gid -maxdepth -mindepth -fstype -inum -links -samefile -used -context",
-        "-printf -regextype -Bmin -Btime -flags",
-    )
-    for word in line.split()
-)
+_ALONE_LISTED: Final = """
+! ( ) , -not -a -and -o -or -print -print0 -ls -prune -quit -depth -d -mount -xdev -x
+-follow -true -false -empty -readable -writable -executable -nouser -nogroup -daystart
+-noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race -help --help -version
+--version
+"""
+_ALONE: Final = frozenset(_ALONE_LISTED.split())
+_WITH_ONE_LISTED: Final = """
+-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -type
+-xtype -size -mtime -atime -ctime -mmin -amin -cmin -newer -anewer -cnewer -perm -user
+-group -uid -gid -maxdepth -mindepth -fstype -inum -links -samefile -used -context
+-printf -regextype -Bmin -Btime -flags
+"""
+_WITH_ONE: Final = frozenset(_WITH_ONE_LISTED.split())
 _FILES: Final = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
 _MOST_FOLDERS: Final = 4
 _MOST_FILES: Final = 20_000  # looked at, below the folders
@@ -128,7 +122,7 @@ class _Find:
             call.unknown(f"{word} is not known", word)
 
     def _test(self, word: str, value: Word) -> None:
-        if isinstance(value, Hole) and value.many:
+        if is_many(value):
             self.call.unknown("is given words that may stand for actions", value)
         if word == "-maxdepth":
             self.depths.append(value)
@@ -142,7 +136,7 @@ class _Find:
                 self.call.delete(file)
             if found is None:
                 self.call.delete(folder, tree=True)
-            if self.follows and self.call.has_links(folder):
+            if self.follows and self.call.rec.has_links(folder):
                 self.call.unknown("deletes what links lead to", folder)
 
     def _files(self, folder: Word) -> list[str] | None:
@@ -222,7 +216,7 @@ def _with(word: Word, found: Word) -> Word:
     if word == "{}":
         return found
     before, _, behind = word.partition("{}")
-    prefix = found.prefix if isinstance(found, Hole) else found
+    prefix = beginning(found)
     inside = isinstance(found, Below) and prefix.endswith("/") and not before
     if inside and "{}" not in behind and "/" not in behind:
         return Below(prefix)

@@ -12,7 +12,7 @@ from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.copying import directories, mv
 from hermes_ext.effects._programs.declared import run_declared, run_subcommand
 from hermes_ext.effects._programs.repository import Repository, harmless_setting, repositories
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, beginning, is_many
 
 # Those that need no repository, or make one.
 _WITHOUT: Final = frozenset({"init", "clone", "version", "help"})
@@ -26,7 +26,7 @@ def git(call: Call) -> None:
     """`git SUBCOMMAND`."""
     call.check_options()
     for setting in call.values("-c"):
-        text = setting.prefix if isinstance(setting, Hole) else setting
+        text = beginning(setting)
         key, equals, value = text.partition("=")
         known = None if isinstance(setting, Hole) or not equals else value
         if not equals or not harmless_setting(key, known):
@@ -255,7 +255,7 @@ _CONFIG_UNSETS: Final = ("--unset", "--unset-all", "--remove-section")
 
 
 def _unclear(call: Call) -> bool:
-    return any(isinstance(each, Hole) and each.many for each in call.words)
+    return any(is_many(each) for each in call.words)
 
 
 _CONFIG_VERBS: Final = frozenset(
@@ -296,7 +296,7 @@ def init(call: Call) -> None:
 
 def clone(call: Call) -> None:
     call.check_options()
-    if not call.operands or any(isinstance(each, Hole) and each.many for each in call.operands):
+    if not call.operands or any(is_many(each) for each in call.operands):
         call.unknown("copies a repository that is not known before it runs")
         return
     source = call.operands[0]

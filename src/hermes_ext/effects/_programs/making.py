@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.copying import directories
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, beginning, is_many
 
 
 def mkdir(call: Call) -> None:
@@ -43,7 +43,7 @@ def shred(call: Call) -> None:
 def dd(call: Call) -> None:
     """`dd`: `if=` is read, `of=` is written."""
     for word in call.words:
-        text = word.prefix if isinstance(word, Hole) else word
+        text = beginning(word)
         key, equals, value = text.partition("=")
         if not equals:
             if isinstance(word, Hole):
@@ -54,7 +54,7 @@ def dd(call: Call) -> None:
             call.read(operand)
         elif key == "of":
             call.write(operand)
-        if isinstance(word, Hole) and word.many:
+        if is_many(word):
             call.writes_unknown("is given operands that are not known before it runs", word)
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from attrs import frozen
 
+from hermes_ext.effects._machine import upwards
 from hermes_ext.effects._record import Recorder
 
 _RUNS: Final = re.compile(
@@ -128,9 +129,8 @@ def repositories(rec: Recorder) -> list[Repository] | None:
     return [found for each in rec.cwd for found in _above(each, rec)]
 
 
-def _above(folder: str, rec: Recorder) -> Iterator[Repository]:
-    folder = os.path.realpath(folder)
-    while True:
+def _above(start: str, rec: Recorder) -> Iterator[Repository]:
+    for folder in upwards(os.path.realpath(start)):
         place = os.path.join(folder, ".git")
         if rec.exists(place) is not False:
             yield _at(folder, place)
@@ -138,10 +138,6 @@ def _above(folder: str, rec: Recorder) -> Iterator[Repository]:
         if os.path.isfile(f"{folder}/HEAD") and os.path.isdir(f"{folder}/objects"):
             yield Repository("", folder, folder)
             return
-        above = os.path.dirname(folder)
-        if above == folder:
-            return
-        folder = above
 
 
 def _at(root: str, place: str) -> Repository:

@@ -9,7 +9,7 @@ from typing import Final
 
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._variables import risky_variable
-from hermes_ext.effects._words import ANYTHING, Hole, Word
+from hermes_ext.effects._words import ANYTHING, Hole, Word, beginning, is_many
 
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _MOST_RUNS: Final = 50
@@ -72,12 +72,12 @@ def _split_string(word: str, words: list[Word]) -> list[Word] | None:
 def _run_with_assignments(call: Call, words: Sequence[Word], folder: Word | None = None) -> None:
     assignments: list[tuple[str, Word]] = []
     for word in words:
-        text = word.prefix if isinstance(word, Hole) else word
+        text = beginning(word)
         if not _ASSIGNMENT.match(text):
             break
         name, _, value = text.partition("=")
         assignments.append((name, Hole(value) if isinstance(word, Hole) else value))
-        if isinstance(word, Hole) and word.many:
+        if is_many(word):
             call.unknown("runs what is not known before it runs")
     rest = words[len(assignments) :]
     if rest:
@@ -311,14 +311,8 @@ def _check_settings(call: Call, letters: set[str]) -> None:
     if call.name == "zsh":
         names += [".zshenv"]
     if "l" in letters:
-        names += [
-            ".profile",
-            ".bash_profile",
-            ".bash_login",
-            ".zprofile",
-            ".zlogin",
-            ".bash_logout",
-        ]
+        names += [".profile", ".bash_profile", ".bash_login"]
+        names += [".zprofile", ".zlogin", ".bash_logout"]
     if "i" in letters:
         names += [".bashrc", ".zshrc", ".kshrc"]
     for name in names:

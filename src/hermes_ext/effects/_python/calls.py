@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from attrs import Factory, evolve, frozen
 
@@ -15,7 +15,7 @@ from hermes_ext.effects._python.names import ATTRIBUTES
 from hermes_ext.effects._python.values import Program, Values, Words
 from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._table import Tool, ToolKind
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, beginning
 
 if TYPE_CHECKING:
     from hermes_ext.effects._shell.reading import Reading as Shell
@@ -160,29 +160,27 @@ class Calls:
         """The path that a call is about: its first argument, or what a method is asked of."""
         return self._words(call, "path") if call.on is None else self._values.of(call.on)
 
+    def _targets(self, call: Call) -> Iterator[str]:
+        return self._known(self._target(call), call)
+
     def write(self, call: Call) -> None:
         """Creates or changes a file."""
-        for word in self._target(call):
-            if self._is_known(word, call):
-                self._rec.write(word, call.by)
+        for path in self._targets(call):
+            self._rec.write(path, call.by)
 
-    def delete(self, call: Call) -> None:
+    def delete(self, call: Call, *, tree: bool = False) -> None:
         """Takes a name away."""
-        for word in self._target(call):
-            if self._is_known(word, call):
-                self._rec.delete(word, call.by)
+        for path in self._targets(call):
+            self._rec.delete(path, call.by, tree=tree)
 
     def delete_tree(self, call: Call) -> None:
         """Takes a directory away, with all that is in it."""
-        for word in self._target(call):
-            if self._is_known(word, call):
-                self._rec.delete(word, call.by, tree=True)
+        self.delete(call, tree=True)
 
     def make_directory(self, call: Call) -> None:
         """Makes a directory, and those above it that are missing."""
-        for word in self._target(call):
-            if self._is_known(word, call):
-                self._make_directories(word, call.by)
+        for path in self._targets(call):
+            self._make_directories(path, call.by)
 
     def _make_directories(self, path: str, by: str) -> None:
         for each in _with_those_above(path):
@@ -219,7 +217,7 @@ class Calls:
     def glob(self, call: Call) -> None:
         """Finds the names that match a pattern."""
         for word in self._words(call, "path"):
-            text = word.prefix if isinstance(word, Hole) else word
+            text = beginning(word)
             before = text.partition("*")[0].partition("?")[0].partition("[")[0]
             self._rec.search(Hole(before))
 
@@ -242,11 +240,11 @@ class Calls:
         self._two_paths(call, self._copied_tree)
 
     def _two_paths(self, call: Call, announce: Callable[[str, Word, str], None]) -> None:
-        source = self._values.of(call.on) if call.on is not None else self._words(call, "source")
+        source = self._words(call, "source") if call.on is None else self._values.of(call.on)
         to = self._words(call, "to")
         for each, there in islice(product(source, to), _MOST):
-            if self._is_known(there, call):
-                announce(there, each, call.by)
+            for path in self._known((there,), call):
+                announce(path, each, call.by)
         if len(source) * len(to) > _MOST:
             self.doubt(f"what {call.by} is given is not known")
 
@@ -300,27 +298,27 @@ class Calls:
         else:
             names, targets = self._words(call, "to"), self._words(call, "source")
         for name, target in islice(product(names, targets), _MOST):
-            if self._is_known(name, call):
-                self._rec.link(name, target, call.by)
+            for path in self._known((name,), call):
+                self._rec.link(path, target, call.by)
 
     def hard_link(self, call: Call) -> None:
         """Gives a file one more name."""
-        names = self._values.of(call.on) if call.on is not None else self._words(call, "to")
-        for name in names:
-            if self._is_known(name, call):
-                self._rec.write(name, call.by)
+        names = self._words(call, "to") if call.on is None else self._values.of(call.on)
+        for path in self._known(names, call):
+            self._rec.write(path, call.by)
         self.doubt("what is written under the name that a file gets is not known")
 
     def nothing(self, call: Call) -> None:
         """Is looked at elsewhere, or changes nothing."""
 
-    def _is_known(self, word: Word, call: Call) -> TypeGuard[str]:
-        """Whether a path is known, or else a doubt."""
-        if isinstance(word, Hole):
-            self.doubt(f"what {call.by} changes is not known before it runs")
-            self._rec.mention(word)
-            return False
-        return True
+    def _known(self, words: Iterable[Word], call: Call) -> Iterator[str]:
+        """The paths that are known; a doubt for each that is not."""
+        for word in words:
+            if isinstance(word, Hole):
+                self.doubt(f"what {call.by} changes is not known before it runs")
+                self._rec.mention(word)
+            else:
+                yield word
 
     # -- methods that several types have ----------------------------------------------------------
 
@@ -486,51 +484,42 @@ _PROCESS: Final = _takes(
     " timeout universal_newlines",
 )
 
-_Entry: TypeAlias = tuple[Signature, Callable[[Calls, Call], None]]
+_Announce: TypeAlias = Callable[[Calls, Call], None]
+_Entry: TypeAlias = tuple[Signature, _Announce]
+_T = TypeVar("_T")
 
-_FUNCTIONS: Final[Mapping[str, _Entry]] = {
-    "builtins.getattr": (_takes("object name _"), Calls.attribute),
-    "builtins.open": (_OPEN, Calls.open),
-    "bz2.open": (_OPEN_PACKED, Calls.open),
-    "codecs.open": (_OPEN_PACKED, Calls.open),
-    "functools.wraps": (_takes("wrapped"), Calls.nothing),  # with more, it sets any attribute
-    "gzip.open": (_OPEN_PACKED, Calls.open),
-    "importlib.util.find_spec": (_takes("name"), Calls.find_module),
-    "io.open": (_OPEN, Calls.open),
-    "lzma.open": (_OPEN_PACKED, Calls.open),
-    "os.chdir": (_PATH, Calls.nothing),
-    "os.chmod": (_PATH_AND_VALUES, Calls.write),
-    "os.chown": (_PATH_AND_VALUES, Calls.write),
-    "os.link": (_TWO_PATHS, Calls.hard_link),
-    "os.makedirs": (_PATH_AND_VALUES, Calls.make_directory),
-    "os.mkdir": (_PATH_AND_VALUES, Calls.make_directory),
-    "os.mkfifo": (_PATH_AND_VALUES, Calls.write),
-    "os.popen": (_takes("path/cmd _"), Calls.shell_text),
-    "os.remove": (_PATH, Calls.delete),
-    "os.rename": (_TWO_PATHS, Calls.rename),
-    "os.replace": (_TWO_PATHS, Calls.rename),
-    "os.rmdir": (_PATH, Calls.delete),
-    "os.symlink": (_TWO_PATHS, Calls.link),
-    "os.system": (_TEXT, Calls.shell_text),
-    "os.truncate": (_PATH_AND_VALUES, Calls.write),
-    "os.unlink": (_PATH, Calls.delete),
-    "os.utime": (_PATH_AND_VALUES, Calls.write),
-    "shutil.copy": (_COPIED, Calls.copy_file),
-    "shutil.copy2": (_COPIED, Calls.copy_file),
-    "shutil.copyfile": (_COPIED, Calls.copy_file),
-    "shutil.copytree": (_TREES, Calls.copy_tree),
-    "shutil.move": (_TWO_PATHS, Calls.move_file),
-    "shutil.rmtree": (_takes("path _", "", "ignore_errors onerror onexc"), Calls.delete_tree),
-    "subprocess.Popen": (_PROCESS, Calls.process),
-    "subprocess.call": (_PROCESS, Calls.process),
-    "subprocess.check_call": (_PROCESS, Calls.process),
-    "subprocess.check_output": (_PROCESS, Calls.process),
-    "subprocess.getoutput": (_TEXT, Calls.shell_text),
-    "subprocess.getstatusoutput": (_TEXT, Calls.shell_text),
-    "subprocess.run": (_PROCESS, Calls.process),
-    "tarfile.open": (_OPEN_PACKED, Calls.open),
-    "zipfile.ZipFile": (_OPEN_PACKED, Calls.open),
-}
+
+def _by_name(table: Mapping[str, _T]) -> dict[str, _T]:
+    return {name: entry for names, entry in table.items() for name in names.split()}
+
+
+_FUNCTIONS: Final[Mapping[str, _Entry]] = _by_name(
+    {
+        "builtins.getattr": (_takes("object name _"), Calls.attribute),
+        "builtins.open io.open": (_OPEN, Calls.open),
+        "bz2.open codecs.open gzip.open lzma.open tarfile.open zipfile.ZipFile": (
+            _OPEN_PACKED,
+            Calls.open,
+        ),
+        "functools.wraps": (_takes("wrapped"), Calls.nothing),  # with more, it sets any attribute
+        "importlib.util.find_spec": (_takes("name"), Calls.find_module),
+        "os.chdir": (_PATH, Calls.nothing),
+        "os.chmod os.chown os.mkfifo os.truncate os.utime": (_PATH_AND_VALUES, Calls.write),
+        "os.link": (_TWO_PATHS, Calls.hard_link),
+        "os.makedirs os.mkdir": (_PATH_AND_VALUES, Calls.make_directory),
+        "os.popen": (_takes("path/cmd _"), Calls.shell_text),
+        "os.remove os.rmdir os.unlink": (_PATH, Calls.delete),
+        "os.rename os.replace": (_TWO_PATHS, Calls.rename),
+        "os.symlink": (_TWO_PATHS, Calls.link),
+        "os.system subprocess.getoutput subprocess.getstatusoutput": (_TEXT, Calls.shell_text),
+        "shutil.copy shutil.copy2 shutil.copyfile": (_COPIED, Calls.copy_file),
+        "shutil.copytree": (_TREES, Calls.copy_tree),
+        "shutil.move": (_TWO_PATHS, Calls.move_file),
+        "shutil.rmtree": (_takes("path _", "", "ignore_errors onerror onexc"), Calls.delete_tree),
+        "subprocess.Popen subprocess.call subprocess.check_call subprocess.check_output"
+        " subprocess.run": (_PROCESS, Calls.process),
+    }
+)
 
 _DATES: Final = "count day fold hour microsecond minute month second tzinfo year"
 _TEXT_FILE: Final = _takes("_ _ _ _", "", "data encoding errors newline")
@@ -554,19 +543,13 @@ _METHODS: Final[Mapping[str, _Entry]] = {
 }
 
 # These change nothing, but what they read is worth telling.
-_READING_FUNCTIONS: Final[Mapping[str, Callable[[Calls, Call], None]]] = {
-    "glob.glob": Calls.glob,
-    "glob.iglob": Calls.glob,
-    "linecache.getlines": Calls.read_file,
-    "os.listdir": Calls.read_file,
-    "os.scandir": Calls.read_file,
-    "os.walk": Calls.search,
-}
-_READING_METHODS: Final[Mapping[str, Callable[[Calls, Call], None]]] = {
-    "glob": Calls.search,
-    "iterdir": Calls.read_file,
-    "read_bytes": Calls.read_file,
-    "read_text": Calls.read_file,
-    "rglob": Calls.search,
-    "walk": Calls.search,
-}
+_READING_FUNCTIONS: Final[Mapping[str, _Announce]] = _by_name(
+    {
+        "glob.glob glob.iglob": Calls.glob,
+        "linecache.getlines os.listdir os.scandir": Calls.read_file,
+        "os.walk": Calls.search,
+    }
+)
+_READING_METHODS: Final[Mapping[str, _Announce]] = _by_name(
+    {"glob rglob walk": Calls.search, "iterdir read_bytes read_text": Calls.read_file}
+)

@@ -64,10 +64,6 @@ class Program(ast.NodeVisitor):
             ahead.extend(reversed(children))
         return nodes
 
-    def is_module(self, node: ast.AST) -> bool:
-        """Whether an expression stands for a module that is known."""
-        return self.target(node) in self.modules
-
     def is_pure(self, module: str, name: str) -> bool:
         """Whether a name of a module changes nothing, whatever it is given."""
         names = self.modules[module]

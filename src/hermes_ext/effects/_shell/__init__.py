@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._shell import reading
 from hermes_ext.effects._shell.builtins import BUILTINS
 from hermes_ext.effects._shell.compound import STATEMENTS
-from hermes_ext.effects._words import Hole
 
 
 class Reading(reading.Reading):
@@ -20,8 +18,3 @@ class Reading(reading.Reading):
         from hermes_ext.effects._python.reading import read_code
 
         read_code(code, self.rec, self)
-
-
-def read_text(text: str, recorder: Recorder, stdin: str | Hole | None = None) -> None:
-    """Announce what a shell text does, run where `recorder.cwd` says."""
-    Reading(recorder, stdin).text(text)

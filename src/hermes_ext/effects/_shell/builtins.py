@@ -10,7 +10,7 @@ from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.output import printed
 from hermes_ext.effects._shell.reading import NAME, Builtin, Reading
 from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, forget
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, is_many
 
 _SET_HARMLESS: Final = re.compile(r"[-+][euxv]+\Z")
 _SET_NAMES: Final = frozenset({"errexit", "nounset", "pipefail", "xtrace", "verbose", "noclobber"})
@@ -270,7 +270,7 @@ def _shift(shell: Reading, words: list[Word], state: State) -> Ends:
     shell.ran += 2
     count = words[1] if len(words) > 1 else "1"
     known = state.arguments
-    several = any(isinstance(each, Hole) and each.many for each in known or ())
+    several = any(is_many(each) for each in known or ())
     if known is None or several or isinstance(count, Hole) or not count.isdigit():
         state.arguments = None
     else:

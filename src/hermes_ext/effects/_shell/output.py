@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hermes_ext.effects._machine import upwards
 from hermes_ext.effects._shell.state import State
 from hermes_ext.effects._words import Hole, Word
 
@@ -36,12 +37,10 @@ def printed(
 
 def _top_of(directory: str) -> str | None:
     """The work tree that a directory is in, if its repository says nothing else."""
-    place = os.path.realpath(directory)
-    while not os.path.lexists(os.path.join(place, ".git")):
-        above = os.path.dirname(place)
-        if above == place:
-            return None
-        place = above
+    above = upwards(os.path.realpath(directory))
+    place = next((each for each in above if os.path.lexists(os.path.join(each, ".git"))), None)
+    if place is None:
+        return None
     try:
         with open(os.path.join(place, ".git", "config"), encoding="utf-8") as file:
             return None if "worktree" in file.read().lower() else f"{place}\n"

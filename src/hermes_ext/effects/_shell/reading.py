@@ -36,7 +36,7 @@ from hermes_ext.effects._shell.tree import (
 )
 from hermes_ext.effects._shell.words import WordReader
 from hermes_ext.effects._variables import risky_variable
-from hermes_ext.effects._words import ANYTHING, Hole, Word
+from hermes_ext.effects._words import ANYTHING, Hole, Word, is_many
 
 NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
 _NESTED: Final = 12  # shells in shells, functions in functions
@@ -615,8 +615,6 @@ class Reading(ABC):
         if kept or name in _USED_BY_SHELLS or risky_variable(name, value):
             self.rec.unknown(f"what runs later depends on ${name}, which is set here", value)
 
-    # -- builtins ---------------------------------------------------------------------------------
-
 
 Builtin: TypeAlias = Callable[[Reading, list[Word], State], Ends]
 Statement: TypeAlias = Callable[[Reading, Node, State], Ends]
@@ -628,11 +626,7 @@ _TOKENS: Final = frozenset({"\n", ";", "&"})
 def _only(words: Sequence[Word]) -> Word:
     """The one value of these, or a hole."""
     distinct = list(dict.fromkeys(words))
-    return distinct[0] if len(distinct) == 1 else Hole(many=any(map(_is_many, distinct)))
-
-
-def _is_many(word: Word) -> bool:
-    return isinstance(word, Hole) and word.many
+    return distinct[0] if len(distinct) == 1 else Hole(many=any(map(is_many, distinct)))
 
 
 def _as_value(word: Word, marked: str) -> str:

@@ -18,7 +18,7 @@ from hermes_ext.effects._shell.expand import as_word
 from hermes_ext.effects._shell.marks import EMPTY, FIELD, HOLE, MANY, TILDE
 from hermes_ext.effects._shell.state import MOST_VALUES, UNKNOWN, State, Values
 from hermes_ext.effects._shell.tree import Node, Source
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, is_many
 
 # Unquoted, these mean something that the grammar has to have seen.
 _UNSEEN: Final = re.compile(r"[`;&|()<>'\"\s]|\$(?=[\w{(@*#?$!'\"-])")
@@ -324,7 +324,7 @@ class WordReader:
         if number == 0 or state.arguments is None:
             return UNKNOWN
         words = state.arguments[:number]
-        if any(isinstance(each, Hole) and each.many for each in words[:-1]):
+        if any(is_many(each) for each in words[:-1]):
             return UNKNOWN
         return (_marked(words[number - 1]),) if len(words) == number else ("",)
 
