@@ -35,7 +35,7 @@ from hermes_ext.loading.finding.discovery import (
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import ProjectStack, projects_at
 from hermes_ext.loading.finding.snapshot import write_snapshot
-from hermes_ext.loading.imports.importing import IMPORT_SECONDS, forget
+from hermes_ext.loading.imports.importing import IMPORT_SECONDS
 from hermes_ext.loading.layers import Layer, ProjectLoading
 from hermes_ext.loading.loaded import Base, Loaded
 from hermes_ext.loading.refusal import refusal_with
@@ -138,17 +138,6 @@ def _homes(stack: ProjectStack, ended: Iterable[Ended]) -> Mapping[str, Path]:
     trees = {id(each.tree): each.trusted_at or each.project.root for each in stack.trusted}
     found = ((e.found.name, trees.get(id(e.found.tree))) for e in ended if e.record.loaded)
     return MappingProxyType({name: root for name, root in found if root is not None})
-
-
-def unload(loaded: Loaded) -> None:
-    """Take the modules of a load out of `sys.modules`; those of entry points stay.
-
-    Only when none of its handlers is called any more: an import inside one would fail.
-    """
-    for record in loaded.records:
-        package = loaded.packages.get(record.name)
-        if package and record.source is not Source.ENTRY_POINT:
-            forget(package)
 
 
 def _discovered(config: ExtensionsConfig, home: Path, everything: bool) -> Discovery:

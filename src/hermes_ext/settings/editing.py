@@ -21,7 +21,7 @@ from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
 from hermes_ext.exceptions import ConfigError
-from hermes_ext.settings.yaml_nodes import Unreadable, compose
+from hermes_ext.settings.yaml_nodes import Unreadable, compose, line_of_error
 from hermes_ext.settings.yaml_text import TextRefusedError, YamlText, is_key
 
 _BOM = b"\xef\xbb\xbf"
@@ -245,10 +245,9 @@ def _model(text: str) -> Any:
     except Unreadable as error:
         raise TextRefusedError(f"the file {error}", line=error.line) from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
         raise TextRefusedError(
             f"the file does not parse: {', '.join(filter(None, (error.context, error.problem)))}",
-            line=mark.line + 1 if mark else None,
+            line=line_of_error(error),
         ) from None
     except yaml.YAMLError as error:
         raise TextRefusedError(f"the file does not parse: {' '.join(str(error).split())}") from None

@@ -141,13 +141,12 @@ def read_tree(project: Project) -> Tree:
 
 def kept_tree(root: Path, files: Mapping[str, bytes]) -> Tree:
     """The tree that these are all files of, whatever is on the disk now."""
-    kept = {path: _kept_file(files[path]) for path in sorted(files)}
+    kept = {
+        path: TreeFile(hashlib.sha256(data).hexdigest(), len(data), data)
+        for path, data in sorted(files.items())
+    }
     digest = digest_of({path: each.sha256 for path, each in kept.items()})
     return Tree(root, MappingProxyType(kept), digest, stamp_from(digest))
-
-
-def _kept_file(data: bytes) -> TreeFile:
-    return TreeFile(hashlib.sha256(data).hexdigest(), len(data), data)
 
 
 def stamp_of(project: Project) -> Stamp | None:

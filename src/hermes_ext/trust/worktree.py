@@ -46,7 +46,11 @@ def link_of(folder: Path, roots: Iterable[Path] = ()) -> Link | None:
     shared = None if own is None else _named(own / "commondir", own)
     if own is None or shared is None:
         return None
-    main = shared.parent if shared.name == _GIT else _main_among(roots, shared)
+    main = (
+        shared.parent
+        if shared.name == _GIT
+        else next((root for root in roots if _git_folder(root) == shared), None)
+    )
     if main is None or main == folder:
         return None
     return Link(main, _is_confirmed(folder, own, shared))
@@ -55,10 +59,6 @@ def link_of(folder: Path, roots: Iterable[Path] = ()) -> Link | None:
 def _git_folder(folder: Path) -> Path | None:
     """The folder that a `.git` file names."""
     return _named(folder / _GIT, folder, "gitdir:")
-
-
-def _main_among(roots: Iterable[Path], shared: Path) -> Path | None:
-    return next((root for root in roots if _git_folder(root) == shared), None)
 
 
 def _is_confirmed(folder: Path, own: Path, shared: Path) -> bool:

@@ -271,7 +271,7 @@ class _Series(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             self._put(partial(_raise, error))
             return False
-        return self._put(partial(_itself, value))
+        return self._put(lambda: value)
 
     def _put(self, how: Callable[[], T]) -> bool:
         with self._lock:
@@ -291,9 +291,11 @@ class _Series(Generic[T]):
             with self._lock:
                 self._is_over = self._left() <= 0 and len(self._done) < len(self._calls)
             if self._is_over:
-                endless = EndlessImport(f"did not finish within {self._seconds:g} s")
-                return [*self._done, partial(_itself, endless)]
+                return [*self._done, self._endless]
         return self._done
+
+    def _endless(self) -> EndlessImport:
+        return EndlessImport(f"did not finish within {self._seconds:g} s")
 
     def _left(self) -> float:
         return self._began + self._seconds - time.monotonic()
@@ -301,10 +303,6 @@ class _Series(Generic[T]):
 
 def _raise(error: BaseException) -> NoReturn:
     raise error
-
-
-def _itself(value: T) -> T:
-    return value
 
 
 def place_of(error: BaseException, folder: Path) -> str:

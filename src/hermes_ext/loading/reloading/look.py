@@ -114,8 +114,7 @@ class Look:
         """Whether an extension's files look as they do in another look."""
         if found.path is None:
             return False
-        one, two = (list(each.of(found.path)) for each in (self, other))
-        return sorted(one) == sorted(two)
+        return dict(self.of(found.path)) == dict(other.of(found.path))
 
     def of(self, path: Path) -> Iterator[tuple[str, Signature]]:
         """The files of the extension at this path."""

@@ -81,7 +81,6 @@ HERMES: Final = HostFacts(
         beginnings={f".{_CONFIG}.": "Hermes's settings"},
         plugins="plugins",
         profiles="profiles",
-        user_home="home",
     ),
     home_variable=HOME_VARIABLE,
     home=hermes_home,
