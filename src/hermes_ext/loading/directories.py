@@ -69,7 +69,7 @@ class Projects(Rulebook):
     """
 
     def __init__(self, base: Base, prog: Prog, before: Projects | None = None) -> None:
-        self._base = base
+        self.base = base
         self._prog = prog
         # Shared with those before: turns that began with them go on.
         self._managers: dict[_Roots, WeakSet[HookManager]] = {}
@@ -106,11 +106,6 @@ class Projects(Rulebook):
             if rules.notices != told:
                 rules = made.rules = evolve(rules, notices=told)
             return rules
-
-    @property
-    def base(self) -> Base:
-        """What is loaded whatever the project."""
-        return self._base
 
     def on(self, base: Base) -> Projects:
         """The same on another base: of each project what was trusted when it was loaded.
@@ -157,7 +152,7 @@ class Projects(Rulebook):
         with self._lock:
             others = [each.made for each in self._made.values() if each is not made]
         before = [each for each in (*others, made.made) if each is not None]
-        made.made = load_projects(self._base, stack, before)
+        made.made = load_projects(self.base, stack, before)
         made.projects = stack.shown
         made.rules = self._rules_of(made.made)
         return made.rules
@@ -189,7 +184,7 @@ class Projects(Rulebook):
         return evolve(stack, drifted=tuple(filter(has_drifted, on_disk)))
 
     def _candidates(self, directory: Path) -> Iterator[Candidate]:
-        config, home = self._base.config, self._base.home
+        config, home = self.base.config, self.base.home
         if not config.project_local:
             return
         self._listed = listed = Listed.now(home, self._listed)
@@ -201,7 +196,7 @@ class Projects(Rulebook):
 
     def _look(self, candidate: Candidate) -> tuple[Verdict, Verdict]:
         """The verdict on a project that is in force, and the one on what is on the disk."""
-        project, home = candidate.project, self._base.home
+        project, home = candidate.project, self.base.home
         with self._lock:
             known = self._known.setdefault(project.root, _Known())
         with known.lock:
@@ -225,7 +220,7 @@ class Projects(Rulebook):
             return True
         try:
             root = loaded.trusted_at or loaded.project.root
-            return is_still_trusted(root, _digest(loaded), self._base.home)
+            return is_still_trusted(root, _digest(loaded), self.base.home)
         except ConfigError:  # a store that cannot be read does not say that trust was withdrawn
             return True
 

@@ -26,6 +26,7 @@ from hermes_ext.settings.yaml_text import TextRefusedError, YamlText, is_key
 
 _BOM = b"\xef\xbb\xbf"
 _ATTEMPTS = 5
+_NULL = "tag:yaml.org,2002:null"
 
 
 @frozen
@@ -290,7 +291,7 @@ def _check_nothing_else_changed(
 def _without(model: Any, places: Sequence[tuple[str, str]]) -> Any:
     """The model without the edited lists, and without sections that have nothing else."""
     if model is None or model[0] != "map":
-        return None if model is None or _is_null(model) else model
+        return None if model is None or model[0] == _NULL else model
     edited = {section for section, _ in places}
     rest = []
     for key, value in model[1]:
@@ -303,10 +304,6 @@ def _without(model: Any, places: Sequence[tuple[str, str]]) -> Any:
         else:
             rest.append((key, value))
     return ("map", tuple(rest)) if rest else None
-
-
-def _is_null(model: Any) -> bool:
-    return bool(model[0] == "tag:yaml.org,2002:null")
 
 
 def _means(written: Any, key: str) -> bool:

@@ -343,9 +343,6 @@ def _order(found: Found) -> tuple[int, str, str]:
     return found.source.rank, found.name, printable(found.path or "")
 
 
-# --- one name, one extension ---------------------------------------------------------------------
-
-
 def _resolved(candidates: Iterable[Found]) -> Iterator[Found]:
     winners: dict[str, Found] = {}
     losers: list[Found] = []
@@ -406,9 +403,6 @@ def _without_links(place: str, folders: dict[str, str]) -> str:
     return os.path.join(folders[folder], name)
 
 
-# --- bundled -------------------------------------------------------------------------------------
-
-
 def _bundled(known: KnownManifests) -> Iterator[Found]:
     root = bundled_dir()
     if root is None:
@@ -416,9 +410,6 @@ def _bundled(known: KnownManifests) -> Iterator[Found]:
     for folder in sorted(root.iterdir()):
         if not folder.name.startswith((".", "_")) and (folder / "__init__.py").is_file():
             yield package(folder.name, Source.BUNDLED, folder, known.read(folder))
-
-
-# --- the global directory ------------------------------------------------------------------------
 
 
 def _global(
@@ -494,9 +485,6 @@ def _folder(folder: Path, known: KnownManifests) -> Found:
     return no_extension(folder, Source.GLOBAL, names)
 
 
-# --- a project's folder --------------------------------------------------------------------------
-
-
 def _left_over(verdict: Verdict, found: Iterable[Found]) -> Iterator[Found]:
     """What is in a project's folder and not in its tree, or no extension by its name."""
     if verdict.tree is None:
@@ -521,9 +509,6 @@ def _not_in_tree(path: Path, entry: os.DirEntry[str]) -> Found:
         return other_file(path, Source.PROJECT)
     reason = f"{printable(path)} was added after the project was read. Start again to check it"
     return Found(path.stem, Source.PROJECT, path, status=Status.UNTRUSTED, reason=reason)
-
-
-# --- entry points --------------------------------------------------------------------------------
 
 
 def _entry_point(offered: Offered) -> Found:

@@ -52,11 +52,7 @@ class TreeLoader(SourceFileLoader):
 
 
 def find_in_tree(fullname: str, places: Sequence[str], tree: Tree) -> ModuleSpec | None:
-    """The spec of a submodule whose parent package has `places` as its path.
-
-    Raises:
-        ImportError: there is only a native module of that name.
-    """
+    """The spec of a submodule whose package has `places` as its path. Raises for a native one."""
     name = fullname.rpartition(".")[2]
     portions: list[str] = []
     for place in places:

@@ -226,7 +226,7 @@ def one_by_one(
     left = [(label, partial(contextvars.copy_context().run, call)) for label, call in calls]
     while left:
         series: _Series[T] = _Series(left, seconds)
-        threads.make(f"hermes-ext import {series.label}", series.make)
+        threads.make(f"hermes-ext import {left[0][0]}", series.make)
         try:
             done = series.wait()
         except BaseException:
@@ -249,11 +249,6 @@ class _Series(Generic[T]):
         self._is_over = False
         self._ended = threading.Lock()  # which is what an Event is made of, and faster
         self._ended.acquire()
-
-    @property
-    def label(self) -> str:
-        """Of the first call."""
-        return self._calls[0][0]
 
     def make(self) -> Callable[[], None]:
         """Make the calls, until one raises or takes too long; what lets go whoever waits."""
