@@ -63,7 +63,6 @@ class CompiledChain:
 
     __slots__ = (
         "ailing",
-        "call_all",
         "complete",
         "failures",
         "handlers",
@@ -90,8 +89,6 @@ class CompiledChain:
             (Caller(self.light[place : place + _PART]), place)
             for place in range(0, len(self.light), _PART)
         )
-        alone = self.complete and len(self.parts) == 1
-        self.call_all = self.parts[0][0].call_all if alone else None
         self.passed = ChainOutcome(Action.PASS, trace=_Quiet(self.handlers, len(handlers), None))
 
     def __bool__(self) -> bool:
@@ -174,40 +171,17 @@ def run(
         KeyboardInterrupt: a person's Ctrl-C, and nothing else, whatever handlers do.
     """
     began = perf_counter_ns()
-    # The usual case is kept short: one piece of code calls them all, and none is suspended.
-    if watch is not None:
-        return _Fold(chain, event, scope, began).examining(strict, timed, watch).finish()
-    if strict or timed or chain.suspended or chain.call_all is None:
-        return _with_care(chain, event, scope, began, strict, timed)
-    try:
-        acted = chain.call_all(event, scope)
-    except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
-        error = readable(raised)
-        if error.__context__ is not None or isinstance(error, KeyboardInterrupt):
-            let_through(error)
-        return _after_crash(chain, event, scope, began, chain.parts[0], error)
-    if acted is None:
-        if chain.ailing:
-            chain.failures.worked(chain.handlers, scope.session_id)
-        return chain.passed
-    return _after_result(chain, event, scope, began, acted[0], acted[1])
-
-
-def _with_care(
-    chain: CompiledChain, event: Event, scope: Scope, began: int, strict: bool, timed: bool
-) -> ChainOutcome:
-    """The same with everything that may be so: long chains, handlers that are waited for, failures
-    that came before, and handlers that are looked at one by one.
-    """
     suspended = chain.suspended
-    if strict or timed or (suspended and not chain.members.isdisjoint(suspended)):
-        return _Fold(chain, event, scope, began).examining(strict, timed).finish()
+    examined = strict or timed or watch is not None
+    if examined or (suspended and not chain.members.isdisjoint(suspended)):
+        return _Fold(chain, event, scope, began).examining(strict, timed, watch).finish()
     for caller, place in chain.parts:
         try:
             acted = caller.call_all(event, scope)
         except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
             error = readable(raised)
-            let_through(error)
+            if error.__context__ is not None or isinstance(error, KeyboardInterrupt):
+                let_through(error)
             return _after_crash(chain, event, scope, began, (caller, place), error)
         if acted is not None:
             return _after_result(chain, event, scope, began, place + acted[0], acted[1])
@@ -407,11 +381,7 @@ class _Fold:
         """The arguments of a handler that may be left behind, and its loan of what is shared."""
         loan, scope = Loan(), self.scope
         if "state" in handler.wants or "session_state" in handler.wants:
-            state_of = scope.session_state_of
-            scope = scope.replace(
-                state=loan.of(scope.state),
-                session_state_of=lambda extension: loan.of(state_of(extension)),
-            )
+            scope = scope.lent(loan.of)
         return handler.pack(self.view, scope, handler, self.metadata), loan
 
     def _within_limit(self, handler: Handler, loan: Loan) -> Callable[..., Any]:

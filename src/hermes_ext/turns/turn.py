@@ -594,8 +594,8 @@ class Turn(state.TurnCore):
             return self._refuse(event, scope, before, refusal, self.rules.cause)
         tool = getattr(event, "tool_name", None)
         chain = self.rules.manager.chain(event.hook, tool, scope.origin)
+        self.used_at = monotonic()  # before it runs: a turn that was left is at work again
         if not chain.handlers:
-            self.used_at = monotonic()
             return self._done(chain, scope, event, before, chain.passed)
         outer = inside.get() or self.outer
         if outer is not None or self._begun_too_deep or len(self.chains) > DEEPEST:
@@ -611,7 +611,10 @@ class Turn(state.TurnCore):
         if event.hook is _TOOL:
             if self.closed and outcome.action is not _BLOCK:
                 outcome = ChainOutcome.refused(ENDED, OWN, event)  # its turn has ended meanwhile
-            self._note(event, outcome)
+            if outcome is chain.passed:  # the usual case, without a call
+                self.running.add(event.tool_call_id)
+            else:
+                self._note(event, outcome)
         elif event.hook is _RESULT:
             self.running.discard(event.tool_call_id)
         if self.services.listeners:
@@ -792,11 +795,7 @@ def _lent(scope: Scope, outer: Call | None) -> Scope:
     """A scope for handlers that are called inside of a call that may be left behind."""
     if outer is None or all(call.loan is None for call in outer.around()):
         return scope
-    state_of = scope.session_state_of
-    return scope.replace(
-        state=outer.lent(scope.state),
-        session_state_of=lambda extension: outer.lent(state_of(extension)),
-    )
+    return scope.lent(outer.lent)
 
 
 def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:

@@ -82,7 +82,7 @@ class InForce(Rulebook):
         if first is not None and base.config.reload:
             self._state = State.FRESH
             self._ledger = Ledger(first, time.monotonic())
-            state.watch_quiet(self)
+            state.open_turns.watchers.add(self)
 
     def renew_locks(self) -> None:
         """After a fork; no thread of the child is loading or choosing."""
@@ -119,7 +119,7 @@ class InForce(Rulebook):
 
     def close(self) -> None:
         self._on(Event.CLOSED)
-        state.stop_watching(self)
+        state.open_turns.watchers.discard(self)
         self._for_others.remove()
 
     # -- events ---------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class InForce(Rulebook):
         if self._state is State.OFF or not self._loading.acquire(blocking=False):
             return
         try:
-            if state.any_at_work():
+            if state.open_turns.any_at_work():
                 self._look_beside()
             else:
                 self._take_what_changed()
@@ -196,11 +196,11 @@ class InForce(Rulebook):
     def _looked(self) -> Action:
         """Look at the disk when a turn begins; what is to be done."""
         with self._lock:
-            ledger, begun, at = self._ledger, state.turns_begun(), time.monotonic()
+            ledger, begun, at = self._ledger, state.open_turns.begun, time.monotonic()
             now = ledger.seen if ledger.seen.is_now() else look(self._home, ledger.seen)
             if now is ledger.decided:
                 return Action.NOTHING
-            if state.any_at_work() or state.turns_begun() != begun:
+            if state.open_turns.any_at_work() or state.open_turns.begun != begun:
                 # Another turn has begun meanwhile: it may have changed what was seen.
                 return Action.NOTHING
             fresh = self._state is State.FRESH
@@ -238,7 +238,7 @@ class InForce(Rulebook):
                 self._say(not_taken.would_lose(lost))
             else:
                 self._ledger.decided = None
-                if state.any_at_work():
+                if state.open_turns.any_at_work():
                     return Action.NOTHING  # whose change it is shows when that turn ends
             return action
 
@@ -246,7 +246,7 @@ class InForce(Rulebook):
         self, old: Projects, new: Projects | None, lost: list[str], written: set[str]
     ) -> Event:
         """What came of a load; written: what has changed on the disk meanwhile."""
-        if any(map(is_code, written)) or (written and state.any_at_work()):
+        if any(map(is_code, written)) or (written and state.open_turns.any_at_work()):
             return Event.MOVED
         if lost or new is None:
             return Event.LOST
@@ -300,7 +300,7 @@ class InForce(Rulebook):
         self._old_packages |= old.packages()
         self._say(None)
         self._unload_old(choosing=1)
-        idle = state.idle_turns()
+        idle = state.open_turns.idle()
         if idle:
             self._tell_all(not_taken.left_open((turn.session_id for turn in idle), len(idle)))
         logger.info("the extensions were loaded anew: their files or the configuration changed")
@@ -330,7 +330,7 @@ class InForce(Rulebook):
 
         What it may have done is older than the last that happened in it.
         """
-        until = state.worked_until()
+        until = state.open_turns.worked_until()
         if until <= self._ledger.passed_at:
             return False
         moment = time.time() - (time.monotonic() - until)
@@ -341,7 +341,7 @@ class InForce(Rulebook):
         if not self._old_packages or self._choosing > choosing:
             return
         used = self._projects.packages().union(
-            *(turn.packages for turn in state.open_turns() if turn is not ending)
+            *(turn.packages for turn in state.open_turns.all() if turn is not ending)
         )
         for package in self._old_packages - used:
             forget(package)

@@ -94,7 +94,7 @@ SEAMS: Final = (
     Seam(
         "run_agent",
         "AIAgent.redirect",
-        turns.redirect,
+        turns.steer,
         "text that turns a running turn around",
         _NO_INPUT_HOOK,
         needed=False,
