@@ -94,7 +94,9 @@ def homes(folder: Path, model: ScriptedModel) -> dict[str, HermesHome]:
             extensions={"on": [*enabled]} if enabled else None,
         )
         if "own" in enabled:
-            home.extension("own", OWN)
+            own = home.home / "extensions" / "own"
+            own.mkdir(parents=True)
+            (own / "__init__.py").write_text(OWN, encoding="utf-8")
     return made
 
 

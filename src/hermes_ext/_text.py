@@ -59,6 +59,11 @@ def canonical_name(name: str) -> str:
     return re.sub(r"[-_.\s]+", "-", unicodedata.normalize("NFKC", name).casefold())
 
 
+def is_same_name(one: str, other: str) -> bool:
+    """Whether two names mean the same extension."""
+    return canonical_name(one) == canonical_name(other)
+
+
 def near_names(name: str, known: Iterable[str], most: int, cutoff: float) -> list[str]:
     """The known names that are most like a name, in the form in which they are compared."""
     from difflib import get_close_matches

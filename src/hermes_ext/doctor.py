@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from hermes_ext._problems import Problem
 from hermes_ext._prog import HERMES_EXT, Prog
@@ -100,14 +100,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values with the same keys."""
-        return {
-            "severity": str(self.severity),
-            "code": self.code,
-            "extension": self.extension,
-            "where": self.where,
-            "message": self.message,
-            "hint": self.hint,
-        }
+        return asdict(self) | {"severity": str(self.severity)}
 
 
 def examine(

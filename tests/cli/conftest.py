@@ -18,8 +18,8 @@ from attrs import frozen
 from jsonschema import Draft202012Validator
 from tests.projects import Place
 
-from hermes_ext.cli import _examining, main
-from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.cli import main
+from hermes_ext.cli._commands import COMMANDS, doctor
 from hermes_ext.cli._loading import look_at_host
 from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 
@@ -134,9 +134,7 @@ def home(
     monkeypatch.setenv("COLUMNS", "200")
     for name in ("HERMES_EXT_OFF", "HERMES_EXT_TRUST"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(
-        _examining, "look_at_host", lambda home: host_of(os.environ.get("PYTHONPATH"))
-    )
+    monkeypatch.setattr(doctor, "look_at_host", lambda home: host_of(os.environ.get("PYTHONPATH")))
     monkeypatch.chdir(work)
     return Home(path, capsys)
 

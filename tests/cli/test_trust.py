@@ -13,9 +13,8 @@ import pytest
 from tests.projects import GOOD, GUARD
 
 from hermes_ext._prog import Prog
-from hermes_ext.cli import _trusting
+from hermes_ext.cli._commands import trust
 from hermes_ext.cli._request import Request
-from hermes_ext.cli._trusting import trust
 from hermes_ext.trust.place import Project
 from hermes_ext.trust.store import Standing, TrustStore, judge
 
@@ -167,7 +166,7 @@ def test_a_diff_that_takes_too_long_says_so(home, repo, monkeypatch):
     path = repo.add("rules", "a = 1\nsame = 1\nb = 1\n")
     home.run("trust")
     (path / "__init__.py").write_text("a = 2\nsame = 1\nb = 2\n")
-    monkeypatch.setattr(_trusting, "_DIFF_SECONDS", -1.0)
+    monkeypatch.setattr(trust, "_DIFF_SECONDS", -1.0)
 
     hurried, full = home.run("trust", "--diff"), home.run("trust", "--diff", "--full")
 
@@ -227,7 +226,7 @@ def test_what_was_shown_is_what_is_recorded(home, repo):
         (path / "__init__.py").write_text("after = 1\n")
         return True
 
-    result = trust(Request(home.path, repo.root, Prog(), ask=ask))
+    result = trust.work(Request(home.path, repo.root, Prog(), ask=ask))
 
     assert result.exit_code == 0
     (entry,) = TrustStore(home.path).entries()
@@ -239,7 +238,7 @@ def test_no_is_no(home, repo):
     """What a person does not agree to is not recorded, and is exit code 1."""
     repo.add("rules")
 
-    result = trust(Request(home.path, repo.root, Prog(), ask=lambda payload: False))
+    result = trust.work(Request(home.path, repo.root, Prog(), ask=lambda payload: False))
 
     assert result.exit_code == 1
     assert standing(home, repo) is Standing.UNTRUSTED

@@ -15,7 +15,7 @@ import pytest
 
 from hermes_ext.hosts.hermes.process import home
 from hermes_ext.testing import LoadExtension, Reply, StartSession, ToolUse
-from hermes_ext.testing._extension import load
+from hermes_ext.testing._extension import LoadedExtension
 from hermes_ext.testing._session import open_session
 
 pytest_plugins = ["pytester"]
@@ -134,7 +134,10 @@ def test_an_extension_that_skips_itself_can_be_tested(pytester: pytest.Pytester)
 
 def test_what_is_documented_is_what_there_is() -> None:
     """The fixtures' protocols have the arguments, with the defaults, of the functions behind."""
-    for documented, real, first in ((LoadExtension, load, 2), (StartSession, open_session, 2)):
+    for documented, real, first in (
+        (LoadExtension, LoadedExtension, 2),
+        (StartSession, open_session, 2),
+    ):
         told = inspect.signature(documented.__call__).parameters.values()
         there = [*inspect.signature(real).parameters.values()][first:]
         options = [each for each in told if each.kind is each.KEYWORD_ONLY]

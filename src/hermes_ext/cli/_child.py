@@ -48,8 +48,7 @@ def main() -> None:
 
 
 def _load(request: dict[str, Any]) -> dict[str, Any]:
-    home = Path(request["home"])
-    cwd = None if request["cwd"] is None else Path(request["cwd"])
+    home, cwd = _places(request)
     trail = Path(request["trail"])
     _leave_trail(home, cwd, trail)
     loaded = load(home, cwd, everything=True, import_seconds=request["import_seconds"])

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext._prog import Prog
-from hermes_ext._text import canonical_name, printable
+from hermes_ext._text import printable
 from hermes_ext.hooks.settings import PREFIX, Setting, settings_named
 from hermes_ext.hooks.source import OWN, Source
 from hermes_ext.hooks.table import TABLE
-from hermes_ext.loading.inventory import Inventory, inventory, merged_of
-from hermes_ext.loading.switches import by_use
-from hermes_ext.records import ExtensionRecord, Status
+from hermes_ext.loading.inventory import Inventory, inventory
+from hermes_ext.loading.switches import named
+from hermes_ext.records import Status
 from hermes_ext.turns.decisions.canonical import canonical_digest
 
 _HOOKS: Final = {row.name.value: row for row in TABLE.values()}
@@ -76,12 +76,6 @@ class Explaining:
             self._seen[place] = inventory(self._home, place)
         return self._seen[place]
 
-    def _named(self, name: str, cwd: Any) -> list[ExtensionRecord]:
-        """What has this name for work in a directory."""
-        wanted = canonical_name(name)
-        records = self._inventory(cwd).records
-        return [each for each in records if canonical_name(each.name) == wanted]
-
     # -- settings -------------------------------------------------------------------------------
 
     def _settings(
@@ -135,33 +129,26 @@ class Explaining:
             if not who.get("handler"):
                 yield self._prog("doctor")
             return
-        named = shlex.quote(printable(str(name)))
-        there = self._named(str(name), line.get("cwd"))
-        info = self._prog(f"info {named}")
-        used = min(there, key=by_use, default=None)
-        if used is not None and used.source is Source.PROJECT:
-            here = self._named(str(name), self._here)
-            if used.path not in [each.path for each in here]:
+        typed = shlex.quote(printable(str(name)))
+        there = named(self._inventory(line.get("cwd")), str(name))
+        info = self._prog(f"info {typed}")
+        if there and there[0].source is Source.PROJECT:
+            here = named(self._inventory(self._here), str(name))
+            if there[0].path not in [each.path for each in here]:
                 # Nobody finds a project's extension in a directory outside of the project.
                 info = f"cd {shlex.quote(printable(str(line['cwd'])))} && {info}"
         yield info
         # What is only observed has decided nothing.
         if not who.get("observed") and any(r.status is not Status.DISABLED for r in there):
-            yield self._prog(f"disable {named}")
+            yield self._prog(f"disable {typed}")
 
 
 def _leaves(seen: Inventory, name: str) -> Iterator[Setting]:
     """All settings of an extension; nothing where it is not there."""
-    records = [each for each in seen.records if canonical_name(each.name) == canonical_name(name)]
-    if not records:
-        return
-    record = min(records, key=by_use)
-    same = (record.source, record.name, record.path)
-    found = next((e for e in seen.found if (e.source, e.name, e.path) == same), None)
-    if found is not None:
-        hooks = (*record.hooks, *record.turned_off)
-        guard = not hooks or any(hook.guard for hook in hooks)
-        yield from merged_of(found, seen.config, seen.settings, guard=guard).leaves()
+    for record in named(seen, name)[:1]:
+        found = seen.found_of(record)
+        if found is not None:
+            yield from seen.merged(record, found).leaves()
 
 
 def _decider(line: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -57,26 +57,14 @@ def load_in_child(
 
     host, ci: for the findings of `doctor`.
     """
-    with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
-        result, trail = Path(folder, "result.json"), Path(folder, "trail.json")
-        request = {
-            "home": str(home),
-            "cwd": None if cwd is None else str(cwd),
-            "result": str(result),
-            "trail": str(trail),
-            # What never ends is given up by the loader, which can go on with the others.
-            "import_seconds": min(IMPORT_SECONDS, max(seconds / 2, seconds - _START_SECONDS)),
-            "prog": [prog.name, prog.home],
-            "host": None if host is None else host.to_json(),
-            "ci": ci,
-        }
-        ended = _run("load", request, home, seconds)
-        data = _read(result)
-        if data is not None:
-            return Loading(data)
-        last = _read(trail) or {}
-        while_running = f" while running {last['file']}" if last else ""
-        return Loading({}, f"loading {ended}{while_running}", last.get("extension"))
+    asked = {
+        # What never ends is given up by the loader, which can go on with the others.
+        "import_seconds": min(IMPORT_SECONDS, max(seconds / 2, seconds - _START_SECONDS)),
+        "prog": [prog.name, prog.home],
+        "host": None if host is None else host.to_json(),
+        "ci": ci,
+    }
+    return _loading("load", home, cwd, seconds, asked)
 
 
 def run_in_child(
@@ -86,6 +74,20 @@ def run_in_child(
 
     request: what it is to do, beside where. doing: what a terminal is told while it takes long.
     """
+    asked = {"import_seconds": min(IMPORT_SECONDS, seconds / 2), **request}
+    # Whether everything is off in this shell does not matter for what is only tried.
+    return _loading(what, home, cwd, seconds, asked, doing, without=OFF_SWITCH)
+
+
+def _loading(
+    what: str,
+    home: Path,
+    cwd: Path | None,
+    seconds: float,
+    request: dict[str, Any],
+    doing: str | None = None,
+    without: str = "",
+) -> Loading:
     with tempfile.TemporaryDirectory(prefix="hermes-ext-") as folder:
         result, trail, at = (Path(folder, f"{n}.json") for n in ("result", "trail", "at"))
         asked = {
@@ -94,12 +96,10 @@ def run_in_child(
             "result": str(result),
             "trail": str(trail),
             "progress": str(at),
-            "import_seconds": min(IMPORT_SECONDS, seconds / 2),
             **request,
         }
-        with progress(doing, lambda: _read(at)):
-            # Whether everything is off in this shell does not matter for what is only tried.
-            ended = _run(what, asked, home, seconds, without=OFF_SWITCH)
+        with progress(doing, lambda: _read(at)) if doing else contextlib.nullcontext():
+            ended = _run(what, asked, home, seconds, without)
         data = _read(result)
         if data is not None:
             return Loading(data)

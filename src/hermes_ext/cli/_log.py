@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,7 @@ from hermes_ext.cli._decisions import (
     sound_lines,
     unreadable,
 )
-from hermes_ext.cli._explaining import Explaining
+from hermes_ext.cli._explaining import Explaining, observed_in
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.hooks.table import TABLE
@@ -144,12 +144,7 @@ def _is_verdict(line: Line) -> bool:
 
 def _would_have(line: Line) -> bool:
     """Whether a handler that is only observed would have stopped it."""
-    others = [*(line.get("by") or ()), *(line.get("steps") or ())]
-    return any(
-        each.get("observed") and each.get("action") in {*_STOPPED, "ask"}
-        for each in others
-        if isinstance(each, Mapping)
-    )
+    return any(each.get("action") in {*_STOPPED, "ask"} for each in observed_in(line))
 
 
 def _is_change(line: Line) -> bool:

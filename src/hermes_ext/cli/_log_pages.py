@@ -9,18 +9,10 @@ from typing import Any, Final
 
 from hermes_ext._text import printable
 from hermes_ext.cli._decisions import when
-from hermes_ext.cli._explaining import done, says, was_answered
+from hermes_ext.cli._explaining import done, observed_in, says, was_answered
 from hermes_ext.cli._page import Page
+from hermes_ext.cli._pages import ACTION_STYLES, cut
 
-_STYLES: Final = {
-    "block": "red",
-    "answer": "yellow",
-    "ask": "yellow",
-    "rewrite": "magenta",
-    "inject_system": "cyan",
-    "inject_user": "cyan",
-    "pass": "dim",
-}
 _LONGEST: Final = 160  # characters of a reason in a table, and of a setting's value
 _CALL: Final = 60  # characters of a command, or of a change, in a table
 _LABEL: Final = 14
@@ -46,21 +38,21 @@ def row(line: Mapping[str, Any], page: Page) -> None:
         page.line(f"{time}  ", (printable(str(line.get("error", line))), "yellow"))
         return
     action = "ask" if was_answered(line) else str(line["action"])
-    told = " — ".join(filter(None, [_cut(_what(line), _CALL), _who_and_why(line)]))
+    told = " — ".join(filter(None, [cut(_what(line), _CALL), _who_and_why(line)]))
     cells = [
         (f"{time}  ", ""),
         (f"{printable(str(line.get('turn', '-'))[:_ID]):<{_ID}}  ", "dim"),
-        (f"{printable(action):<13}  ", _STYLES.get(action, "")),
+        (f"{printable(action):<13}  ", ACTION_STYLES.get(action, "")),
         (f"{printable(str(line.get('hook', '-'))):<21}  ", ""),
         (f"{printable(str(line.get('tool', '-'))):<12}  ", ""),
     ]
     left = None if page.width is None else page.width - sum(len(text) for text, _ in cells)
     if left is None or left >= _NARROW:
-        page.line(*cells, _cut(told, min(left or _LONGEST, _LONGEST)))
+        page.line(*cells, cut(told, min(left or _LONGEST, _LONGEST)))
         return
     page.line(*cells)
     if told:
-        page.line(_cut(told, _LONGEST), indent=4)
+        page.line(cut(told, _LONGEST), indent=4)
 
 
 def _who_and_why(line: Mapping[str, Any]) -> str:
@@ -101,8 +93,7 @@ def _removed(number: Any) -> str:
 
 
 def _is_observed(line: Mapping[str, Any]) -> bool:
-    others = [*(line.get("by") or ()), *(line.get("steps") or ())]
-    return any(each.get("observed") and each.get("action") != "pass" for each in others)
+    return any(each.get("action") != "pass" for each in observed_in(line))
 
 
 def why(payload: Mapping[str, Any], page: Page) -> None:
@@ -182,7 +173,7 @@ def _setting(setting: Mapping[str, Any], page: Page, indent: int) -> None:
 
 
 def _value(setting: Mapping[str, Any]) -> str:
-    return _cut(json.dumps(setting["value"], ensure_ascii=False, default=str), _LONGEST)
+    return cut(json.dumps(setting["value"], ensure_ascii=False, default=str), _LONGEST)
 
 
 def _fact(label: str, text: str, page: Page, indent: int = 0) -> None:
@@ -204,7 +195,7 @@ def _turn(turn: str, decisions: Sequence[Mapping[str, Any]], page: Page) -> None
             (f"{_moment(line):%H:%M:%S}  ", "dim"),
             (printable(str(line.get("hook"))), "bold"),
             "  ",
-            (printable(told["says"]), _STYLES.get(action, "")),
+            (printable(told["says"]), ACTION_STYLES.get(action, "")),
         )
         _facts(told, page, indent=10)
         steps = line.get("steps") or [*_known_steps(line)]
@@ -248,7 +239,7 @@ def _step(step: Mapping[str, Any], page: Page, *, last: bool) -> None:
         "└─ " if last else "├─ ",
         (printable(f"{step.get('extension')}/{step.get('handler')}"), "bold"),
         "  ",
-        (printable(", ".join(marks)), _STYLES.get(action, "")),
+        (printable(", ".join(marks)), ACTION_STYLES.get(action, "")),
         f"  {printable(str(step['file']))}:{step.get('line')}" if step.get("file") else "",
         indent=10,
     )
@@ -259,7 +250,3 @@ def _step(step: Mapping[str, Any], page: Page, *, last: bool) -> None:
 
 def _moment(line: Mapping[str, Any]) -> datetime:
     return datetime.fromtimestamp(when(line))
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -37,6 +37,9 @@ class Page:
         width: in characters; by default the terminal's.
         full: long texts are not cut.
         plain: as for a file, also in a terminal.
+
+    Attributes:
+        width: how many characters fit into a line; None where nothing is wrapped.
     """
 
     def __init__(
@@ -58,18 +61,13 @@ class Page:
             self._shown -= _COLORS
         for_eyes = width is not None or in_terminal
         wraps = for_eyes or ("COLUMNS" in os.environ and not plain)
-        self._width = (width or _width_of_terminal(in_terminal and is_dumb)) if wraps else None
+        self.width = (width or _width_of_terminal(in_terminal and is_dumb)) if wraps else None
         self._home = _user_home() if for_eyes else None
 
     @property
     def text(self) -> str:
         """All that was written, where it went to a `StringIO`."""
         return self._file.getvalue() if isinstance(self._file, io.StringIO) else ""
-
-    @property
-    def width(self) -> int | None:
-        """How many characters fit into a line; None where nothing is wrapped."""
-        return self._width
 
     def line(self, *parts: str | Part, indent: int = 0) -> None:
         """One line of texts, or of (text, style)."""
@@ -115,8 +113,8 @@ class Page:
     def _wrapped(self, parts: Sequence[Part], indent: int) -> Iterator[list[Part]]:
         text = "".join(part for part, _ in parts)
         ends = [len(text)]
-        if self._width is not None:
-            ends = [*_breaks(text, max(self._width - indent, _NARROWEST)), *ends]
+        if self.width is not None:
+            ends = [*_breaks(text, max(self.width - indent, _NARROWEST)), *ends]
         begin = 0
         for end in ends:
             yield _piece(parts, begin, begin + len(text[begin:end].rstrip()))

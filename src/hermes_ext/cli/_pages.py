@@ -23,6 +23,15 @@ STYLES: Final = {
     "warning": "yellow",
     "note": "cyan",
 }
+ACTION_STYLES: Final = {
+    "block": "red",
+    "answer": "yellow",
+    "ask": "yellow",
+    "rewrite": "magenta",
+    "inject_system": "cyan",
+    "inject_user": "cyan",
+    "pass": "dim",
+}
 CHANGED = "changed since: takes effect on the next turn, or after a restart"
 _BANNER = ("project", "notices", "off", "not_in_force", "old_rules", "next_start")
 
@@ -94,3 +103,7 @@ def changes(payload: Mapping[str, Any], page: Page) -> None:
 
 def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

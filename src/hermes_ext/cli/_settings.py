@@ -10,7 +10,7 @@ from hermes_ext._redaction.names import is_secret
 from hermes_ext._text import printable
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.found import Found
-from hermes_ext.loading.inventory import Inventory, merged_of
+from hermes_ext.loading.inventory import Inventory
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.by_schema import example, missing_settings
 from hermes_ext.settings.merging import Merged
@@ -20,11 +20,8 @@ def settings_of(record: ExtensionRecord, found: Found | None, seen: Inventory) -
     """settings: by leaf, with `from`. problems: why they cannot be used. ignored: what the
     project says, and may not.
     """
-    hooks = (*record.hooks, *record.turned_off)
-    guard = not hooks or any(hook.guard for hook in hooks)
-    if found is None:
-        found = Found(record.name, Source.GLOBAL, record.path)
-    merged = merged_of(found, seen.config, seen.settings, guard=guard)
+    found = found or Found(record.name, Source.GLOBAL, record.path)
+    merged = seen.merged(record, found)
     return {
         "settings": [*_leaves(merged.values, merged.origins), *_missing(record, found, merged)],
         "problems": [problem.to_json() for problem in merged.problems],

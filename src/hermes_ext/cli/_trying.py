@@ -12,12 +12,8 @@ from attrs import asdict, evolve
 
 from hermes_ext._problems import did_you_mean
 from hermes_ext._redaction import redacted
-from hermes_ext._text import canonical_name, printable
-from hermes_ext.cli._decisions import (
-    NothingFoundError,
-    installed_names,
-    log_file,
-)
+from hermes_ext._text import is_same_name, printable
+from hermes_ext.cli._decisions import NothingFoundError, installed_names, log_file
 from hermes_ext.cli._loading import REPLAY_SECONDS, Loading, run_in_child
 from hermes_ext.cli._options import LOAD_SECONDS
 from hermes_ext.cli._request import Request, Result, UsageError
@@ -29,7 +25,7 @@ from hermes_ext.loading.finding.discovery import found_at
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import verdict_of
 from hermes_ext.loading.inventory import Inventory, inventory
-from hermes_ext.loading.switches import UnknownExtensionError, by_use, unknown_extension
+from hermes_ext.loading.switches import UnknownExtensionError, named, unknown_extension
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.trust.place import EXTENSIONS, HERMES, find_project
 from hermes_ext.trust.store import Standing, Verdict
@@ -39,8 +35,6 @@ _HOW_TO_RECORD: Final = (
     "Put `log: payloads` into the section extensions of {file} and start Hermes again: from then "
     "on the log has what is needed to run events again"
 )
-
-
 _LARGEST_LOG: Final = 1_000_000_000  # bytes of a log that comes through a pipe
 
 
@@ -93,10 +87,9 @@ def _tried(request: Request, name: str, path: Path | None, cwd: Path | None) -> 
         "last": request.last,
         "event": None if request.event is None else str(request.event),
     }
-    doing = f"Running {printable(name)}"
     seconds = request.deadline or LOAD_SECONDS
-    loading = run_in_child("test", request.home, cwd, seconds, asked, doing)
-    return _came_of(loading)
+    doing = f"Running {printable(name)}"
+    return _came_of(run_in_child("test", request.home, cwd, seconds, asked, doing))
 
 
 def _came_of(loading: Loading) -> dict[str, Any]:
@@ -109,14 +102,14 @@ def _came_of(loading: Loading) -> dict[str, Any]:
 
 def _which(request: Request, seen: Inventory) -> tuple[str, Path | None, Path | None]:
     """The name, the place where it was named by one, and the directory to try it in."""
-    named = request.name
-    records = [each for each in seen.records if _is(each.name, named) and each.source is not None]
-    is_path = os.sep in named or named in {".", ".."} or named.endswith(".py")
+    name = request.name
+    records = [each for each in named(seen, name) if each.source is not None]
+    is_path = os.sep in name or name in {".", ".."} or name.endswith(".py")
     if not is_path and records:
-        return _trusted(min(records, key=by_use), request), None, request.cwd
-    path = Path(named).expanduser().absolute()
+        return _trusted(records[0], request), None, request.cwd
+    path = Path(name).expanduser().absolute()
     if not is_path and not path.exists():
-        raise unknown_extension(seen, named)
+        raise unknown_extension(seen, name)
     path = Path(os.path.normpath(path.parent if path.name == "__init__.py" else path))
     if not path.exists():
         raise UnknownExtensionError(f"there is nothing at {printable(path)}")
@@ -170,17 +163,10 @@ def _untrusted(name: str, reason: str, request: Request) -> HermesExtError:
     )
 
 
-def _is(one: str, other: str) -> bool:
-    return canonical_name(one) == canonical_name(other)
-
-
 def _settings(seen: Inventory, record: Mapping[str, Any], path: Path | None) -> list[Any]:
     """As they were given to it; of one that was named by its place, those that its name has."""
-    for each in sorted(seen.records, key=by_use):
-        if path is None and _is(each.name, record["name"]):
-            same = (each.source, each.name, each.path)
-            found = next((f for f in seen.found if (f.source, f.name, f.path) == same), None)
-            return [*settings_of(each, found, seen)["settings"]]
+    for each in named(seen, record["name"]) if path is None else ():
+        return [*settings_of(each, seen.found_of(each), seen)["settings"]]
     if path is None:
         return []
     found = found_at(path, seen.config.file.parent)
@@ -189,11 +175,10 @@ def _settings(seen: Inventory, record: Mapping[str, Any], path: Path | None) -> 
 
 
 def _nothing_recorded(request: Request, record: Mapping[str, Any]) -> NothingFoundError:
-    how = _HOW_TO_RECORD.format(file=printable(request.home / "config.yaml"))
     return NothingFoundError(
         f"the decision log has no events with payloads that {record['name']} is called for",
         path=log_file(request.home),
-        hint=how,
+        hint=_how(request),
     )
 
 
@@ -283,7 +268,7 @@ def _check_extension(request: Request) -> None:
     if asked is None:
         return
     names = [*installed_names(request.home, request.cwd), "hermes-ext"]
-    if not any(_is(asked, each) for each in names):
+    if not any(is_same_name(asked, each) for each in names):
         raise UnknownExtensionError(
             f'there is no extension "{printable(asked)}"',
             hint=did_you_mean(asked, names) or f"Installed: {', '.join(sorted(names))}",

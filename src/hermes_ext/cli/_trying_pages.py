@@ -9,16 +9,8 @@ from typing import Any, Final
 
 from hermes_ext._text import printable
 from hermes_ext.cli._page import Page
+from hermes_ext.cli._pages import ACTION_STYLES, cut
 
-_STYLES: Final = {
-    "block": "red",
-    "answer": "yellow",
-    "ask": "yellow",
-    "rewrite": "magenta",
-    "inject_system": "cyan",
-    "inject_user": "cyan",
-    "pass": "dim",
-}
 _DIFF: Final = {"+": "green", "-": "red", "@": "cyan"}
 _LONGEST: Final = 200  # characters of a value in one line
 _MOST: Final = 40  # lines of a diff, and changes of a replay
@@ -37,7 +29,7 @@ def test(payload: Mapping[str, Any], page: Page) -> None:
         (printable(record["name"]), "bold"), printable(f" ({record['source']}){where}"), with_all
     )
     for setting in payload["settings"]:
-        value = _short(json.dumps(setting["value"], ensure_ascii=False, default=str))
+        value = cut(_json(setting["value"]), _LONGEST)
         page.line(printable(f"{setting['key']} = {value} ({setting['from']})"), indent=2)
     for notice in (*payload["notices"], *filter(None, [payload["refusal"]])):
         page.lines(notice, style="yellow")
@@ -73,11 +65,11 @@ def _event(event: Mapping[str, Any], page: Page) -> None:
         "  ",
         (printable(event["hook"]), "dim"),
         "  ",
-        (_action(verdict), _STYLES.get(verdict["action"], "")),
+        (_action(verdict), ACTION_STYLES.get(verdict["action"], "")),
     )
     if "tool_args" in event:
-        page.line(("of   ", "dim"), printable(_short(_json(event["tool_args"]))), indent=2)
-    page.line(("in   ", "dim"), printable(_short(_in_one_line(event["input"]))), indent=2)
+        page.line(("of   ", "dim"), printable(cut(_json(event["tool_args"]), _LONGEST)), indent=2)
+    page.line(("in   ", "dim"), printable(cut(_in_one_line(event["input"]), _LONGEST)), indent=2)
     for handler in event["handlers"]:
         _handler(handler, page)
 
@@ -88,7 +80,7 @@ def _handler(handler: Mapping[str, Any], page: Page) -> None:
     page.line(
         (printable(f"{handler['extension']}/{handler['handler']}"), "bold"),
         "  ",
-        (f"{would}{action}", _STYLES.get(action, "")),
+        (f"{would}{action}", ACTION_STYLES.get(action, "")),
         "  guard" if handler["guard"] else "",
         f"  {handler.get('duration_ns', 0) / 1e6:.2f} ms",
         (printable(f"  {handler.get('file', '')}:{handler.get('line', 0)}"), "dim"),
@@ -153,12 +145,12 @@ def _change(change: Mapping[str, Any], page: Page) -> None:
         printable(f"  {change['tool']}" if change["tool"] else ""),
         (printable(f"  turn {str(change['turn'])[:8]}"), "dim"),
     )
-    page.line(("on    ", "dim"), printable(_short(_in_one_line(change["input"]))), indent=2)
+    page.line(("on    ", "dim"), printable(cut(_in_one_line(change["input"]), _LONGEST)), indent=2)
     for label, verdict in (("then  ", then), ("now   ", now)):
         where = f"  {verdict['file']}:{verdict['line']}" if verdict["file"] else ""
         page.line(
             (label, "dim"),
-            (_in_words(verdict), _STYLES.get(verdict["action"], "")),
+            (_in_words(verdict), ACTION_STYLES.get(verdict["action"], "")),
             (printable(where), "dim"),
             indent=2,
         )
@@ -193,7 +185,7 @@ def _in_words(verdict: Mapping[str, Any]) -> str:
     if verdict["setting"]:
         told += f" [{', '.join(map(str, verdict['setting']))}]"
     told += "".join(
-        f"; {each['extension']} adds {_short(_in_one_line(each['text']), 60)}"
+        f"; {each['extension']} adds {cut(_in_one_line(each['text']), 60)}"
         for each in verdict["injections"]
     )
     told += "".join(
@@ -265,13 +257,9 @@ def _json(value: Any) -> str:
 
 def _in_one_line(value: Any) -> str:
     if isinstance(value, Mapping):  # each key is seen, however long a file's content is
-        told = ", ".join(f"{_json(key)}: {_short(_json(each), 80)}" for key, each in value.items())
+        told = ", ".join(f"{_json(key)}: {cut(_json(each), 80)}" for key, each in value.items())
         return f"{{{told}}}"
     return " ⏎ ".join(value.splitlines()) if isinstance(value, str) else _json(value)
-
-
-def _short(text: str, longest: int = _LONGEST) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _looked_at(looked: Mapping[str, Sequence[str]]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from argparse import ArgumentTypeError
+from collections.abc import Collection
 from pathlib import Path
 
 from hermes_ext._text import printable
@@ -15,14 +16,26 @@ _LONGEST = 1_000_000.0  # seconds; waiting for a process takes no more than 2**3
 
 
 def hook(text: str) -> str:
-    from hermes_ext._problems import did_you_mean
     from hermes_ext.settings.names import HOOKS
 
-    name = text.strip().replace("-", "_")
-    if name not in HOOKS:
-        hint = did_you_mean(text, HOOKS) or f"Hooks: {', '.join(HOOKS)}"
-        raise ArgumentTypeError(f'no hook is called "{printable(text)}". {hint}')
-    return name
+    return _one_of(HOOKS, "hook", text, text.strip().replace("-", "_"))
+
+
+def action(text: str) -> str:
+    """An action of a handler, or `error`."""
+    from hermes_ext.hooks.table import Action
+
+    actions = (*(each.value for each in Action), "error")
+    return _one_of(actions, "action", text, text.strip().lower().replace("-", "_"))
+
+
+def _one_of(known: Collection[str], kind: str, text: str, name: str) -> str:
+    if name in known:
+        return name
+    from hermes_ext._problems import did_you_mean
+
+    hint = did_you_mean(text, known) or f"{kind.capitalize()}s: {', '.join(known)}"
+    raise ArgumentTypeError(f'no {kind} is called "{printable(text)}". {hint}')
 
 
 def seconds(text: str) -> float:
@@ -68,19 +81,6 @@ def at_least_one(text: str) -> int:
     if not number:
         raise ArgumentTypeError("0 lines are none; leave it out for all")
     return number
-
-
-def action(text: str) -> str:
-    """An action of a handler, or `error`."""
-    from hermes_ext._problems import did_you_mean
-    from hermes_ext.hooks.table import Action
-
-    actions = (*(each.value for each in Action), "error")
-    name = text.strip().lower().replace("-", "_")
-    if name not in actions:
-        hint = did_you_mean(text, actions) or f"Actions: {', '.join(actions)}"
-        raise ArgumentTypeError(f'no action is called "{printable(text)}". {hint}')
-    return name
 
 
 def since(text: str) -> float:

@@ -86,7 +86,7 @@ def enable(
     from hermes_ext.settings.editing import ListEdit
 
     found = inventory(home, cwd)
-    records = _named(found, name)
+    records = named(found, name)
     known = any(record.source for record in records) or _is_written(found, name)
     if not known and not _is_elsewhere(home, name):
         raise unknown_extension(found, name)
@@ -107,7 +107,7 @@ def disable(home: Path, cwd: Path | None, name: str, *, hook: str | None = None)
     from hermes_ext.settings.editing import ListEdit
 
     found = inventory(home, cwd)
-    records = _named(found, name)
+    records = named(found, name)
     elsewhere = not records and _is_elsewhere(home, name)
     if not records and not _is_written(found, name) and not elsewhere:
         raise unknown_extension(found, name)
@@ -128,7 +128,7 @@ def _taken_out(key: str, name: str) -> ListEdit:
     return ListEdit("extensions", key, remove=(name,), keep_empty=False)
 
 
-def _named(found: Inventory, name: str) -> list[ExtensionRecord]:
+def named(found: Inventory, name: str) -> list[ExtensionRecord]:
     """The records of this name, the one that is used first."""
     same = [each for each in found.records if canonical_name(each.name) == canonical_name(name)]
     return sorted(same, key=by_use)
@@ -185,7 +185,7 @@ def _switched(
 
 
 def _notes_on_enabling(after: Inventory, name: str, hook: str | None, prog: Prog) -> Iterator[str]:
-    records = _named(after, name)
+    records = named(after, name)
     alone = len(records) == 1
     in_project = any(record.source is Source.PROJECT for record in records)
     for record in records:
@@ -219,7 +219,7 @@ def _stands(after: Inventory, record: ExtensionRecord, prog: Prog) -> str:
 
 
 def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> Iterator[str]:
-    records = [record for record in _named(after, name) if record.source is not None]
+    records = [record for record in named(after, name) if record.source is not None]
     if len(records) > 1:
         those = ", ".join(map(_which, records))
         what = f"{hook} is off for all of them" if hook else "all of them are off"

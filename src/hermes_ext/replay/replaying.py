@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from attrs import frozen
 
@@ -57,7 +57,7 @@ def replay(
     compared = on_disk = 0
 
     def before(number: int, recorded: Recorded) -> None:
-        progress(number, len(events), recorded.label)
+        progress(number, len(numbers), recorded.label)
 
     for number, each in enumerate(judged(trial, events, each=True, before=before)):
         if numbers[number] not in asked.chosen:
@@ -89,24 +89,15 @@ def replay(
     }
 
 
-class _Events(Sequence[Recorded]):
+class _Events:
     """The events of some lines, each made when it is looked at: the log can be a large one."""
 
     def __init__(self, lines: Sequence[Line], numbers: Sequence[int]) -> None:
         self._lines = lines
         self._numbers = numbers
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, place: int) -> Recorded: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Recorded]: ...
-    def __getitem__(self, place: int | slice) -> Recorded | Sequence[Recorded]:
-        if isinstance(place, slice):
-            return _Events(self._lines, self._numbers[place])
-        return of_line(self._lines[self._numbers[place]])
+    def __iter__(self) -> Iterator[Recorded]:
+        return (of_line(self._lines[number]) for number in self._numbers)
 
 
 def _replayable(asked: Asked) -> tuple[list[int], Counter[str]]:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, TypeAlias
 
-from attrs import Factory, define
+from attrs import Factory, asdict, define
 
 _FILES: Final = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect"})
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec"})
@@ -53,14 +53,7 @@ class Touched:
 
     def to_json(self) -> dict[str, list[str]]:
         """The same as lists."""
-        return {
-            name: [*found][:_MOST]
-            for name, found in (
-                ("files", self.files),
-                ("programs", self.programs),
-                ("network", self.network),
-            )
-        }
+        return {name: [*found][:_MOST] for name, found in asdict(self).items()}
 
 
 class Watch:

@@ -11,7 +11,7 @@ from typing import Any
 from attrs import Factory, evolve, frozen
 
 from hermes_ext._prog import Prog
-from hermes_ext._text import canonical_name
+from hermes_ext._text import is_same_name
 from hermes_ext.chain.fold import Watch, run
 from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.effects import Machine
@@ -136,7 +136,7 @@ def one(
     loaded = load_projects(base, projects_at(config, home, cwd))
     tried = loaded
     if alone:
-        own = tuple(each for each in loaded.handlers if _is(each.extension, name))
+        own = tuple(each for each in loaded.handlers if is_same_name(each.extension, name))
         # Without a base there is no guard of the package's own.
         tried = evolve(loaded, handlers=own, refusal=None, base=None)
     return _trial(config, Rulebook(rules_of(tried))), loaded
@@ -144,19 +144,17 @@ def one(
 
 def turned_on(config: ExtensionsConfig, name: str) -> ExtensionsConfig:
     """The configuration with an extension on, and its verdicts in force."""
-    others = {each: hooks for each, hooks in config.disabled_hooks.items() if not _is(each, name)}
+    others = {
+        each: hooks for each, hooks in config.disabled_hooks.items() if not is_same_name(each, name)
+    }
     return evolve(
         config,
         enabled=True,
         on=(*config.on, name),
-        disabled=tuple(each for each in config.disabled if not _is(each, name)),
+        disabled=tuple(each for each in config.disabled if not is_same_name(each, name)),
         disabled_hooks=others,
-        observe=tuple(each for each in config.observe if not _is(each, name)),
+        observe=tuple(each for each in config.observe if not is_same_name(each, name)),
     )
-
-
-def _is(one_name: str, name: str) -> bool:
-    return canonical_name(one_name) == canonical_name(name)
 
 
 def _trial(config: ExtensionsConfig, book: Rulebook, cwd: Path | None = None) -> Trial:
@@ -196,7 +194,7 @@ class Judged:
 
 def judged(
     trial: Trial,
-    events: Sequence[Recorded],
+    events: Iterable[Recorded],
     *,
     each: bool = False,
     before: Callable[[int, Recorded], object] = lambda number, recorded: None,

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from hermes_ext._text import canonical_name, printable
+from hermes_ext._text import is_same_name, printable
 from hermes_ext.chain.outcome import Step
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Event, LLMRequest, ToolResult
@@ -54,7 +54,7 @@ def attempt(
         home, cwd, config, asked.name, asked.found, import_seconds, alone=not asked.chain
     )
     record = _record(loaded, asked.name)
-    own = [each for each in trial.runtime.handlers if _is(each.extension, asked.name)]
+    own = [each for each in trial.runtime.handlers if is_same_name(each.extension, asked.name)]
     own = [each for each in own if asked.hook in (None, each.hook.value)]
     hooks = {handler.hook for handler in own}
     meant = (each for each in asked.events if each.event.hook in hooks)
@@ -86,7 +86,7 @@ def attempt(
 
 
 def _record(loaded: Loaded, name: str) -> ExtensionRecord | None:
-    same = [each for each in loaded.records if _is(each.name, name)]
+    same = [each for each in loaded.records if is_same_name(each.name, name)]
     return next((each for each in same if each.loaded), same[0] if same else None)
 
 
@@ -96,10 +96,6 @@ def _problems(loaded: Loaded, record: ExtensionRecord | None) -> Iterable[Any]:
         return ()
     keys = (f"extensions.{record.name}", record.name)
     return [each for each in loaded.problems if each.key and each.key.startswith(keys)]
-
-
-def _is(one_name: str, name: str) -> bool:
-    return canonical_name(one_name) == canonical_name(name)
 
 
 def _is_for(recorded: Recorded, own: Sequence[Handler], trial: Trial) -> bool:

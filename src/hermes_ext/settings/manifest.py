@@ -247,21 +247,21 @@ def _quotes(node: Node) -> str | None:
 
 
 def _is_specifier(text: str) -> bool:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import SpecifierSet
 
-    try:
-        SpecifierSet(text)
-    except InvalidSpecifier:
-        return False
-    return True
+    return _parses(SpecifierSet, text)
 
 
 def _is_requirement(text: str) -> bool:
-    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.requirements import Requirement
 
+    return _parses(Requirement, text)
+
+
+def _parses(kind: Callable[[str], object], text: str) -> bool:
     try:
-        Requirement(text)
-    except InvalidRequirement:
+        kind(text)
+    except ValueError:  # as all of packaging's own errors are
         return False
     return True
 

@@ -111,7 +111,7 @@ def _read(file: Path, root: MappingNode) -> ProjectSettings:
     settings = SettingsByName()
     problems = [*repeated_keys(file, root, "")]
 
-    def tell(node: Node | int | None, key: str, message: str, hint: str | None = None) -> None:
+    def tell(node: Node | int | None, key: str, message: str, hint: str | None) -> None:
         line = node if isinstance(node, int) else line_of(node)
         problems.append(Problem(file, line, key, message, hint))
 

@@ -41,27 +41,18 @@ if TYPE_CHECKING:
 
 # The pytest plugin is imported in every run of pytest; what its fixtures use only when they are.
 _LATER = {
-    **dict.fromkeys(
-        ("DrivenTurn", "ExtensionNotLoadedError", "FindingsError", "LoadedExtension", "Sent"),
-        "_extension",
-    ),
-    **dict.fromkeys(("ScriptedApprover", "FakeClock"), "_fakes"),
-    **dict.fromkeys(
-        (
-            "assert_answered",
-            "assert_asked",
-            "assert_blocked",
-            "assert_injected",
-            "assert_passed",
-            "assert_rewritten",
-            "describe",
-        ),
-        "_outcomes",
-    ),
-    **dict.fromkeys(("ApiSession", "HermesSession", "SessionRun"), "_session"),
-    "Finding": "_strict",
-    **dict.fromkeys(("ModelRequest", "Reply", "ScriptedModel", "ToolUse"), "model_server"),
-    **dict.fromkeys(("LoadExtension", "StartSession"), "plugin"),
+    name: module
+    for module, names in {
+        "_extension": "DrivenTurn ExtensionNotLoadedError FindingsError LoadedExtension Sent",
+        "_fakes": "FakeClock ScriptedApprover",
+        "_outcomes": "assert_answered assert_asked assert_blocked assert_injected assert_passed"
+        " assert_rewritten describe",
+        "_session": "ApiSession HermesSession SessionRun",
+        "_strict": "Finding",
+        "model_server": "ModelRequest Reply ScriptedModel ToolUse",
+        "plugin": "LoadExtension StartSession",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [

@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from attrs import frozen
 
 from hermes_ext._problems import Problem, did_you_mean
-from hermes_ext._text import canonical_name
+from hermes_ext._text import is_same_name
 from hermes_ext.chain.fold import arun, run
 from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.exceptions import HandlerError
@@ -41,7 +41,6 @@ __all__ = [
     "FindingsError",
     "LoadedExtension",
     "Sent",
-    "load",
 ]
 
 SLOW_SECONDS: Final = 1.0
@@ -109,7 +108,7 @@ class _ExaminedRuntime(Runtime):
 
 
 class LoadedExtension:
-    """An extension under test. Made by the fixture `load_extension`.
+    """An extension under test, in a scratch home below `base`. Made by `load_extension`.
 
     Attributes:
         name: its name.
@@ -126,30 +125,35 @@ class LoadedExtension:
 
     def __init__(
         self,
-        place: _Place,
-        home: Path,
-        project: Path,
+        path_or_name: str | Path,
+        base: Path,
         *,
-        section: Mapping[str, Any],
-        strict: bool,
-        approver: ScriptedApprover | None,
-        tool_schemas: ToolSchemas | None,
-        clock: FakeClock | None,
-        allow_state: tuple[str, ...],
-        slow_seconds: float,
+        config: Mapping[str, Any] | None = None,
+        extensions_config: Mapping[str, Any] | None = None,
+        strict: bool = True,
+        approver: Answers | ScriptedApprover | None = None,
+        tool_schemas: ToolSchemas | None = None,
+        project_root: Path | None = None,
+        clock: FakeClock | None = None,
+        allow_state: Sequence[str] = (),
+        slow_seconds: float = SLOW_SECONDS,
     ) -> None:
-        self._place = place
+        home, project = base / "home", project_root or base / "project"
+        (home / "extensions").mkdir(parents=True)
+        if project_root is None:
+            (project / ".git").mkdir(parents=True)
+        self._place = place = _Place.of(path_or_name, home)
         self.name = place.name
         self.path = place.path
         self.home = home
         self.project = project
-        self.approver = approver
+        self.approver = as_approver(approver)
         self.clock = clock
         self.findings: list[Finding] = []
         self.errors: list[HandlerError] = []
         self._strict = strict
         self._tool_schemas = tool_schemas
-        self._allow_state = allow_state
+        self._allow_state = tuple(allow_state)
         self._slow_seconds = slow_seconds
         self._lock = threading.RLock()
         self._told: set[Finding] = set()
@@ -160,6 +164,13 @@ class LoadedExtension:
         self._watching = contextlib.ExitStack()
         if strict:
             self._watching.enter_context(CoroutineWatch(place.path, self._find))
+        section: dict[str, Any] = {"log": "off", **(extensions_config or {})}
+        if place.by_name:
+            section["on"] = [*section.get("on", ()), place.name]
+        else:
+            place.link(home).symlink_to(place.path, target_is_directory=place.path.is_dir())
+        if config is not None:
+            section[place.name] = dict(config)
         self._configure(section)
 
     # -- loading --------------------------------------------------------------------------------
@@ -177,7 +188,7 @@ class LoadedExtension:
             tool_schemas=self._tool_schemas,
             clock=self.clock or time.time,
         )
-        same = [each for each in self.runtime.records if _same(each.name, self.name)]
+        same = [each for each in self.runtime.records if is_same_name(each.name, self.name)]
         record = next((each for each in same if each.loaded), same[0] if same else None)
         if record is None or not record.loaded:
             problems = self.runtime.problems
@@ -663,47 +674,6 @@ class DrivenTurn:
         return outcome
 
 
-def load(
-    path_or_name: str | Path,
-    base: Path,
-    *,
-    config: Mapping[str, Any] | None = None,
-    extensions_config: Mapping[str, Any] | None = None,
-    strict: bool = True,
-    approver: Answers | ScriptedApprover | None = None,
-    tool_schemas: ToolSchemas | None = None,
-    project_root: Path | None = None,
-    clock: FakeClock | None = None,
-    allow_state: Sequence[str] = (),
-    slow_seconds: float = SLOW_SECONDS,
-) -> LoadedExtension:
-    """Load an extension from a scratch home below `base`; the fixture's arguments are these."""
-    home, project = base / "home", project_root or base / "project"
-    (home / "extensions").mkdir(parents=True)
-    if project_root is None:
-        (project / ".git").mkdir(parents=True)
-    place = _Place.of(path_or_name, home)
-    section: dict[str, Any] = {"log": "off", **(extensions_config or {})}
-    if place.by_name:
-        section["on"] = [*section.get("on", ()), place.name]
-    else:
-        place.link(home).symlink_to(place.path, target_is_directory=place.path.is_dir())
-    if config is not None:
-        section[place.name] = dict(config)
-    return LoadedExtension(
-        place,
-        home,
-        project,
-        section=section,
-        strict=strict,
-        approver=as_approver(approver),
-        tool_schemas=tool_schemas,
-        clock=clock,
-        allow_state=tuple(allow_state),
-        slow_seconds=slow_seconds,
-    )
-
-
 @frozen
 class _Place:
     """Where an extension is. by_name: it is a bundled or an installed one."""
@@ -741,7 +711,7 @@ class _Place:
     def _named(cls, name: str, home: Path) -> Self:
         seen = inventory(home, None)
         named = {each.name: each for each in seen.records if each.path is not None}
-        found = next((each for key, each in named.items() if _same(key, name)), None)
+        found = next((each for key, each in named.items() if is_same_name(key, name)), None)
         if found is None or found.path is None:
             hint = did_you_mean(name, named) or f"There are: {', '.join(sorted(named))}."
             raise ExtensionNotLoadedError(
@@ -749,10 +719,6 @@ class _Place:
                 f"A folder is given as a path: Path(__file__).parents[1], or ./{name}"
             )
         return cls(found.name, found.path, by_name=True)
-
-
-def _same(one: str, other: str) -> bool:
-    return canonical_name(one) == canonical_name(other)
 
 
 def _not_loaded(

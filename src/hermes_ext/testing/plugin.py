@@ -103,7 +103,7 @@ def load_extension(
     What it returns is a `hermes_ext.testing.LoadedExtension`.
     """
     from hermes_ext.hosts.default import default_host
-    from hermes_ext.testing._extension import load
+    from hermes_ext.testing._extension import LoadedExtension
 
     for name in _SWITCHES:
         monkeypatch.delenv(name, raising=False)
@@ -113,7 +113,7 @@ def load_extension(
             __tracebackhide__ = True
             base = tmp_path_factory.mktemp("extension")
             monkeypatch.setenv(default_host().home_variable, str(base / "home"))
-            extension = load(path_or_name, base, **options)
+            extension = LoadedExtension(path_or_name, base, **options)
             loaded.callback(extension.close)
             return extension
 

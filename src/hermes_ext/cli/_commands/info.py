@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermes_ext._text import canonical_name, printable
+from hermes_ext._text import printable
 from hermes_ext.cli import _options
 from hermes_ext.cli._live import in_force
 from hermes_ext.cli._page import Page
@@ -25,8 +25,7 @@ from hermes_ext.cli._request import Request, Result
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.inventory import inventory
-from hermes_ext.loading.switches import by_use, unknown_extension
-from hermes_ext.records import ExtensionRecord
+from hermes_ext.loading.switches import named, unknown_extension
 
 _NOT_LOADED = "not loaded yet"
 _STALE = "changed since it was last loaded"
@@ -39,12 +38,11 @@ arguments = _options.name
 def work(request: Request) -> Result:
     """One extension, without running any of it."""
     seen = inventory(request.home, request.cwd)
-    wanted = canonical_name(request.name)
-    records = [each for each in seen.records if canonical_name(each.name) == wanted]
+    records = named(seen, request.name)
     if not records:
         raise unknown_extension(seen, request.name)
-    record, *others = sorted(records, key=by_use)
-    found = next((each for each in seen.found if _is_of(each, record)), None)
+    record, *others = records
+    found = seen.found_of(record)
     payload = {
         **place(request, seen),
         "extension": record.to_json(),
@@ -62,10 +60,6 @@ def work(request: Request) -> Result:
             if (row["source"], row["name"], row["path"]) == same:
                 payload |= {"extension": row}
     return Result(0 if seen.config.readable else 1, payload)
-
-
-def _is_of(found: Found, record: ExtensionRecord) -> bool:
-    return (found.source, found.name, found.path) == (record.source, record.name, record.path)
 
 
 def _needs(found: Found | None) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 
 from hermes_ext.cli import _options
+from hermes_ext.cli._commands.trust import untrust as work
 from hermes_ext.cli._trust_pages import untrust as page
-from hermes_ext.cli._trusting import untrust as work
 
 __all__ = ["arguments", "page", "work"]
 

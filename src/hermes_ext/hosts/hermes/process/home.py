@@ -9,19 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
 from hermes_ext.hosts.hermes.facts.host_package import has_main, host_package, host_program
 from hermes_ext.hosts.hermes.process.gateway import Gateway, api_server_env, free_port
 from hermes_ext.hosts.hermes.process.processes import Run, Start, cold_start, run, stop
 
-ApiMode = Literal["chat_completions", "anthropic_messages", "codex_responses", "bedrock_converse"]
-
 PLUGIN = "hermes-ext"
 MODEL_NAME = "scripted"
-# Of a vendor whose models Hermes asks by converse alone.
-_BEDROCK_MODEL = "amazon.nova-pro-v1:0"
-
 # What slows a run down, waits for a network, or asks the model on its own.
 _QUIET: Mapping[str, Any] = {
     # The model is not asked to approve, and a prompt that nobody can answer does not last a minute.
@@ -55,13 +50,11 @@ class HermesHome:
     """A Hermes installation under `base`: `home/` (HERMES_HOME), `user/` (HOME), `project/`.
 
     model: the server that the config points at; None leaves the model section out.
-    api_mode: the provider form that Hermes speaks.
     plugins: `plugins.enabled`; () for Hermes without this package.
     extensions: the `extensions` section; None leaves it out.
     config: further settings, merged into the quiet defaults key by key.
     git: makes the project a git repository.
     extra_env: variables for every child.
-    skills: whether Hermes installs its bundled skills (slow; off by default).
     start: how processes are started; any function like `cold_start`.
     """
 
@@ -70,13 +63,11 @@ class HermesHome:
         base: Path,
         model: ModelServer | None,
         *,
-        api_mode: ApiMode = "chat_completions",
         plugins: Sequence[str] = (PLUGIN,),
         extensions: Mapping[str, Any] | None = None,
         config: Mapping[str, Any] | None = None,
         git: bool = False,
         extra_env: Mapping[str, str] | None = None,
-        skills: bool = False,
         start: Start = cold_start,
     ) -> None:
         self.base = base
@@ -85,9 +76,6 @@ class HermesHome:
         self.project = base / "project"
         self.config_path = self.home / "config.yaml"
         self.extra_env = dict(extra_env or {})
-        if model is not None and api_mode == "bedrock_converse":
-            self.extra_env = _bedrock_env(model) | self.extra_env
-        self._skills = skills
         self.start = start
         self._started = 0
         for folder in (self.home, self.user, self.project, base / "runs", base / "no-skills"):
@@ -97,10 +85,15 @@ class HermesHome:
             self._run(("git", "init", "-q", "."), 30, self.project).check()
         self.config: dict[str, Any] = _merged(_QUIET, {"plugins": {"enabled": list(plugins)}})
         if model is not None:
-            self.config |= _model_sections(model, api_mode)
+            self.config |= self.model_sections(model)
         if extensions is not None:
             self.config["extensions"] = dict(extensions)
         self.write_config(config or {})
+
+    def model_sections(self, model: ModelServer) -> dict[str, Any]:
+        """The settings that make Hermes ask this model, by chat completions."""
+        section = {"default": MODEL_NAME, "provider": "custom", "context_length": 200_000}
+        return {"model": {**section, "base_url": model.base_url, "api_key": "sk-test"}}
 
     def write_config(self, changes: Mapping[str, Any]) -> None:
         """Merge `changes` into the settings, key by key, and write `config.yaml`."""
@@ -108,29 +101,6 @@ class HermesHome:
         # JSON is YAML too; unescaped, since YAML knows no surrogate pairs.
         text = json.dumps(self.config, indent=2, ensure_ascii=False)
         self.config_path.write_text(text + "\n", encoding="utf-8")
-
-    def extension(
-        self,
-        name: str,
-        source: str | Mapping[str, str],
-        manifest: Mapping[str, Any] | None = None,
-        *,
-        project: bool = False,
-    ) -> Path:
-        """Write an extension into the home (or the project's `.hermes`); returns its folder.
-
-        source: the text of `__init__.py`, or a text for each relative path.
-        """
-        root = self.project / ".hermes" if project else self.home
-        folder = root / "extensions" / name
-        files = {"__init__.py": source} if isinstance(source, str) else dict(source)
-        if manifest is not None:
-            files["extension.yaml"] = json.dumps(manifest, indent=2, ensure_ascii=False)
-        for relative, text in files.items():
-            path = folder / relative
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        return folder
 
     def install_extension(self, source: Path, *, name: str | None = None) -> Path:
         """Copy an extension (a folder or a single file) into the home; returns where it is now.
@@ -166,11 +136,10 @@ class HermesHome:
             # Reading all authorities takes 60 ms, and Hermes does it eight times for an agent.
             "SSL_CERT_FILE": str(self.base / "authority.pem"),
             "HERMES_SKIP_SSL_GUARD": "1",
+            "HERMES_BUNDLED_SKILLS": str(self.base / "no-skills"),  # copying them takes long
         }
         if "TMPDIR" in os.environ:
             env["TMPDIR"] = os.environ["TMPDIR"]
-        if not self._skills:
-            env["HERMES_BUNDLED_SKILLS"] = str(self.base / "no-skills")
         return env | self.extra_env | dict(extra or {})
 
     def oneshot(self, prompt: str, *args: str, timeout: float = 120) -> Run:
@@ -193,22 +162,6 @@ class HermesHome:
         Raises TimeoutError, with the output so far, after killing the process group.
         """
         return self._run((*hermes_command(), *args), timeout, cwd or self.project, env)
-
-    def python(
-        self,
-        program: str | Path,
-        *args: str,
-        timeout: float = 120,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> Run:
-        """Run Python source (a str) or a script (a Path) as a child of the same environment."""
-        if isinstance(program, str):
-            script = self.base / "runs" / f"driver-{self._started}.py"
-            script.write_text(program, encoding="utf-8")
-        else:
-            script = program
-        return self._run((sys.executable, str(script), *args), timeout, cwd or self.project, env)
 
     @contextmanager
     def gateway(
@@ -255,36 +208,6 @@ def hermes_command() -> tuple[str, ...]:
     """The script beside this interpreter that starts Hermes, else its module."""
     script = Path(sys.executable).parent / host_program()
     return (str(script),) if script.exists() else (sys.executable, "-P", "-m", "hermes_cli.main")
-
-
-def _bedrock_env(model: ModelServer) -> dict[str, str]:
-    """What makes boto3 take a server on loopback for all of AWS, and try once."""
-    return {
-        "AWS_ENDPOINT_URL": model.root_url,
-        "AWS_ACCESS_KEY_ID": "k",
-        "AWS_SECRET_ACCESS_KEY": "s",
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_MAX_ATTEMPTS": "1",
-    }
-
-
-def _model_sections(model: ModelServer, api_mode: ApiMode) -> dict[str, Any]:
-    size = {"context_length": 200_000}
-    if api_mode == "bedrock_converse":
-        return {"model": {"default": _BEDROCK_MODEL, "provider": "bedrock", **size}}
-    where = {
-        "base_url": model.root_url if api_mode == "anthropic_messages" else model.base_url,
-        "api_key": "sk-test",
-    }
-    if api_mode == "codex_responses":
-        # Of a provider without a name Hermes does not believe that it speaks Responses.
-        named = {"scripted": {**where, "api_mode": api_mode}}
-        return {
-            "model": {"default": MODEL_NAME, "provider": "scripted", **size},
-            "providers": named,
-        }
-    section = {"default": MODEL_NAME, "provider": "custom", **where, **size}
-    return {"model": section | ({"api_mode": api_mode} if api_mode != "chat_completions" else {})}
 
 
 def _one_authority() -> str:
