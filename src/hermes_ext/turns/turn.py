@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -655,14 +655,17 @@ class Turn(state.TurnCore):
         return outcome
 
     def report_slow(self, text: str) -> None:
-        listener = self.services.on_slow
+        self._tell(self.services.on_slow, text)
+
+    def _tell(self, listener: Callable[[Any], None] | None, what: object) -> None:
+        """Call a listener of the host's; what it raises changes no verdict."""
         if listener is None:
             return
         try:
             with state.entered(self):
-                listener(text)
+                listener(what)
         except Exception:  # the host's own; the log has the line
-            logger.warning("a line could not be shown: %s", text, exc_info=True)
+            logger.warning("a line could not be shown: %s", what, exc_info=True)
 
     def _note(self, call: ToolCall, outcome: ChainOutcome) -> None:
         """Keep in mind which tool calls run: from what lets one run to its result."""
@@ -747,14 +750,8 @@ class Turn(state.TurnCore):
             self._show(notice)
 
     def _show(self, notice: Notice) -> None:
-        listener = self.services.on_notice
-        if listener is None:
-            return
-        try:
-            with state.entered(self):
-                listener(evolve(notice, session_id=self.session_id, turn_id=self.uid))
-        except Exception:  # the host's own; a line that cannot be shown changes no verdict
-            logger.warning("a notice could not be shown: %s", notice, exc_info=True)
+        shown = evolve(notice, session_id=self.session_id, turn_id=self.uid)
+        self._tell(self.services.on_notice, shown)
 
     # -- the decision log -----------------------------------------------------------------------
 
