@@ -61,8 +61,7 @@ AskWithoutHuman = Literal["block", "approve"]
 Log = Literal["decisions", "steps", "payloads", "off"]
 
 
-def _empty() -> Mapping[str, Any]:
-    return MappingProxyType({})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @frozen
@@ -87,7 +86,7 @@ class ExtensionsConfig:
     project_local: bool = True
     on: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
-    disabled_hooks: Mapping[str, frozenset[str]] = Factory(_empty)
+    disabled_hooks: Mapping[str, frozenset[str]] = _NOTHING
     required: tuple[str, ...] = ()
     overridable: tuple[str, ...] = ()
     project_may_set: tuple[str, ...] = ()
@@ -97,10 +96,10 @@ class ExtensionsConfig:
     notify: Notify = "blocks"
     reload: bool = True
     state_days: float = 30
-    priorities: Mapping[str, int] = Factory(_empty)
-    commands: Mapping[str, Any] = Factory(_empty)
+    priorities: Mapping[str, int] = _NOTHING
+    commands: Mapping[str, Any] = _NOTHING
     read_only_tools: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = Factory(_empty)
+    settings: Mapping[str, Any] = _NOTHING
     problems: tuple[Problem, ...] = ()
     readable: bool = True
     root: Node | None = field(default=None, repr=False, eq=False)

@@ -206,7 +206,8 @@ class _Reading:
         number = key == "version" and kind_of(node) in {"int", "float"}
         text = str(node.value) if number else text_of(node)
         if text is None:
-            self._problem(node, key, f"found {described(node)}, expected text", _quotes(node))
+            hint = f'Write "{node.value}"' if isinstance(node, ScalarNode) else None
+            self._problem(node, key, f"found {described(node)}, expected text", hint)
             return
         if key.startswith("requires_") and not _is_specifier(text):
             told = f"{text!r} is not a version specifier"
@@ -240,10 +241,6 @@ class _Reading:
         except Unreadable as error:
             told = f"cannot be read: {error}"
             self.problems.append(Problem(self.file, error.line or line_of(node), "config", told))
-
-
-def _quotes(node: Node) -> str | None:
-    return f'Write "{node.value}"' if isinstance(node, ScalarNode) else None
 
 
 def _is_specifier(text: str) -> bool:

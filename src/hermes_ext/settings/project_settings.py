@@ -43,7 +43,7 @@ class ProjectSettings:
     """
 
     file: Path
-    settings: Mapping[str, Any] = Factory(lambda: MappingProxyType({}))
+    settings: Mapping[str, Any] = MappingProxyType({})
     problems: tuple[Problem, ...] = ()
     readable: bool = True
     _root: Node | None = field(default=None, repr=False, eq=False)

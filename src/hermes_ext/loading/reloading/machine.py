@@ -120,8 +120,6 @@ def moved(state: State, event: Event) -> tuple[State, Action]:
 
 
 class Seen(Protocol):
-    """How the files look, as far as it is known here."""
-
     def changed(self, other: Self, /) -> set[str]:
         """The paths that look different in the two."""
 
