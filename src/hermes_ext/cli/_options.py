@@ -67,3 +67,21 @@ def deadline(command: argparse.ArgumentParser, default: float = LOAD_SECONDS) ->
         "--deadline", metavar="SECONDS", type=seconds, default=default, dest="ext_deadline",
         help="how long it may take (default: %(default)g)",
     )  # fmt: skip
+
+
+def home_of(args: argparse.Namespace) -> Path:
+    """The Hermes home that is named, else the host's."""
+    named: Path | None = getattr(args, "ext_home", None)
+    if named:
+        return named.expanduser().absolute()
+    from hermes_ext.hosts.default import default_host
+
+    return default_host().home()
+
+
+def working_directory() -> Path | None:
+    """None where it was removed under us."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None

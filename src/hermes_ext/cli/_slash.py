@@ -30,17 +30,12 @@ _READ_ONLY = {"list": "", "info": "NAME", "why": "[TURN]", "log": "[N]"}
 def slash(
     raw_args: str,
     *,
-    home: Path | None = None,
-    cwd: Path | None = None,
-    live: Runtime | None = None,
-    session: str | None = None,
+    home: Path | None,
+    cwd: Path | None,
+    live: Runtime | None,
+    session: str | None,
 ) -> str:
-    """What `/extensions …` answers in a chat: plain text, and nothing is ever changed.
-
-    home: the host's by default. cwd: the session's directory, None where it has none. live: the
-    runtime of this process, whose extensions are shown; None where none is loaded: the files'.
-    session: the only one whose decisions are shown; None where it is not known: none are.
-    """
+    """See `hermes_ext.cli.slash`."""
     try:
         words = shlex.split(raw_args or "")
     except ValueError as error:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -349,7 +350,7 @@ class LoadedExtension:
                 found.extend(self.errors[start:])
         if not found:
             raise AssertionError(f"expected that a handler of {self.name} fails; none did")
-        if match is not None and not any(re.search(match, _whole(error)) for error in found):
+        if match is not None and not any(re.search(match, f"{e}\n{e.traceback}") for e in found):
             told = "\n".join(map(str, found))
             raise AssertionError(f"expected a failure that matches {match!r}, not:\n{told}")
 
@@ -374,14 +375,6 @@ class LoadedExtension:
             for finding in self._state.changes():
                 self._find(finding)
             self._unanswered()
-        self.raise_new()
-
-    def raise_new(self) -> None:
-        """Raise what was found and not told yet.
-
-        Raises:
-            FindingsError: there is something.
-        """
         with self._lock:
             new = [each for each in self.findings if each not in self._told]
             # What is raised in another thread may never be seen; it is told again at the end.
@@ -630,21 +623,13 @@ class DrivenTurn:
         """
         listed = list(calls)
         gate = threading.Barrier(max(1, len(listed)))
-        found: list[ChainOutcome | BaseException] = [AssertionError("it did not end")] * len(listed)
 
-        def run_one(place: int) -> None:
+        def run_one(call: tuple[str, Mapping[str, Any]]) -> ChainOutcome:
             gate.wait()
-            try:
-                found[place] = self.call(*listed[place])
-            except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
-                found[place] = error
+            return self.call(*call)
 
-        threads = [threading.Thread(target=run_one, args=(n,)) for n in range(len(listed))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return [_outcome_or_raise(each) for each in found]
+        with ThreadPoolExecutor(max(1, len(listed))) as threads:
+            return [*threads.map(run_one, listed)]
 
     @property
     def state(self) -> Any:
@@ -733,13 +718,3 @@ def _not_loaded(
     more = [str(each) for each in problems if str(each) not in told]
     text = "\n".join([f"{place.name} is not loaded: {told}", *more])
     return ExtensionNotLoadedError(place.real(text, home), record)
-
-
-def _whole(error: HandlerError) -> str:
-    return f"{error}\n{error.traceback}"
-
-
-def _outcome_or_raise(found: ChainOutcome | BaseException) -> ChainOutcome:
-    if isinstance(found, BaseException):
-        raise found
-    return found

@@ -148,13 +148,13 @@ class StateWatch:
 
     def _parts(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
         """What a global holds that can change, in parts that have names of their own."""
-        if isinstance(value, type) and self._is_own(value):
+        if isinstance(value, type) and _is_of(self._package, value):
             for key, inner in list(vars(value).items()):
                 if isinstance(inner, FunctionType | staticmethod | classmethod):
                     yield from self._parts(f"{name}.{key}", inspect.unwrap(_function_of(inner)))
                 elif not key.startswith("_abc") and not key.startswith("__"):
                     yield f"{name}.{key}", inner
-        elif isinstance(value, FunctionType) and self._is_own(value):
+        elif isinstance(value, FunctionType) and _is_of(self._package, value):
             for variable, cell in zip(
                 value.__code__.co_freevars, value.__closure__ or (), strict=False
             ):
@@ -164,10 +164,6 @@ class StateWatch:
             yield f"{name} (its attributes)", dict(vars(value))
         else:
             yield name, value
-
-    def _is_own(self, value: Any) -> bool:
-        module = str(getattr(value, "__module__", ""))
-        return module == self._package or module.startswith(f"{self._package}.")
 
     def _told(
         self, module: str, name: str, before: tuple[Any, str] | None, now: tuple[Any, str]
@@ -216,15 +212,16 @@ class _Shape:
         elif isinstance(value, FunctionType):
             cells = value.__closure__ or ()
             found = (id(value), *(self.of(_inside(cell), depth) for cell in cells))
-        elif self._is_own(type(value)):
+        elif _is_of(self._package, type(value)):
             found = ((name, self.of(item, depth)) for name, item in _attributes(value))
         else:
             return id(value)
         return tuple(found)
 
-    def _is_own(self, kind: type) -> bool:
-        module = str(kind.__module__)
-        return module == self._package or module.startswith(f"{self._package}.")
+
+def _is_of(package: str, value: Any) -> bool:
+    module = str(getattr(value, "__module__", ""))
+    return module == package or module.startswith(f"{package}.")
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "--no-canary", action="store_false", dest="ext_canary",
         help="do not start Hermes to see whether each hook fires once and is honoured",

@@ -36,7 +36,6 @@ arguments = _options.name
 
 
 def work(request: Request) -> Result:
-    """One extension, without running any of it."""
     seen = inventory(request.home, request.cwd)
     records = named(seen, request.name)
     if not records:

@@ -32,7 +32,6 @@ _COLUMNS = ("name", "version", "source")
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "--all", action="store_true", dest="ext_every",
         help="also hidden files, __pycache__, README, LICENSE and CHANGELOG of extensions folders",

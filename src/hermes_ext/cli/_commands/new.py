@@ -29,7 +29,6 @@ _LONGEST: Final = 64
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "ext_name", metavar="NAME", help="what it is to be called: a-z, 0-9, - and _"
     )

@@ -15,7 +15,6 @@ __all__ = ["arguments", "page", "work"]
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "ext_path", metavar="LOG", type=Path, nargs="?",
         help="a decision log with payloads (default: the Hermes home's); - is standard input",

@@ -14,7 +14,6 @@ __all__ = ["arguments", "page", "work"]
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "ext_name", metavar="NAME", help="its name, or the path of its folder or file"
     )

@@ -50,7 +50,6 @@ __all__ = ["arguments", "page", "untrust", "work"]
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     _options.path(command, "a folder of the project")
     command.add_argument(
         "-y", "--yes", action="store_true", dest="ext_yes", help="do not ask, even in a terminal"

@@ -127,8 +127,6 @@ def _deltas(index: int, deltas: Sequence[Json]) -> Iterator[bytes]:
 
 
 def _error(reply: Reply) -> Json:
-    if isinstance(reply.error, dict):
-        return reply.error
     return {"message": error_message(reply)}
 
 

@@ -278,7 +278,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_json(404, {"error": {"message": "not found", "type": "not_found_error"}})
 
     def _send_error(self, wire: Wire, reply: Reply) -> None:
-        self._send_json(reply.status, wire.error(reply), wire.error_headers(reply))
+        body = reply.error if isinstance(reply.error, dict) else wire.error(reply)
+        self._send_json(reply.status, body, wire.error_headers(reply))
 
     def _send_json(
         self, status: int, value: Json, headers: Mapping[str, str] = MappingProxyType({})

@@ -93,15 +93,13 @@ def try_canary(
         plugins=tuple(users),
         # Without a turn nothing is known of them.
         absent=tuple(
-            name for name in plugins.enabled if name not in users and any(map(_told, seen.values()))
+            name
+            for name in plugins.enabled
+            if name not in users and any(each.seams for each in seen.values())
         ),
         culprits=culprits,
         seconds=time.monotonic() - begun,
     )
-
-
-def _told(seen: Seen) -> bool:
-    return bool(seen.seams)
 
 
 def _is_among(name: str, loaded: Sequence[str]) -> bool:
