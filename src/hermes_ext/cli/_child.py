@@ -170,7 +170,7 @@ def _recorded(home: Path) -> Iterator[Recorded]:
 
 def _replay(request: dict[str, Any]) -> dict[str, Any]:
     from hermes_ext.replay.events import LONGEST_RECORDED
-    from hermes_ext.replay.replaying import Asked, replay
+    from hermes_ext.replay.replaying import replay
     from hermes_ext.turns.decisions.reading import LogFiles, LogLines
 
     home, cwd = _places(request)
@@ -182,7 +182,9 @@ def _replay(request: dict[str, Any]) -> dict[str, Any]:
         _leave_trail(home, cwd, Path(request["trail"]))
         _quietly()
         return replay(
-            Asked(lines, frozenset(newest), request["extension"]),
+            lines,
+            frozenset(newest),
+            extension=request["extension"],
             home=home,
             cwd=cwd,
             config=read_config(home, file),

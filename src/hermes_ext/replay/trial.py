@@ -197,18 +197,19 @@ def judged(
     events: Iterable[Recorded],
     *,
     each: bool = False,
-    before: Callable[[int, Recorded], object] = lambda number, recorded: None,
+    progress: Callable[[int, int, str], object] | None = None,
 ) -> Iterator[Judged]:
     """Run events through the extensions, in their order; those of one turn in one turn.
 
-    events: gone through twice. each: also find out about each handler. before: called with the
-    number of each, from 0, and the event.
+    events: gone through twice. each: also find out about each handler. progress: called before
+    each event with its number, from 0, how many there are, and what it is.
     """
     turns = _Turns(trial, events)
     watch = DiskWatch(_code_of(trial))
     with watch.installed():
         for number, recorded in enumerate(events):
-            before(number, recorded)
+            if progress is not None:
+                progress(number, turns.events, recorded.label)
             turn = turns.of(number, recorded)
             handled: list[Handled] = []
             note = _noting(turn, recorded, watch, handled) if each else None
@@ -269,6 +270,11 @@ class _Turns:
                 if call in calls:
                     self._second.add(number)
                 calls.add(call)
+
+    @property
+    def events(self) -> int:
+        """How many there are."""
+        return len(self._keys)
 
     @staticmethod
     def _key(number: int, recorded: Recorded) -> Any:

@@ -63,13 +63,10 @@ def attempt(
     # Of a log there can be more than fit into memory.
     events = [*(deque(meant, 1) if asked.last else meant)]
 
-    def before(number: int, recorded: Recorded) -> None:
-        progress(number, len(events), recorded.label)
-
     told: list[dict[str, Any]] = []
     called: set[Handler] = set()
     if record is not None and record.loaded:
-        for each in judged(trial, events, each=True, before=before):
+        for each in judged(trial, events, each=True, progress=progress):
             told.append(_told(each))
             called |= {one_of.handler for one_of in each.handled}
     return {

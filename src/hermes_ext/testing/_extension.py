@@ -318,10 +318,7 @@ class LoadedExtension:
 
     def write(self, path: str, text: str = "x\n") -> Path:
         """Put a file into the project; returns its path."""
-        file = self.project / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        return file
+        return write_below(self.project, path, text)
 
     # -- findings -------------------------------------------------------------------------------
 
@@ -486,13 +483,8 @@ class DrivenTurn:
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, trace)
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
     def _saw(self, outcome: ChainOutcome) -> None:
         self.outcomes.append(outcome)
@@ -718,3 +710,11 @@ def _not_loaded(
     more = [str(each) for each in problems if str(each) not in told]
     text = "\n".join([f"{place.name} is not loaded: {told}", *more])
     return ExtensionNotLoadedError(place.real(text, home), record)
+
+
+def write_below(folder: Path, path: str, text: str) -> Path:
+    """Write a file, its folders too; returns its path."""
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file

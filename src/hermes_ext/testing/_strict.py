@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CellType, FunctionType, MappingProxyType, ModuleType, TracebackType
+from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final, Literal, Self
 
 from attrs import frozen
@@ -66,12 +66,7 @@ class CoroutineWatch:
             warnings._warn_unawaited_coroutine = self._told  # type: ignore[attr-defined]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before is not None:
             warnings._warn_unawaited_coroutine = self._before  # type: ignore[attr-defined]
 
