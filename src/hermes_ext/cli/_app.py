@@ -17,10 +17,9 @@ from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
 from hermes_ext.cli import _commands
 from hermes_ext.cli._decisions import Query
-from hermes_ext.cli._errors import error_payload
 from hermes_ext.cli._options import home_of, working_directory
 from hermes_ext.cli._page import Page
-from hermes_ext.cli._request import Request, Result, UsageError
+from hermes_ext.cli._request import Request, Result, UsageError, error_payload
 from hermes_ext.exceptions import HermesExtError
 
 

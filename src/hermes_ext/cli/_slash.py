@@ -12,9 +12,8 @@ from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
 from hermes_ext.cli import _commands
 from hermes_ext.cli._decisions import Query
-from hermes_ext.cli._errors import one_line
 from hermes_ext.cli._page import Page
-from hermes_ext.cli._request import Request
+from hermes_ext.cli._request import Request, one_line
 from hermes_ext.cli._values import count
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hosts.default import default_host

@@ -259,10 +259,11 @@ class _Turns:
         self._begun: dict[Any, bool] = {}  # of a conversation, whether it began before these events
         calls: set[tuple[Any, str, str]] = set()
         for number, recorded in enumerate(events):
-            key = self._key(number, recorded)
+            context = recorded.context
+            turn = context.get("turn_id")
+            key = number if turn is None else (context.get("session_id"), turn)
             self._keys.append(key)
             self._last[key] = number
-            context = recorded.context
             self._begun.setdefault(_conversation(context), context.get("turn_number", 1) != 1)
             event = recorded.event
             if isinstance(event, ToolCall) and event.tool_call_id:
@@ -275,12 +276,6 @@ class _Turns:
     def events(self) -> int:
         """How many there are."""
         return len(self._keys)
-
-    @staticmethod
-    def _key(number: int, recorded: Recorded) -> Any:
-        context = recorded.context
-        turn = context.get("turn_id")
-        return number if turn is None else (context.get("session_id"), turn)
 
     def is_second(self, number: int) -> bool:
         """Whether a call was judged before, with other arguments: other plugins changed them."""

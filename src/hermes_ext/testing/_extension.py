@@ -36,14 +36,6 @@ from hermes_ext.turns.requests import Message
 from hermes_ext.turns.schemas import ToolSchemas
 from hermes_ext.turns.turn import Turn
 
-__all__ = [
-    "DrivenTurn",
-    "ExtensionNotLoadedError",
-    "FindingsError",
-    "LoadedExtension",
-    "Sent",
-]
-
 SLOW_SECONDS: Final = 1.0
 
 __tracebackhide__ = True  # what fails is told by the test's own line

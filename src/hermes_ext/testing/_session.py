@@ -16,8 +16,6 @@ from hermes_ext.hosts.hermes.process.processes import Run, Start, cold_start
 from hermes_ext.testing._extension import _Place, write_below
 from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel
 
-__all__ = ["ApiSession", "HermesSession", "SessionRun", "open_session"]
-
 
 @frozen(repr=False)
 class SessionRun:

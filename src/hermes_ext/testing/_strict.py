@@ -19,8 +19,6 @@ from attrs import frozen
 
 from hermes_ext.loading.imports.importing import modules_of
 
-__all__ = ["CoroutineWatch", "Finding", "StateWatch"]
-
 Kind = Literal["failed", "mutated", "coroutine", "state", "slow", "unanswered", "warning"]
 
 _ATOMS: Final = (str, bytes, int, bool, complex, type(None))
@@ -146,7 +144,8 @@ class StateWatch:
         if isinstance(value, type) and _is_of(self._package, value):
             for key, inner in list(vars(value).items()):
                 if isinstance(inner, FunctionType | staticmethod | classmethod):
-                    yield from self._parts(f"{name}.{key}", inspect.unwrap(_function_of(inner)))
+                    function: Any = getattr(inner, "__func__", inner)
+                    yield from self._parts(f"{name}.{key}", inspect.unwrap(function))
                 elif not key.startswith("_abc") and not key.startswith("__"):
                     yield f"{name}.{key}", inner
         elif isinstance(value, FunctionType) and _is_of(self._package, value):
@@ -226,10 +225,6 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in {"__weakref__", "__dict__"} and hasattr(value, name):
                 yield name, getattr(value, name)
-
-
-def _function_of(value: Any) -> Any:
-    return value.__func__ if isinstance(value, staticmethod | classmethod) else value
 
 
 def _inside(cell: CellType) -> Any:

@@ -104,5 +104,4 @@ def _written(home: Path, pause: Callable[[], None]) -> Iterator[Line]:
 
 
 def known(request: Request) -> Callable[[], list[str]]:
-    """Finds the names of all extensions, for a hint."""
     return partial(installed_names, request.home, request.cwd)

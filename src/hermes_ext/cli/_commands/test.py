@@ -69,7 +69,6 @@ def arguments(command: ArgumentParser) -> None:
 
 
 def work(request: Request) -> Result:
-    """Runs the handlers of one extension on events."""
     from hermes_ext.replay.events import LONGEST_RECORDED, of_file
 
     if request.event is None:
@@ -130,7 +129,10 @@ def _which(request: Request, seen: Inventory) -> tuple[str, Path | None, Path | 
     records = [each for each in named(seen, name) if each.source is not None]
     is_path = os.sep in name or name in {".", ".."} or name.endswith(".py")
     if not is_path and records:
-        return _trusted(records[0], request), None, request.cwd
+        record = records[0]
+        if record.status is Status.UNTRUSTED:
+            raise _untrusted(record.name, record.reason, request)
+        return record.name, None, request.cwd
     path = Path(name).expanduser().absolute()
     if not is_path and not path.exists():
         raise unknown_extension(seen, name)
@@ -172,12 +174,6 @@ def _found(path: Path, home: Path) -> Found:
             hint="An extension is a folder with an __init__.py, or a single file NAME.py",
         )
     return found
-
-
-def _trusted(record: ExtensionRecord, request: Request) -> str:
-    if record.status is Status.UNTRUSTED:
-        raise _untrusted(record.name, record.reason, request)
-    return record.name
 
 
 def _untrusted(name: str, reason: str, request: Request) -> HermesExtError:

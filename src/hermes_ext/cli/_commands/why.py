@@ -41,7 +41,6 @@ def arguments(command: ArgumentParser) -> None:
 
 
 def work(request: Request) -> Result:
-    """The last decision, or all of a turn."""
     query = request.query
     asked = query.turn
     explaining = Explaining(request.home, request.prog, request.cwd)

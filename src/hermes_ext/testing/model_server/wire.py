@@ -21,10 +21,6 @@ class Asked:
     stream: bool
 
 
-def _no_headers(reply: Reply) -> Mapping[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Wire:
     """One provider form as it goes over the wire.
@@ -44,7 +40,7 @@ class Wire:
     answer: Callable[[Reply, Sequence[ToolUse]], Json]
     events: Callable[[Reply, Sequence[ToolUse]], Iterator[bytes]]
     error: Callable[[Reply], Json]
-    error_headers: Callable[[Reply], Mapping[str, str]] = _no_headers
+    error_headers: Callable[[Reply], Mapping[str, str]] = lambda _: {}
     stream_type: str = "text/event-stream"
 
 

@@ -72,12 +72,13 @@ class Children:
 
 
 def one_turn(
-    base: Path, surface: Surface, plugins: UsersPlugins, seconds: float, children: Children
+    base: Path, surface: Surface, plugins: UsersPlugins, deadline: float, children: Children
 ) -> Seen:
     """Start Hermes below `base`, say one thing, and look at what came of it.
 
     Never raises because of what Hermes does; `Seen.failure` tells.
     """
+    seconds = max(deadline - time.monotonic(), 1.0)
     deadline = time.monotonic() + seconds
     project = base / "project"
     player = Player(project)

@@ -161,7 +161,7 @@ class _Workshop:
             children = Children(self._start)
             self._children.append(children)
             base = self._folder / str(len(self._children))
-            future = self._threads.submit(_turn_by, base, surface, plugins, deadline, children)
+            future = self._threads.submit(one_turn, base, surface, plugins, deadline, children)
             running[future] = name
         waiting = set(running)
         while waiting:
@@ -174,12 +174,6 @@ class _Workshop:
         """Kill what still runs."""
         for children in self._children:
             children.end()
-
-
-def _turn_by(
-    base: Path, surface: Surface, plugins: UsersPlugins, deadline: float, children: Children
-) -> Seen:
-    return one_turn(base, surface, plugins, max(deadline - time.monotonic(), 1.0), children)
 
 
 @contextlib.contextmanager
