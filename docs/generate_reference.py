@@ -18,7 +18,7 @@ from textwrap import dedent
 
 from hermes_ext.cli import add_commands
 from hermes_ext.hooks.payloads import EVENT_OF
-from hermes_ext.hooks.table import EVERYWHERE_TEXT, TABLE, Action, HookDef
+from hermes_ext.hooks.table import TABLE, Action, HookDef
 from hermes_ext.loading.finding.known_manifests import SHIPPED, kept
 
 DOCS = Path(__file__).parent
@@ -50,6 +50,33 @@ What each module of `src/hermes_ext` is for, by room. How the rooms stand to eac
 """
 
 
+_EVERYWHERE = """\
+- `event`: the frozen, typed event.
+- `session_id`, `conversation_id` (survives compression, resume and restart; shared by
+  subagents and branches), `turn_id`, `turn_number`, `task_id`: `str`, the number `int`.
+  Numbers are counted for the conversation, subagents' turns included: 1 is the first, none
+  comes twice, and they never go back, whatever becomes of the history. While session state is
+  unavailable there is none, and a handler that needs it fails.
+- `platform`: where the user is, `str`. `origin`: where the turn came from: `user`, `api`,
+  `cron`, `batch`, `subagent`, `background` (a review that the host begins by itself), `steer` or
+  `extension`.
+- `interactive`: whether a person is there. `model`: its name.
+- `cwd`, `project_root`: `Path`.
+- `is_subagent`: `bool`; `parent_session_id`, `sender_id`, `chat_id`: `str`.
+- `state`: the dict of this turn, shared by all extensions.
+- `session_state`: what this extension keeps for the conversation (JSON values). While it cannot
+  be read or stored, using it raises `StateError`; `on_store_error=` decides what that does.
+- `config`: this extension's own validated settings.
+- `data_dir`: a private folder of this extension for its files, `Path`. It exists, lies outside
+  of every tree, and stays over restarts and upgrades. `**kwargs` does not hold it: it is made
+  when a handler that names it is first called.
+- `metadata`: what earlier handlers of this chain added; read-only.
+
+What the runtime does not know is None; a parameter that has a default is then left out.
+Whatever a handler is given is its own: changing it changes nothing for anyone, except `state`
+and `session_state`, which are there for that."""
+
+
 def hooks() -> str:
     """The page of the hooks."""
     return "\n".join([_NOTE, "", _HEAD, *_overview(), *_common(), *map(_hook, TABLE.values())])
@@ -70,7 +97,7 @@ def _actions(actions: frozenset[Action]) -> str:
 
 def _common() -> Iterator[str]:
     yield "## Arguments of every hook\n"
-    yield EVERYWHERE_TEXT + "\n"
+    yield _EVERYWHERE + "\n"
 
 
 def _hook(row: HookDef) -> str:

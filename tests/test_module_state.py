@@ -97,7 +97,7 @@ STATE = {
     "turns.slow.watchdog": THREADS,
     "turns.sqlite_store._stores": FILES,
     "turns.state._current": CONTEXT,
-    "turns.state._open_turns": TURNS,
+    "turns.state.open_turns": TURNS,
     "turns.state._rejudging": CONTEXT,
     "turns.state._serials": UNIQUE,
 }

@@ -214,7 +214,7 @@ def test_a_thread_that_cannot_be_started(monkeypatch):
     async def passes(session_id):
         return None
 
-    threads.forget()
+    threads.renew_locks()
     monkeypatch.setattr(threading.Thread, "start", no_more)
     scope = SCOPE.replace(session_id="no-threads", conversation_id="no-threads")
     for function in (passing, passes):

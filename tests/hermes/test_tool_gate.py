@@ -720,12 +720,12 @@ def careful():
     facts = play(
         home,
         """
-        from hermes_ext.turns.state import find_open
+        from hermes_ext.turns.state import open_turns
         from tools import approval
         from tools.terminal_tool import set_approval_callback
         def person(command, text, **options):
             seen.append(text)
-            thread = threading.Thread(target=find_open(lambda turn: True).close)
+            thread = threading.Thread(target=open_turns.find(lambda turn: True).close)
             thread.start()
             thread.join()
             return 'once'

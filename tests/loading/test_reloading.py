@@ -25,6 +25,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.chains import handler
 from tests.projects import Place
 
 from hermes_ext import Runtime, Turn
@@ -812,8 +813,22 @@ def test_a_call_that_is_running_keeps_its_turn_at_work(kept: Kept) -> None:
     assert not turn.running
     turn.intercept_tool_call("jot", {}, tool_call_id="c2")
     hours_pass(turn, 25)
-    assert not list(state._open_turns.at_work())
+    assert not state.open_turns.any_at_work()
     turn.close()
+
+
+def test_one_that_was_left_is_at_work_while_its_next_chain_runs() -> None:
+    """However long nothing happened in it before."""
+    at_work: list[bool] = []
+
+    def look() -> None:
+        at_work.append(state.open_turns.any_at_work())
+
+    with Runtime([handler(look)]).turn(session_id="left") as turn:
+        hours_pass(turn, 25)
+        look()
+        turn.intercept_tool_call("jot", {})
+    assert at_work == [False, True]
 
 
 def test_one_that_its_host_ends_for_certain_is_at_work(kept: Kept, left: Turn) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -20,12 +19,12 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, Final, TypeAlias
 
+from hermes_ext._forks import has_locks
 from hermes_ext.chain.calls import inside
 from hermes_ext.chain.raised import read
 from hermes_ext.chain.timeouts import (
     Ended,
     Job,
-    LeftBehind,
     Limited,
     Session,
     TimedOut,
@@ -144,20 +143,10 @@ class _Loop:
 class _AsyncJob(Job):
     """A handler that is awaited in a loop."""
 
-    __slots__ = ("_cancelled", "_task", "loop")
-
-    def __init__(
-        self,
-        owner: Limited,
-        session: str | None,
-        left_behind: LeftBehind,
-        when_done: Callable[[], None] | None,
-    ) -> None:
-        super().__init__(owner, session, left_behind, when_done)
-        self.loop: asyncio.AbstractEventLoop
-        # The loop itself only holds weak references to its tasks.
-        self._task: asyncio.Task[Ended] | None = None
-        self._cancelled = False
+    loop: asyncio.AbstractEventLoop
+    # The loop itself only holds weak references to its tasks.
+    _task: asyncio.Task[Ended] | None = None
+    _cancelled = False
 
     def begun(self, task: asyncio.Task[Ended]) -> None:
         """In the loop: this is its task."""
@@ -187,9 +176,10 @@ class _Loops:
     """The loops of the sessions. What is used by nobody is closed, the oldest first."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.renew_locks()
+        has_locks(self)
 
-    def forget(self) -> None:
+    def renew_locks(self) -> None:
         """Start anew: after a fork, the child does not have the threads."""
         self._lock = threading.Lock()
         self._by_key: OrderedDict[_Key, _Loop] = OrderedDict()
@@ -266,8 +256,6 @@ class _Loops:
 
 
 loops: Final = _Loops()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=loops.forget)
 
 
 # -- from a thread that waits ---------------------------------------------------------------------

@@ -120,18 +120,10 @@ def _in_frames(stack: Iterable[FrameType], inline: bool = True) -> Iterator[AtWo
 
 def _of_run(names: dict[str, Any], called: FrameType) -> AtWork | None:
     chain: fold.CompiledChain | None = names.get("chain")
-    if chain is None or not chain.parts:
+    caller: Caller | None = names.get("caller")
+    if chain is None or caller is None or called.f_code.co_filename != COMPILED:
         return None
-    caller, place = names.get("caller"), names.get("place", 0)
-    return _of_part(chain, caller or chain.parts[0][0], place, names, called)
-
-
-def _of_part(
-    chain: fold.CompiledChain, caller: Caller, place: int, names: dict[str, Any], called: FrameType
-) -> AtWork | None:
-    if called.f_code.co_filename != COMPILED:
-        return None
-    place += caller.place_at(called.f_lasti)
+    place = names["place"] + caller.place_at(called.f_lasti)
     key = (names["began"], id(names["event"]), place)
     return AtWork(chain.handlers[place], names["scope"], chain.handlers, key)
 
@@ -146,7 +138,6 @@ def _of_attempt(names: dict[str, Any], _: FrameType) -> AtWork | None:
 
 _READERS = {
     fold.run.__code__: _of_run,
-    fold._with_care.__code__: _of_run,
     fold._Fold.attempt.__code__: _of_attempt,
 }
 # What a handler's frames end with.

@@ -22,6 +22,7 @@ from hermes_ext.chain.outcome import (
     Injection,
     Record,
     Step,
+    Trace,
     made_outcome,
     outgoing,
     step_of,
@@ -31,7 +32,6 @@ from hermes_ext.chain.timeouts import Ended, TimedOut, workers
 from hermes_ext.hooks.handler import Caller, Handler
 from hermes_ext.hooks.isolation import identical, own_copy, raw
 from hermes_ext.hooks.payloads import (
-    NO_METADATA,
     Event,
     LLMRequest,
     Scope,
@@ -63,7 +63,6 @@ class CompiledChain:
 
     __slots__ = (
         "ailing",
-        "call_all",
         "complete",
         "failures",
         "handlers",
@@ -90,8 +89,6 @@ class CompiledChain:
             (Caller(self.light[place : place + _PART]), place)
             for place in range(0, len(self.light), _PART)
         )
-        alone = self.complete and len(self.parts) == 1
-        self.call_all = self.parts[0][0].call_all if alone else None
         self.passed = ChainOutcome(Action.PASS, trace=_Quiet(self.handlers, len(handlers), None))
 
     def __bool__(self) -> bool:
@@ -102,33 +99,21 @@ def _is_light(handler: Handler) -> bool:
     return handler.inline and not handler.observe
 
 
-class _Quiet:
+class _Quiet(Trace):
     """The trace of a chain in which everyone passed, up to one that failed if `crash` is given."""
 
-    __slots__ = ("crash", "handlers", "reached")
-
-    asks: tuple[Ask, ...] = ()
-    first: Event | None = None
-    metadata: Mapping[str, Any] = NO_METADATA
-    system: tuple[Injection, ...] = ()
-    user: tuple[Injection, ...] = ()
+    __slots__ = ("crash", "decided", "handlers", "reached")
 
     def __init__(self, handlers: tuple[Handler, ...], reached: int, crash: Crash | None) -> None:
         self.handlers = handlers
         self.reached = reached
         self.crash = crash
-
-    @property
-    def decided(self) -> int | None:
-        """The place of the one that failed."""
-        return None if self.crash is None else self.reached
+        self.decided = None if crash is None else reached
 
     def steps(self) -> tuple[Step, ...]:
-        """What each handler did, in order."""
         return tuple(map(self.step, range(len(self.handlers))))
 
     def step(self, place: int) -> Step:
-        """What the handler at this place did."""
         handler = self.handlers[place]
         if place == self.reached and self.crash is not None:
             return step_of(handler, _record_of_crash(handler, self.crash))
@@ -174,40 +159,17 @@ def run(
         KeyboardInterrupt: a person's Ctrl-C, and nothing else, whatever handlers do.
     """
     began = perf_counter_ns()
-    # The usual case is kept short: one piece of code calls them all, and none is suspended.
-    if watch is not None:
-        return _Fold(chain, event, scope, began).examining(strict, timed, watch).finish()
-    if strict or timed or chain.suspended or chain.call_all is None:
-        return _with_care(chain, event, scope, began, strict, timed)
-    try:
-        acted = chain.call_all(event, scope)
-    except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
-        error = readable(raised)
-        if error.__context__ is not None or isinstance(error, KeyboardInterrupt):
-            let_through(error)
-        return _after_crash(chain, event, scope, began, chain.parts[0], error)
-    if acted is None:
-        if chain.ailing:
-            chain.failures.worked(chain.handlers, scope.session_id)
-        return chain.passed
-    return _after_result(chain, event, scope, began, acted[0], acted[1])
-
-
-def _with_care(
-    chain: CompiledChain, event: Event, scope: Scope, began: int, strict: bool, timed: bool
-) -> ChainOutcome:
-    """The same with everything that may be so: long chains, handlers that are waited for, failures
-    that came before, and handlers that are looked at one by one.
-    """
     suspended = chain.suspended
-    if strict or timed or (suspended and not chain.members.isdisjoint(suspended)):
-        return _Fold(chain, event, scope, began).examining(strict, timed).finish()
+    examined = strict or timed or watch is not None
+    if examined or (suspended and not chain.members.isdisjoint(suspended)):
+        return _Fold(chain, event, scope, began).examining(strict, timed, watch).finish()
     for caller, place in chain.parts:
         try:
             acted = caller.call_all(event, scope)
         except BaseException as raised:  # noqa: BLE001 - foreign code; one class of failure
             error = readable(raised)
-            let_through(error)
+            if error.__context__ is not None or isinstance(error, KeyboardInterrupt):
+                let_through(error)
             return _after_crash(chain, event, scope, began, (caller, place), error)
         if acted is not None:
             return _after_result(chain, event, scope, began, place + acted[0], acted[1])
@@ -288,7 +250,7 @@ def _shown(value: object) -> str:
     return f"{text} ({type(value).__name__})"
 
 
-class _Fold:
+class _Fold(Trace):
     """The state of a running chain, and what each handler's result does to it.
 
     `decided` is the place of the handler that has made the outcome what it is so far, `severity`
@@ -298,18 +260,13 @@ class _Fold:
 
     # Most chains change few of these: what stays as it is costs nothing.
     answer: str | None = None
-    asks: tuple[Ask, ...] = ()
     block: tuple[str, str] | None = None
     changed = False
-    decided: int | None = None
     ended = False
     examined = False
-    metadata: Mapping[str, Any] = NO_METADATA
     rewrote = False
     severity = 0
     strict = False
-    system: tuple[Injection, ...] = ()
-    user: tuple[Injection, ...] = ()
     watch: Watch | None = None
 
     def __init__(
@@ -407,11 +364,7 @@ class _Fold:
         """The arguments of a handler that may be left behind, and its loan of what is shared."""
         loan, scope = Loan(), self.scope
         if "state" in handler.wants or "session_state" in handler.wants:
-            state_of = scope.session_state_of
-            scope = scope.replace(
-                state=loan.of(scope.state),
-                session_state_of=lambda extension: loan.of(state_of(extension)),
-            )
+            scope = scope.lent(loan.of)
         return handler.pack(self.view, scope, handler, self.metadata), loan
 
     def _within_limit(self, handler: Handler, loan: Loan) -> Callable[..., Any]:
@@ -650,11 +603,9 @@ class _Fold:
         return (Action.INJECT_USER if self.user else Action.PASS), None
 
     def steps(self) -> tuple[Step, ...]:
-        """What each handler did, in order."""
         return tuple(map(self.step, range(len(self.chain.handlers))))
 
     def step(self, place: int) -> Step:
-        """What the handler at this place did."""
         handler = self.chain.handlers[place]
         record = self._record_at(place, handler)
         if place >= self.place:

@@ -110,10 +110,6 @@ class HookManager:
         """Whether any handler is registered for the hook."""
         return bool(self._ordered[HookName(hook)])
 
-    def guards_on(self, hook: str) -> tuple[Handler, ...]:
-        """The guards of a hook, in order."""
-        return tuple(handler for handler in self._ordered[HookName(hook)] if handler.guard)
-
     def order(self, hook: str) -> tuple[OrderRow, ...]:
         """The handlers of a hook in the order in which they run, each with the reason."""
         ordered = self._ordered[HookName(hook)]

@@ -6,10 +6,11 @@ thread cannot be stopped: what runs in one that nobody waits for any more is lef
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Final, TypeAlias
+
+from hermes_ext._forks import has_locks
 
 _IDLE_KEPT: Final = 8
 
@@ -56,9 +57,10 @@ class Threads:
     """Threads that are reused: a new one for each call takes longer than most calls."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.renew_locks()
+        has_locks(self)
 
-    def forget(self) -> None:
+    def renew_locks(self) -> None:
         """Start anew, without any thread: after a fork, the child has none of them."""
         self._lock = threading.Lock()
         self._idle: list[_Thread] = []
@@ -87,5 +89,3 @@ class Threads:
 
 
 threads: Final = Threads()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=threads.forget)

@@ -7,7 +7,6 @@ session, so that what one does costs the others nothing, and for the process.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from contextvars import Context, copy_context
 from time import monotonic
 from typing import Any, Final, Protocol
 
+from hermes_ext._forks import has_locks
 from hermes_ext.chain.raised import read
 from hermes_ext.chain.threads import threads
 
@@ -103,9 +103,10 @@ class LeftBehind:
         in_all: int = LEFT_IN_ALL,
     ) -> None:
         self._per_handler, self._per_session, self._in_all = per_handler, per_session, in_all
-        self.forget()
+        self.renew_locks()
+        has_locks(self)
 
-    def forget(self) -> None:
+    def renew_locks(self) -> None:
         """Start anew: after a fork, the child has none of the threads."""
         self.lock = threading.Lock()
         self._calls: Counter[tuple[str | None, Limited | None]] = Counter()
@@ -218,10 +219,6 @@ class Workers:
     ) -> None:
         self.left = LeftBehind(left_per_handler, in_all=left_in_all)
 
-    def forget(self) -> None:
-        """Start anew: after a fork, the child has none of the threads."""
-        self.left.forget()
-
     @property
     def left_behind(self) -> int:
         """How many calls ran out of time and still run."""
@@ -271,5 +268,3 @@ class Workers:
 
 
 workers: Final = Workers()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=workers.forget)

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from hermes_ext._text import text_of
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.isolation import Messages, identical, own_copy, own_messages, raw
-from hermes_ext.hooks.table import TABLE, HookName, complete
+from hermes_ext.hooks.table import EVERYWHERE, TABLE, HookName, complete
 
 if TYPE_CHECKING:
     from hermes_ext.effects import Machine, ToolTable
@@ -475,23 +475,10 @@ EVENT_OF: Final[Mapping[HookName, type[Event]]] = complete(
 SCOPE_IDS: Final = ("session_id", "conversation_id", "turn_id")
 """What a turn is called. With `SCOPE_FACTS`, what `Runtime.turn` takes."""
 
-SCOPE_FACTS: Final = (
-    "turn_number",
-    "task_id",
-    "platform",
-    "origin",
-    "interactive",
-    "model",
-    "cwd",
-    "project_root",
-    "is_subagent",
-    "parent_session_id",
-    "sender_id",
-    "chat_id",
-)
+_NOT_OF_THE_TURN: Final = frozenset({"event", "session_state", "config", "data_dir", "metadata"})
+_SCOPE_FIELDS: Final = tuple(one.name for one in EVERYWHERE if one.name not in _NOT_OF_THE_TURN)
+SCOPE_FACTS: Final = tuple(one for one in _SCOPE_FIELDS if one not in (*SCOPE_IDS, "state"))
 """What is known of a turn beside its ids."""
-
-_SCOPE_FIELDS: Final = (*SCOPE_IDS, *SCOPE_FACTS, "state")
 
 
 def _no_data_dir(extension: str) -> Path:
@@ -506,10 +493,8 @@ class Scope:
     """What a handler may ask for in every hook; one per turn. Treat it as frozen.
 
     Args:
-        session_id, conversation_id, turn_id, turn_number, task_id, platform, origin, interactive,
-        model, cwd, project_root, is_subagent, parent_session_id, sender_id, chat_id, state: as the
-            handlers' arguments of these names. What is left out, or is `UNKNOWN`, reads as None and
-            its name is in `unknown`.
+        values: as the handlers' arguments of these names. What is left out, or is `UNKNOWN`, reads
+            as None and its name is in `unknown`.
         session_state_of: the session state of an extension, by its name.
         data_dir_of: the data folder of an extension, by its name; made where it is not there.
         check_tool_args: what is wrong with rewritten arguments of a tool (name, arguments), or
@@ -582,6 +567,13 @@ class Scope:
         now_unknown = {name for name, value in changes.items() if value is UNKNOWN}
         made.unknown = (self.unknown - changes.keys()) | now_unknown
         return made
+
+    def lent(self, of: Callable[[Any], Any]) -> Scope:
+        """The same scope with state as `of` lends it to a call that may be left behind."""
+        state_of = self.session_state_of
+        return self.replace(
+            state=of(self.state), session_state_of=lambda extension: of(state_of(extension))
+        )
 
 
 NAMED_ONLY: Final = frozenset({"data_dir"})

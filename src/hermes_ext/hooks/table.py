@@ -177,32 +177,6 @@ EVERYWHERE: Final = (
 )
 """What a handler of any hook may ask for."""
 
-EVERYWHERE_TEXT: Final = """\
-- `event`: the frozen, typed event.
-- `session_id`, `conversation_id` (survives compression, resume and restart; shared by
-  subagents and branches), `turn_id`, `turn_number`, `task_id`: `str`, the number `int`.
-  Numbers are counted for the conversation, subagents' turns included: 1 is the first, none
-  comes twice, and they never go back, whatever becomes of the history. While session state is
-  unavailable there is none, and a handler that needs it fails.
-- `platform`: where the user is, `str`. `origin`: where the turn came from: `user`, `api`,
-  `cron`, `batch`, `subagent`, `background` (a review that the host begins by itself), `steer` or
-  `extension`.
-- `interactive`: whether a person is there. `model`: its name.
-- `cwd`, `project_root`: `Path`.
-- `is_subagent`: `bool`; `parent_session_id`, `sender_id`, `chat_id`: `str`.
-- `state`: the dict of this turn, shared by all extensions.
-- `session_state`: what this extension keeps for the conversation (JSON values). While it cannot
-  be read or stored, using it raises `StateError`; `on_store_error=` decides what that does.
-- `config`: this extension's own validated settings.
-- `data_dir`: a private folder of this extension for its files, `Path`. It exists, lies outside
-  of every tree, and stays over restarts and upgrades. `**kwargs` does not hold it: it is made
-  when a handler that names it is first called.
-- `metadata`: what earlier handlers of this chain added; read-only.
-
-What the runtime does not know is None; a parameter that has a default is then left out.
-Whatever a handler is given is its own: changing it changes nothing for anyone, except `state`
-and `session_state`, which are there for that."""
-
 _TOOL_NAME: Final = Argument(
     "tool_name", "str", "the tool. `tools=` limits a handler to some of them.", needed=True
 )

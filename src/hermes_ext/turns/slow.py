@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from typing import Any, Final, NoReturn
 
+from hermes_ext._forks import has_locks
 from hermes_ext._text import printable
 from hermes_ext.chain.at_work import AtWork, awaiting, culprits, everyone
 from hermes_ext.chain.calls import DEEPEST, Call, inside
@@ -32,9 +32,10 @@ class Watchdog:
     def __init__(self, after: float = AFTER, every: float = EVERY) -> None:
         self.after = after
         self.every = every
-        self.forget()
+        self.renew_locks()
+        has_locks(self)
 
-    def forget(self) -> None:
+    def renew_locks(self) -> None:
         """Start anew: after a fork, the child does not have the thread."""
         self._awake = threading.Event()
         self._lock = threading.Lock()
@@ -59,9 +60,9 @@ class Watchdog:
     def _run(self) -> NoReturn:
         while True:
             self._awake.wait()
-            if not state.any_at_work():
+            if not state.open_turns.any_at_work():
                 self._awake.clear()
-                if not state.any_at_work():  # else one has begun in between
+                if not state.open_turns.any_at_work():  # else one has begun in between
                     continue
                 self._awake.set()
             time.sleep(self.every)
@@ -88,7 +89,7 @@ def _report(found: AtWork, took: float) -> None:
         "Give it a limit with timeout= in register_hook"
     )
     logger.warning("%s", text)
-    turn = state.find_open(lambda one: one.uid == found.scope.turn_id)
+    turn = state.open_turns.find(lambda one: one.uid == found.scope.turn_id)
     if turn is not None:
         turn.report_slow(text)
 
@@ -129,5 +130,3 @@ def _named(handler: Handler) -> str:
 
 
 watchdog: Final = Watchdog()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=watchdog.forget)

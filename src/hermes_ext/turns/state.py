@@ -103,34 +103,6 @@ class TurnState(dict[str, Any]):
     def items(self) -> Any:
         return self._snapshot().items()
 
-    def __setitem__(self, key: str, value: Any) -> None:
-        with self._lock:
-            super().__setitem__(key, value)
-
-    def __delitem__(self, key: str) -> None:
-        with self._lock:
-            super().__delitem__(key)
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        with self._lock:
-            return super().setdefault(key, default)
-
-    def pop(self, *args: Any) -> Any:
-        with self._lock:
-            return super().pop(*args)
-
-    def popitem(self) -> tuple[str, Any]:
-        with self._lock:
-            return super().popitem()
-
-    def clear(self) -> None:
-        with self._lock:
-            super().clear()
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        with self._lock:
-            super().update(*args, **kwargs)
-
     def copy(self) -> dict[str, Any]:
         return self._snapshot()
 
@@ -146,6 +118,20 @@ class TurnState(dict[str, Any]):
     def lent(self) -> TurnState:
         """This state for one call, which may be left behind."""
         return _LentState(self)
+
+
+def _locked(name: str) -> Any:
+    method = getattr(dict, name)
+
+    def call(self: TurnState, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+for _name in ("__delitem__", "__setitem__", "clear", "pop", "popitem", "setdefault", "update"):
+    setattr(TurnState, _name, _locked(_name))
 
 
 class _LentState(TurnState):
@@ -233,7 +219,7 @@ class TurnCore:
         serial: a number that no other turn of this process has.
         running: what else runs in it at the moment: questions, and the ids of tool calls that were
             let through and whose results have not come.
-        used_at: when anything last ended in it, by `time.monotonic`; a question also when it began.
+        used_at: when anything last began or ended in it, by `time.monotonic`.
     """
 
     __slots__ = (
@@ -274,7 +260,7 @@ class TurnCore:
 
     def __del__(self) -> None:
         if not getattr(self, "closed", True):
-            _open_turns.drop(self)
+            open_turns.drop(self)
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing has happened in it for so long that its host has left it open.
@@ -323,13 +309,24 @@ class TurnCore:
             self.turn_id = turn_id
         if task_id:
             self.task_id = task_id
-        _open_turns.index(self, (("session", session_id), ("turn", turn_id), ("task", task_id)))
+        open_turns.index(self, (("session", session_id), ("turn", turn_id), ("task", task_id)))
+
+
+class QuietWatcher(Protocol):
+    """Told when the last turn of the process that is at work ends, while it is still open."""
+
+    def last_turn_ends(self, turn: TurnCore) -> None:
+        """Must not raise, nor take long."""
 
 
 class _OpenTurns:
     """All turns that are open in this process, found by turn, task or session id.
 
     They are held weakly: a turn that its host drops without ending it is over with that.
+
+    Attributes:
+        begun: how many turns ever began: equal numbers mean that none did in between.
+        watchers: told when the last turn that is at work ends, as long as somebody holds them.
     """
 
     def __init__(self) -> None:
@@ -391,7 +388,7 @@ class _OpenTurns:
             if turn.serial not in self._turns:
                 return
             self._worked_until = monotonic()
-            if not any(one is not turn for one in self.at_work()):
+            if not self.any_at_work(besides=turn):
                 for watcher in list(self.watchers):
                     watcher.last_turn_ends(turn)
             with self._lock:
@@ -407,15 +404,25 @@ class _OpenTurns:
             return self._turns[next(iter(holders))]() if len(holders) == 1 else None
 
     def all(self) -> set[TurnCore]:
+        """Idle ones included."""
         with self._lock:
             self._forget_dropped()
             refs = list(self._turns.values())
         return {turn for ref in refs if (turn := ref()) is not None}
 
-    def at_work(self) -> Iterator[TurnCore]:
-        """Those that are not idle."""
+    def find(self, matches: Callable[[TurnCore], bool]) -> TurnCore | None:
+        """An open turn that `matches`; None where there is none."""
+        return next(filter(matches, self.all()), None)
+
+    def idle(self) -> set[TurnCore]:
+        """Those that their host seems to have left open."""
         now = monotonic()
-        return (turn for turn in self.all() if not turn.is_idle(now))
+        return {turn for turn in self.all() if turn.is_idle(now)}
+
+    def any_at_work(self, besides: TurnCore | None = None) -> bool:
+        """Whether a turn is open that is not idle, and not the one given."""
+        now = monotonic()
+        return any(turn is not besides and not turn.is_idle(now) for turn in self.all())
 
     def worked_until(self) -> float:
         """The last moment at which any turn may have been at work, by `time.monotonic`."""
@@ -423,60 +430,12 @@ class _OpenTurns:
         return max([self._worked_until, *(turn.worked_until(now) for turn in self.all())])
 
 
-_open_turns: Final = _OpenTurns()
+open_turns: Final = _OpenTurns()
 
 
 def open_turn_count() -> int:
     """How many turns are open in this process; 0 when all are over."""
-    return len(_open_turns.all())
-
-
-def any_at_work() -> bool:
-    """Whether a turn is open in this process that is not idle."""
-    return next(_open_turns.at_work(), None) is not None
-
-
-def worked_until() -> float:
-    """The last moment at which a turn may have been at work, by `time.monotonic`."""
-    return _open_turns.worked_until()
-
-
-def open_turns() -> set[TurnCore]:
-    """The turns that are open in this process, idle ones included."""
-    return _open_turns.all()
-
-
-def idle_turns() -> set[TurnCore]:
-    """Those that their host seems to have left open."""
-    now = monotonic()
-    return {turn for turn in _open_turns.all() if turn.is_idle(now)}
-
-
-def turns_begun() -> int:
-    """How many turns ever began in this process: equal numbers mean that none did in between."""
-    return _open_turns.begun
-
-
-class QuietWatcher(Protocol):
-    """Told when the last turn of the process that is at work ends, while it is still open."""
-
-    def last_turn_ends(self, turn: TurnCore) -> None:
-        """Must not raise, nor take long."""
-
-
-def watch_quiet(watcher: QuietWatcher) -> None:
-    """Have `watcher.last_turn_ends(turn)` called, as long as somebody holds the watcher."""
-    _open_turns.watchers.add(watcher)
-
-
-def stop_watching(watcher: QuietWatcher) -> None:
-    """Call it no more."""
-    _open_turns.watchers.discard(watcher)
-
-
-def find_open(matches: Callable[[TurnCore], bool]) -> TurnCore | None:
-    """An open turn that `matches`; None where there is none."""
-    return next(filter(matches, _open_turns.all()), None)
+    return len(open_turns.all())
 
 
 # Nobody's: what is left of turns that are over. It has no ids and no state.
@@ -486,13 +445,13 @@ _ended.closed = True
 
 def begin(turn: TurnCore) -> None:
     """Make a turn findable by its ids."""
-    _open_turns.begun += 1  # that two at once count as one does no harm
-    known = _open_turns.has_dropped
-    _open_turns.index(
+    open_turns.begun += 1  # that two at once count as one does no harm
+    known = open_turns.has_dropped
+    open_turns.index(
         turn,
         (("turn", turn.turn_id), ("session", turn.session_id), ("task", turn.task_id)),
     )
-    if _open_turns.has_dropped and not known:  # once in a process
+    if open_turns.has_dropped and not known:  # once in a process
         _logger().warning(
             "the host drops turns without ending them (Turn.close, or `with`): each is over when "
             "its object is collected, and what it still has to show is not shown"
@@ -503,7 +462,7 @@ def end(turn: TurnCore) -> None:
     """End a turn: it can no longer be found, and its state is empty. Ending twice is harmless."""
     with turn.lock:
         turn.closed = True
-    _open_turns.end(turn)
+    open_turns.end(turn)
     turn.state.over = True
     dict.clear(turn.state)  # without its lock: a handler may hold that for ever
 
@@ -605,7 +564,7 @@ def find_turn(
     (a turn id that is not open, a context whose turn has ended) finds none: it must not slip into
     the session's next turn.
     """
-    found = _open_turns.only("turn", turn_id)
+    found = open_turns.only("turn", turn_id)
     if found is not None:
         return found
     here = _current.get()
@@ -613,7 +572,7 @@ def find_turn(
         return None if here.closed else here
     if turn_id:
         return None
-    return _open_turns.only("task", task_id) or _open_turns.only("session", session_id)
+    return open_turns.only("task", task_id) or open_turns.only("session", session_id)
 
 
 def _as_lent(state: _State) -> _State:
@@ -641,7 +600,7 @@ def get_turn_state(session_id: str | None = None) -> TurnState:
     """
     turn = _current.get()
     if turn is None or turn.closed:
-        turn = next(filter(None, (_open_turns.only(kind, session_id) for kind in _KINDS)), None)
+        turn = next(filter(None, (open_turns.only(kind, session_id) for kind in _KINDS)), None)
     if turn is not None:
         return _as_lent(turn.state)
     _logger().warning(

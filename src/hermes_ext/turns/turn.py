@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -594,8 +594,8 @@ class Turn(state.TurnCore):
             return self._refuse(event, scope, before, refusal, self.rules.cause)
         tool = getattr(event, "tool_name", None)
         chain = self.rules.manager.chain(event.hook, tool, scope.origin)
+        self.used_at = monotonic()  # before it runs: a turn that was left is at work again
         if not chain.handlers:
-            self.used_at = monotonic()
             return self._done(chain, scope, event, before, chain.passed)
         outer = inside.get() or self.outer
         if outer is not None or self._begun_too_deep or len(self.chains) > DEEPEST:
@@ -611,7 +611,10 @@ class Turn(state.TurnCore):
         if event.hook is _TOOL:
             if self.closed and outcome.action is not _BLOCK:
                 outcome = ChainOutcome.refused(ENDED, OWN, event)  # its turn has ended meanwhile
-            self._note(event, outcome)
+            if outcome is chain.passed:  # the usual case, without a call
+                self.running.add(event.tool_call_id)
+            else:
+                self._note(event, outcome)
         elif event.hook is _RESULT:
             self.running.discard(event.tool_call_id)
         if self.services.listeners:
@@ -652,14 +655,17 @@ class Turn(state.TurnCore):
         return outcome
 
     def report_slow(self, text: str) -> None:
-        listener = self.services.on_slow
+        self._tell(self.services.on_slow, text)
+
+    def _tell(self, listener: Callable[[Any], None] | None, what: object) -> None:
+        """Call a listener of the host's; what it raises changes no verdict."""
         if listener is None:
             return
         try:
             with state.entered(self):
-                listener(text)
+                listener(what)
         except Exception:  # the host's own; the log has the line
-            logger.warning("a line could not be shown: %s", text, exc_info=True)
+            logger.warning("a line could not be shown: %s", what, exc_info=True)
 
     def _note(self, call: ToolCall, outcome: ChainOutcome) -> None:
         """Keep in mind which tool calls run: from what lets one run to its result."""
@@ -744,14 +750,8 @@ class Turn(state.TurnCore):
             self._show(notice)
 
     def _show(self, notice: Notice) -> None:
-        listener = self.services.on_notice
-        if listener is None:
-            return
-        try:
-            with state.entered(self):
-                listener(evolve(notice, session_id=self.session_id, turn_id=self.uid))
-        except Exception:  # the host's own; a line that cannot be shown changes no verdict
-            logger.warning("a notice could not be shown: %s", notice, exc_info=True)
+        shown = evolve(notice, session_id=self.session_id, turn_id=self.uid)
+        self._tell(self.services.on_notice, shown)
 
     # -- the decision log -----------------------------------------------------------------------
 
@@ -792,11 +792,7 @@ def _lent(scope: Scope, outer: Call | None) -> Scope:
     """A scope for handlers that are called inside of a call that may be left behind."""
     if outer is None or all(call.loan is None for call in outer.around()):
         return scope
-    state_of = scope.session_state_of
-    return scope.replace(
-        state=outer.lent(scope.state),
-        session_state_of=lambda extension: outer.lent(state_of(extension)),
-    )
+    return scope.lent(outer.lent)
 
 
 def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:

@@ -29,7 +29,8 @@ from hermes_ext.trust.candidates import Listed, find_candidates
 from hermes_ext.trust.diff import FileChange, changes
 from hermes_ext.trust.place import HERMES, Project, find_project, real_path, repository_root
 from hermes_ext.trust.store import PIN, Entry, Standing, TrustStore, judge, listed_paths, pins
-from hermes_ext.trust.tree import Tree, TreeError, read_tree
+from hermes_ext.trust.tree import Tree, read_tree
+from hermes_ext.trust.walk import TreeError
 
 _HAS = (
     f"A project has {HERMES}/extensions or {HERMES}/extensions.yaml; the home folder and the"

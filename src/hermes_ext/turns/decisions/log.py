@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 from weakref import WeakValueDictionary
 
+from hermes_ext._forks import has_locks
 from hermes_ext._interrupts import let_through
 from hermes_ext.turns.decisions.line import DecisionEvent, LogLevel, build_line, encoded, iso
 from hermes_ext.turns.decisions.rotation import rotated
@@ -68,10 +69,11 @@ class DecisionLog:
         self._files = files
         self._queue_limit = queue_limit
         self._notify = notify
-        self._start_afresh()
+        self.renew_locks()
+        has_locks(self)
         _logs[id(self)] = self
 
-    def _start_afresh(self) -> None:
+    def renew_locks(self) -> None:
         """An empty queue and no thread: at first, and in a child after a fork.
 
         What waited in the parent is the parent's to write, and its locks may be held for ever here.
@@ -288,17 +290,10 @@ def _open_logs() -> list[DecisionLog]:
     return [log for ref in _logs.valuerefs() if (log := ref()) is not None]
 
 
-def _after_fork() -> None:
-    for log in _open_logs():
-        log._start_afresh()
-
-
 def _flush_all() -> None:
     deadline = time.monotonic() + 2.0
     for log in _open_logs():
         log.flush(max(0.0, deadline - time.monotonic()))
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 atexit.register(_flush_all)

@@ -156,8 +156,8 @@ class Host:
         runtime.approver = approver(lambda: runtime.approve_without_human)
         runtime.on_failure = the_notices.failed
         runtime.on_slow = the_notices.slow
-        runtime.on_not_taken = the_notices.not_taken
-        runtime.on_store_problem = the_notices.store_problem
+        runtime.on_not_taken = the_notices.say_anew
+        runtime.on_store_problem = the_notices.say_anew
         runtime.on_notice = the_notices.show
         runtime.agent_at_work = has_processes
         return runtime
@@ -296,7 +296,7 @@ class Host:
 
     def turn_of_agent(self, agent: Any) -> Turn | None:
         """The turn that an agent is in, asked from any thread."""
-        turn = turn_state.find_open(lambda one: isinstance(one, Turn) and _runs(one, agent))
+        turn = turn_state.open_turns.find(lambda one: isinstance(one, Turn) and _runs(one, agent))
         return turn if isinstance(turn, Turn) else None
 
     def turn_is_over(self, context: dict[str, Any]) -> bool:

@@ -134,13 +134,9 @@ class Notices:
                 " command of this name; rename it"
             )
 
-    def not_taken(self, text: str) -> None:
-        """What changed on the disk is not in force; each time that it is so anew."""
-        self.say(text, log=False, again=True)  # the runtime has logged it
-
-    def store_problem(self, text: str) -> None:
-        """Session state cannot be read or stored; each time that it is so anew."""
-        self.say(text, log=False, again=True)  # the runtime has logged it
+    def say_anew(self, text: str) -> None:
+        """What the runtime has logged, each time that it is so anew."""
+        self.say(text, log=False, again=True)
 
     def failed(self, text: str) -> None:
         """A handler failed. One-shot mode turns all logs off, so the line goes to the person."""

@@ -292,7 +292,7 @@ def build_child_agent(original: Callable[..., Any], *args: Any, **kwargs: Any) -
 
 
 def steer(original: Callable[..., Any], agent: Any, text: Any, *args: Any, **kwargs: Any) -> Any:
-    """Wraps `AIAgent.steer`: text for a running turn is input too."""
+    """Wraps `AIAgent.steer` and `AIAgent.redirect`: text for a running turn is input too."""
 
     def take(final: Any) -> Any:
         return original(agent, final, *args, **kwargs)
@@ -300,16 +300,7 @@ def steer(original: Callable[..., Any], agent: Any, text: Any, *args: Any, **kwa
     return _said_meanwhile(agent, text, take)
 
 
-def redirect(original: Callable[..., Any], agent: Any, text: Any, *args: Any, **kwargs: Any) -> Any:
-    """Wraps `AIAgent.redirect`: the same for text that breaks a request off."""
-
-    def take(final: Any) -> Any:
-        return original(agent, final, *args, **kwargs)
-
-    return _said_meanwhile(agent, text, take)
-
-
-# While a tool runs, Hermes makes of the one what it makes of the other.
+# While a tool runs, Hermes makes a `steer` of a `redirect`.
 _being_taken: ContextVar[bool] = ContextVar("hermes_ext_being_taken", default=False)
 
 
