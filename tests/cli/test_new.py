@@ -13,7 +13,7 @@ from tests.unloading import unload
 
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.loading.loader import load
-from hermes_ext.scaffold.new_extension import write_extension
+from hermes_ext.scaffold import write_extension
 from hermes_ext.settings.names import HOOKS
 
 ALL = [word for hook in HOOKS for word in ("--hook", hook)]
