@@ -159,9 +159,8 @@ def run(
         KeyboardInterrupt: a person's Ctrl-C, and nothing else, whatever handlers do.
     """
     began = perf_counter_ns()
-    suspended = chain.suspended
-    examined = strict or timed or watch is not None
-    if examined or (suspended and not chain.members.isdisjoint(suspended)):
+    suspended = chain.suspended and not chain.members.isdisjoint(chain.suspended)
+    if suspended or strict or timed or watch is not None:
         return _Fold(chain, event, scope, began).examining(strict, timed, watch).finish()
     for caller, place in chain.parts:
         try:
