@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -34,6 +33,7 @@ from hermes_ext.hooks.signature import (
     name_of,
     place_of,
     pluggy_refusal,
+    refused,
     signature_of,
 )
 from hermes_ext.hooks.source import Source
@@ -578,15 +578,10 @@ def _checked_order(extension: str, registration: Registration) -> HookMark:
 def _misplaced(
     extension: str, registration: Registration, message: str, hint: str
 ) -> RegistrationError:
-    file, line = place_of(registration.function)
-    return RegistrationError(
-        f"{name_of(registration.function)}: {message}",
-        extension=extension,
-        hook=registration.mark.hook.value,
-        path=Path(file) if file else None,
-        line=line or None,
-        hint=hint,
-    )
+    function = registration.function
+    text = f"{name_of(function)}: {message}"
+    hook = registration.mark.hook.value
+    return refused(function, text, extension=extension, hook=hook, hint=hint)
 
 
 def _with_instances(
