@@ -118,17 +118,13 @@ def untrust(request: Request) -> Result:
     store = TrustStore(request.home)
     root, entry = _trusted_at(request, store.entries())
     removed = None if entry is None else store.untrust(entry.path)
-    notes = []
-    if removed is not None and removed.digest in pins():
-        notes.append(f"${PIN} names its digest: where that is set, it stays trusted")
-    payload = {
-        "root": printable(root if removed is None else removed.path),
-        "removed": removed is not None,
-        "digest": None if removed is None else removed.digest,
-        "since": None if removed is None else removed.at,
-        "names": [] if removed is None else list(removed.names),
-        "notes": notes,
-    }
+    payload: dict[str, Any] = {"root": printable(root), "removed": removed is not None}
+    payload |= {"digest": None, "since": None, "names": [], "notes": []}
+    if removed is not None:
+        payload |= {"root": printable(removed.path), "digest": removed.digest}
+        payload |= {"since": removed.at, "names": [*removed.names]}
+        if removed.digest in pins():
+            payload["notes"] += [f"${PIN} names its digest: where that is set, it stays trusted"]
     return Result(0 if removed is not None else 1, payload)
 
 
