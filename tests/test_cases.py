@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 from tests.cli import conftest as commands
 from tests.cli.conftest import GOOD, Home
+from tests.unloading import unload
 
 from hermes_ext import HookResult, Runtime, get_turn_state, register_hook
 from hermes_ext.doctor import examine
 from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.hosts.hermes.home.installing import install
-from hermes_ext.loading.loader import load, unload
+from hermes_ext.loading.loader import load
 from hermes_ext.records import Status
 
 home = commands.home

@@ -22,10 +22,11 @@ import yaml
 from markdown.extensions.toc import slugify
 from tests.harness.home import HermesHome
 from tests.pages import ROOT, WALKS, Block, blocks_of
+from tests.unloading import unload
 
 from hermes_ext import Runtime
 from hermes_ext.hooks.table import HookName
-from hermes_ext.loading.loader import load, unload
+from hermes_ext.loading.loader import load
 from hermes_ext.replay.events import of_file
 from hermes_ext.settings.config import read_config
 from hermes_ext.settings.manifest import read_manifest

@@ -29,19 +29,11 @@ def replace_file(
 ) -> bool:
     """Put `data` into `path` in one step; a link there is replaced, not followed.
 
-    Args:
-        path: the file; its folder exists.
-        data: the whole content.
-        mode: its permissions. None: owner and permissions of the file that is there, and 0600 for
-            a new one, which may hold keys.
-        durable: wait until the disk has it; without, only a power cut can cost the content.
-        still: asked when all is written; where it answers no, the old file stays.
+    mode: its permissions. None: owner and permissions of the file that is there, and 0600 for a new
+    one, which may hold keys. durable: wait until the disk has it; without, only a power cut can
+    cost the content. still: asked when all is written; where it answers no, the old file stays.
 
-    Returns:
-        Whether the file is the new one.
-
-    Raises:
-        OSError: it could not be written; names `path`, which is as it was.
+    Returns whether the file is the new one. Raises OSError, which names `path`, with it as it was.
     """
     try:
         return _replaced(path, data, mode, durable, still)
@@ -89,13 +81,8 @@ def remove_leftovers(path: Path) -> None:
 def locked(path: Path, seconds: float = 10.0) -> Iterator[None]:
     """Hold the lock of a file: `.NAME.lock` beside it, which stays there.
 
-    Args:
-        path: the file that is read and written; its folder exists.
-        seconds: how long to wait for another program.
-
-    Raises:
-        ConfigError: another program holds it for longer; names the lock file.
-        OSError: the lock file cannot be made.
+    Raises ConfigError where another program holds it for longer than these seconds, and OSError
+    where the lock file cannot be made.
     """
     from filelock import FileLock, Timeout  # 20 modules, for those who write
 

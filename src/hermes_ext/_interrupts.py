@@ -16,19 +16,13 @@ from opcode import opmap
 from types import CodeType, TracebackType
 from typing import Any, Final, cast
 
-__all__ = ["let_through", "typed"]
-
 # The attributes as Python has them: a class may put code of its own in their place.
 _CONTEXT: Any = BaseException.__dict__["__context__"].__get__
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"].__get__
 
 
 def let_through(error: BaseException) -> None:
-    """Do nothing, unless a person's Ctrl-C is behind `error`.
-
-    Raises:
-        KeyboardInterrupt: the one that the person caused.
-    """
+    """Raise the KeyboardInterrupt of a person that is behind `error`; do nothing without one."""
     if _CONTEXT(error) is None and not issubclass(type(error), KeyboardInterrupt):
         return
     interrupt = typed(error)

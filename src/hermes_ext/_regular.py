@@ -13,13 +13,14 @@ from typing import Final, TypeAlias
 
 Signature: TypeAlias = tuple[int, ...]
 
-_FLAGS: Final = (
+READING: Final = (
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_BINARY", 0)
 )
+"""Flags to open with: opening does not wait, and what is opened is this process's alone."""
 _KINDS: Final = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -36,27 +37,19 @@ def kind_of(mode: int) -> str:
 
 
 def read_regular(path: str | os.PathLike[str], largest: int = -1) -> bytes:
-    """The content of a regular file, links followed.
+    """The content of a regular file, links followed, at most so many bytes; -1 reads everything.
 
-    Args:
-        path: the file.
-        largest: the number of bytes to stop after; -1 reads everything.
-
-    Raises:
-        OSError: it cannot be read, or is not a regular file. Never waits for another process.
+    Raises OSError where it cannot be read or is not a regular file. Never waits for another
+    process.
     """
     with os.fdopen(open_regular(path), "rb") as stream:
         return stream.read(largest)
 
 
 def open_regular(path: str | os.PathLike[str]) -> int:
-    """A descriptor of a regular file, links followed.
-
-    Raises:
-        OSError: it cannot be opened, or is not a regular file.
-    """
+    """A descriptor of a regular file, links followed. Raises OSError where there is none."""
     _check(os.stat(path), path)  # before opening, which devices and the far end of a pipe notice
-    descriptor = os.open(path, _FLAGS)
+    descriptor = os.open(path, READING)
     try:
         _check(os.fstat(descriptor), path)
     except OSError:

@@ -383,13 +383,7 @@ def advice_on(name: str, prog: Prog, *, required: bool) -> str:
 
 def _status_findings(record: ExtensionRecord, advice: str | None) -> Iterator[Finding]:
     if record.status in {Status.LOAD_ERROR, Status.CONFIG_ERROR}:
-        yield _about(
-            record,
-            Severity.ERROR,
-            str(record.status),
-            record.reason,
-            advice,
-        )
+        yield _about(record, Severity.ERROR, str(record.status), record.reason, advice)
     elif record.status in {Status.INCOMPATIBLE, Status.NOT_AN_EXTENSION}:
         yield _about(record, Severity.ERROR, str(record.status), record.reason)
     elif record.status is Status.SKIPPED:

@@ -9,10 +9,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.unloading import unload
 
 from hermes_ext.exceptions import HermesExtError
-from hermes_ext.loading.loader import load, unload
-from hermes_ext.scaffold.new_extension import write_extension
+from hermes_ext.loading.loader import load
+from hermes_ext.scaffold import write_extension
 from hermes_ext.settings.names import HOOKS
 
 ALL = [word for hook in HOOKS for word in ("--hook", hook)]

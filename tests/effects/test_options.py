@@ -85,7 +85,7 @@ def test_words_that_are_not_known(
 def test_an_abbreviation_of_several_options_is_none_of_them() -> None:
     """`--output-` is not taken for the first option that begins so."""
     table = Table([Option(("--exclude",), ("text",)), Option(("--execute",), unknown="runs it")])
-    assert [each.option for each in table.read(["--excl", "x"]).options] == [table.get("--exclude")]
+    assert [each.name for each in table.read(["--excl", "x"]).options] == ["--exclude"]
     (given_option,) = table.read(["--ex", "x"]).options
     assert given_option.option is not None
     assert given_option.option.unknown

@@ -46,7 +46,8 @@ from hermes_ext.settings.manifest import incompatibility, parse_manifest
 from hermes_ext.settings.merging import merged_settings
 from hermes_ext.trust.place import Project
 from hermes_ext.trust.store import TrustStore, is_still_trusted
-from hermes_ext.trust.tree import TreeError, read_tree
+from hermes_ext.trust.tree import read_tree
+from hermes_ext.trust.walk import TreeError
 from hermes_ext.turns.decisions.canonical import canonical_json
 from hermes_ext.turns.decisions.line import DecisionEvent, LogLevel, build_line
 from hermes_ext.turns.decisions.log import DecisionLog

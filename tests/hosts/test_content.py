@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_ext.hosts.hermes.adapter.gate.content import text_of_result, with_text
+from hermes_ext.hosts.hermes.adapter.gate.results import text_of_result, with_text
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 IMAGE = {"type": "image_url", "image_url": {"url": PNG}}

@@ -43,7 +43,6 @@ A_MODULE: Final = re.compile(rf"(?:{'|'.join(MODULES)})(?:\.\w+)*\Z")
 
 OPTION: Final = "the option `tools=` of `register_hook`, and its key in JSON"
 WIRE: Final = "a key of the provider's protocol"
-PROGRAM: Final = "the Unix program"
 MEANS_SOMETHING_ELSE: Final = {
     ("_redaction/tokens.py", "discord"): "a word that tells a Discord token",
     ("cli/_commands/doctor.py", "plugins"): "a key of what the canary tells in JSON",
@@ -51,13 +50,10 @@ MEANS_SOMETHING_ELSE: Final = {
     ("cli/_trying_pages.py", "tools"): OPTION,
     ("doctor.py", "tools"): "a setting of extensions",
     ("effects/_tools.py", "patch"): "a text that changes files",
-    ("effects/_programs/__init__.py", "patch"): PROGRAM,
-    ("effects/_programs/patching.py", "patch"): "a function, in `__all__`",
     ("effects/readings.py", "patch"): "an argument",
     ("hooks/payloads.py", "cron"): "an origin",
     ("hooks/registration.py", "tools"): OPTION,
     ("loading/finding/snapshot.py", "tools"): OPTION,
-    ("records.py", "tools"): OPTION,
     ("replay/trying.py", "tools"): OPTION,
     ("testing/_extension.py", "cli"): "a platform",
     ("testing/model_server/anthropic.py", "tools"): WIRE,

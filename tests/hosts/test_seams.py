@@ -352,7 +352,7 @@ print([finder for finder in sys.meta_path if 'hermes_ext' in type(finder).__modu
 """
     ).check()
     modules, wrapped, finders = run.stdout.splitlines()[-3:]
-    facts = ["facts", "facts.hermes", "facts.names", "facts.which_home"]
+    facts = ["facts", "facts.hermes", "facts.names"]
     loaded = ["adapter", "adapter.plugin_host", *facts, "plugin"]
     assert ast.literal_eval(modules) == [f"hermes_ext.hosts.hermes.{name}" for name in loaded]
     assert (wrapped, finders) == ("False", "[]")

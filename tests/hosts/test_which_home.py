@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_ext import Runtime
-from hermes_ext.hosts.hermes.facts.which_home import hermes_home
+from hermes_ext.hosts.hermes.facts.hermes import hermes_home
 
 VALUES = [
     None,

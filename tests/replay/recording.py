@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_ext import Runtime
-from hermes_ext.replay.replaying import Asked, replay
+from hermes_ext.replay.replaying import replay
 from hermes_ext.settings.config import read_config
 from hermes_ext.turns.decisions.reading import read_decisions
 
@@ -60,7 +60,9 @@ class Recording:
         lines = self.lines()
         numbers = range(len(lines)) if chosen is None else chosen
         told = replay(
-            Asked(lines, frozenset(numbers), extension),
+            lines,
+            frozenset(numbers),
+            extension=extension,
             home=self.home,
             cwd=self.cwd,
             config=read_config(self.home),

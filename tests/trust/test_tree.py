@@ -20,7 +20,8 @@ from hermes_ext.trust import tree as tree_module
 from hermes_ext.trust import walk
 from hermes_ext.trust.place import Project
 from hermes_ext.trust.store import stamp_now
-from hermes_ext.trust.tree import TreeError, read_tree, stamp_of
+from hermes_ext.trust.tree import read_tree, stamp_of
+from hermes_ext.trust.walk import TreeError
 
 
 def refusal(clone) -> TreeError:

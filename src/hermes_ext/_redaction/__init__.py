@@ -20,4 +20,4 @@ def redacted(value: Any) -> Any:
     # A start that shows nothing does not need the forms of secrets.
     from hermes_ext._redaction import showing
 
-    return showing.redacted(value)
+    return showing.in_value(value)

@@ -12,12 +12,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hermes_ext._redaction.assigned import assigned, inserted
-from hermes_ext._redaction.forms import FORMS, harmless
+from hermes_ext._redaction.forms import FORMS
 from hermes_ext._redaction.pieces import found, lowered, pieces, unescaped
 from hermes_ext._redaction.private_keys import private_keys
 from hermes_ext._redaction.random_text import random_texts
 from hermes_ext._redaction.tokens import KINDS, Kind, token_spans
-from hermes_ext._redaction.values import PLACEHOLDER
+from hermes_ext._redaction.values import PLACEHOLDER, is_harmless
 
 Span = tuple[int, int, str]
 
@@ -138,7 +138,7 @@ def _formed(shown: str, lower: str, begin: int, end: int) -> Iterator[Span]:
     for form in FORMS:
         if _has_any(lower, form.signs, begin, end):
             for match in found(form.pattern, shown, begin, end):
-                if not harmless(form, match):
+                if not (is_harmless(match["value"]) or form.is_none(match)):
                     yield *match.span("value"), form.kind
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Callable
 from typing import Final
@@ -12,7 +11,7 @@ from attrs import frozen
 
 from hermes_ext._redaction.names import is_secret
 from hermes_ext._redaction.pieces import compiled
-from hermes_ext._redaction.values import is_harmless, is_plain, is_random, stands_for_another
+from hermes_ext._redaction.values import is_plain, is_random, stands_for_another
 
 Match = re.Match[str]
 
@@ -45,20 +44,17 @@ def _same(match: Match) -> bool:
 
 
 def _no_credentials(match: Match) -> bool:
-    return not is_basic(match["value"])
-
-
-def is_basic(value: str) -> bool:
-    """Whether a text is a name and a password in base64."""
+    """Not a name and a password in base64."""
+    value = match["value"]
     try:
         decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
-    except (binascii.Error, ValueError):
-        return False
-    return ":" in decoded and decoded.isprintable()
+    except ValueError:
+        return True
+    return ":" not in decoded or not decoded.isprintable()
 
 
 def _a_word(match: Match) -> bool:
-    return len(match["value"]) < 20 and not any(map(str.isdigit, match["value"]))
+    return len(match["value"]) < 20 and _no_digit(match)
 
 
 def _no_digit(match: Match) -> bool:
@@ -110,7 +106,8 @@ def _never(_match: Match) -> bool:
 
 
 def _local(match: Match) -> bool:
-    return is_local(match["host"] or "")
+    """This machine, or one of its own network: what is at `db` may be anywhere."""
+    return _LOCAL.match(match["host"] or "") is not None
 
 
 def _local_or_a_word(match: Match) -> bool:
@@ -122,11 +119,6 @@ _LOCAL: Final = re.compile(
     r"(?:localhost|[\w.-]+\.localhost|[\w.-]+\.local|127(?:\.\d{1,3}){1,3}|\[?::1\]?|0\.0\.0\.0)\.?$",
     re.IGNORECASE,
 )
-
-
-def is_local(host: str) -> bool:
-    """Whether a host is this machine or one of its own network: what is at `db` may be anywhere."""
-    return _LOCAL.match(host) is not None
 
 
 # An argument, and those before it; in a list of words, too: `['mysql', '-p', 'a']`.
@@ -265,8 +257,3 @@ FORMS: Final = (
     Form(("://",), _USER_ONLY, _local_or_a_word, "Basic Auth Credentials"),
 )
 """All forms that are known."""
-
-
-def harmless(form: Form, match: Match) -> bool:
-    """Whether what has the form is no secret."""
-    return is_harmless(match["value"]) or form.is_none(match)

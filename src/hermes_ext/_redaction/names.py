@@ -7,22 +7,17 @@ from functools import lru_cache
 from typing import Final
 
 # The last words of a name: `db_password`, `X-Api-Key`, `clientSecret`.
-_ENDINGS: Final = (
-    ("password",), ("passwd",), ("passphrase",), ("passcode",), ("passwort",), ("pwd",), ("pswd",),
-    ("secret",), ("token",), ("cookie",), ("credential",), ("cred",), ("authorization",),
-    ("apikey",), ("bearer",), ("psk",), ("mnemonic",), ("api", "key"), ("senha",), ("passe",),
-    ("ntlm", "hash"), ("nt", "hash"), ("client", "assertion"), ("admin", "key"), ("role", "key"),
-    ("functions", "key"),
-    ("access", "key"), ("secret", "key"),
-    ("private", "key"), ("account", "key"), ("encryption", "key"), ("signing", "key"),
-    ("master", "key"), ("storage", "key"), ("shared", "key"), ("subscription", "key"),
-    ("deploy", "key"), ("service", "key"), ("app", "key"), ("client", "key"), ("auth", "key"),
-    ("license", "key"), ("hmac", "key"), ("integration", "key"), ("cookie", "key"),
-    ("jwt", "key"), ("session", "key"), ("aes", "key"), ("rsa", "key"),
-    ("secret", "string"), ("connection", "string"), ("conn", "string"), ("connection", "str"),
-    ("shared", "access", "signature"), ("seed", "phrase"), ("github", "pat"), ("gh", "pat"),
-    ("gitlab", "pat"), ("azure", "pat"), ("devops", "pat"), ("ado", "pat"), ("ext", "pat"),
-)  # fmt: skip
+_ENDINGS_LISTED: Final = (
+    "password, passwd, passphrase, passcode, passwort, pwd, pswd, secret, token, cookie, "
+    "credential, cred, authorization, apikey, bearer, psk, mnemonic, api key, senha, passe, "
+    "ntlm hash, nt hash, client assertion, admin key, role key, functions key, access key, "
+    "secret key, private key, account key, encryption key, signing key, master key, storage key, "
+    "shared key, subscription key, deploy key, service key, app key, client key, auth key, "
+    "license key, hmac key, integration key, cookie key, jwt key, session key, aes key, rsa key, "
+    "secret string, connection string, conn string, connection str, shared access signature, "
+    "seed phrase, github pat, gh pat, gitlab pat, azure pat, devops pat, ado pat, ext pat"
+)
+_ENDINGS: Final = {tuple(each.split()) for each in _ENDINGS_LISTED.split(", ")}
 # `db_pass`, not `pass`; `npm_auth`, not `auth`.
 _ONLY_BEHIND_OTHERS: Final = frozenset({"pass", "auth", "sid", "pin", "pw", "otp"})
 # Passwords in other languages: Spanish, German, Russian, Chinese, Japanese, Korean, Polish, Dutch,
@@ -101,7 +96,7 @@ def is_secret(name: str) -> bool:
         return False
     is_service = last == "key" and len(words) > 1 and words[-2] in _KEYS_OF
     is_glued = _GLUED.search("".join(words[-2:])) is not None
-    return is_service or is_glued or any(words[-len(ending) :] == ending for ending in _ENDINGS)
+    return is_service or is_glued or any(words[-count:] in _ENDINGS for count in (1, 2, 3))
 
 
 @lru_cache(maxsize=4096)

@@ -21,12 +21,8 @@ _OPTION: Final = re.compile(r"--?[A-Za-z][\w-]{0,60}")
 _LONGEST_WORD: Final = 200
 
 
-def redacted(value: Any) -> Any:
-    """See `hermes_ext._redaction.redacted`."""
-    return _in_value(value, 0)
-
-
-def _in_value(value: Any, depth: int) -> Any:
+def in_value(value: Any, depth: int = 0) -> Any:
+    """See `redacted`."""
     if isinstance(value, str):
         return _in_text(value)
     if depth > _DEEPEST and isinstance(value, Mapping | list | tuple):
@@ -35,7 +31,7 @@ def _in_value(value: Any, depth: int) -> Any:
         value = _with_named_value(value)
         return {_in_key(str(key)): _named(str(key), each, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_in_value(each, depth + 1) for each in _with_options(value)]
+        return [in_value(each, depth + 1) for each in _with_options(value)]
     return value
 
 
@@ -68,7 +64,7 @@ def _with_named_value(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
 def _named(name: str, value: Any, depth: int) -> Any:
     is_named = is_secret(name) or (name.lower() in _SHORT and isinstance(value, str))
     if not is_named or isinstance(value, bool) or value is None:
-        return _in_value(value, depth)
+        return in_value(value, depth)
     if isinstance(value, str):
         return value if is_open(value) else _HIDDEN
     if isinstance(value, Mapping) and depth <= _DEEPEST:

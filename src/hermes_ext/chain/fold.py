@@ -22,6 +22,7 @@ from hermes_ext.chain.outcome import (
     Injection,
     Record,
     Step,
+    Trace,
     made_outcome,
     outgoing,
     step_of,
@@ -31,7 +32,6 @@ from hermes_ext.chain.timeouts import Ended, TimedOut, workers
 from hermes_ext.hooks.handler import Caller, Handler
 from hermes_ext.hooks.isolation import identical, own_copy, raw
 from hermes_ext.hooks.payloads import (
-    NO_METADATA,
     Event,
     LLMRequest,
     Scope,
@@ -99,33 +99,21 @@ def _is_light(handler: Handler) -> bool:
     return handler.inline and not handler.observe
 
 
-class _Quiet:
+class _Quiet(Trace):
     """The trace of a chain in which everyone passed, up to one that failed if `crash` is given."""
 
-    __slots__ = ("crash", "handlers", "reached")
-
-    asks: tuple[Ask, ...] = ()
-    first: Event | None = None
-    metadata: Mapping[str, Any] = NO_METADATA
-    system: tuple[Injection, ...] = ()
-    user: tuple[Injection, ...] = ()
+    __slots__ = ("crash", "decided", "handlers", "reached")
 
     def __init__(self, handlers: tuple[Handler, ...], reached: int, crash: Crash | None) -> None:
         self.handlers = handlers
         self.reached = reached
         self.crash = crash
-
-    @property
-    def decided(self) -> int | None:
-        """The place of the one that failed."""
-        return None if self.crash is None else self.reached
+        self.decided = None if crash is None else reached
 
     def steps(self) -> tuple[Step, ...]:
-        """What each handler did, in order."""
         return tuple(map(self.step, range(len(self.handlers))))
 
     def step(self, place: int) -> Step:
-        """What the handler at this place did."""
         handler = self.handlers[place]
         if place == self.reached and self.crash is not None:
             return step_of(handler, _record_of_crash(handler, self.crash))
@@ -171,9 +159,8 @@ def run(
         KeyboardInterrupt: a person's Ctrl-C, and nothing else, whatever handlers do.
     """
     began = perf_counter_ns()
-    suspended = chain.suspended
-    examined = strict or timed or watch is not None
-    if examined or (suspended and not chain.members.isdisjoint(suspended)):
+    suspended = chain.suspended and not chain.members.isdisjoint(chain.suspended)
+    if suspended or strict or timed or watch is not None:
         return _Fold(chain, event, scope, began).examining(strict, timed, watch).finish()
     for caller, place in chain.parts:
         try:
@@ -262,7 +249,7 @@ def _shown(value: object) -> str:
     return f"{text} ({type(value).__name__})"
 
 
-class _Fold:
+class _Fold(Trace):
     """The state of a running chain, and what each handler's result does to it.
 
     `decided` is the place of the handler that has made the outcome what it is so far, `severity`
@@ -272,18 +259,13 @@ class _Fold:
 
     # Most chains change few of these: what stays as it is costs nothing.
     answer: str | None = None
-    asks: tuple[Ask, ...] = ()
     block: tuple[str, str] | None = None
     changed = False
-    decided: int | None = None
     ended = False
     examined = False
-    metadata: Mapping[str, Any] = NO_METADATA
     rewrote = False
     severity = 0
     strict = False
-    system: tuple[Injection, ...] = ()
-    user: tuple[Injection, ...] = ()
     watch: Watch | None = None
 
     def __init__(
@@ -620,11 +602,9 @@ class _Fold:
         return (Action.INJECT_USER if self.user else Action.PASS), None
 
     def steps(self) -> tuple[Step, ...]:
-        """What each handler did, in order."""
         return tuple(map(self.step, range(len(self.chain.handlers))))
 
     def step(self, place: int) -> Step:
-        """What the handler at this place did."""
         handler = self.chain.handlers[place]
         record = self._record_at(place, handler)
         if place >= self.place:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -412,34 +412,35 @@ class Record:
         self.action = action
 
 
-class Trace(Protocol):
-    """How a chain went: what an outcome's properties are read from."""
+class Trace:
+    """How a chain went: what an outcome's properties are read from.
 
-    @property
-    def first(self) -> Event | None:
-        """The event as it came in, where it may have been changed."""
+    Attributes:
+        first: the event as it came in, where it may have been changed.
+        decided: the place of the handler that made the outcome what it is; None where all passed.
+        asks, metadata, system, user: as of the outcome.
+    """
 
-    @property
-    def asks(self) -> tuple[Ask, ...]: ...
-    @property
-    def metadata(self) -> Mapping[str, Any]: ...
-    @property
-    def system(self) -> tuple[Injection, ...]: ...
-    @property
-    def user(self) -> tuple[Injection, ...]: ...
-    @property
-    def decided(self) -> int | None:
-        """The place of the handler that made the outcome what it is; None where all passed."""
+    __slots__ = ()
+
+    first: Event | None = None
+    decided: int | None = None
+    asks: tuple[Ask, ...] = ()
+    metadata: Mapping[str, Any] = NO_METADATA
+    system: tuple[Injection, ...] = ()
+    user: tuple[Injection, ...] = ()
 
     def step(self, place: int) -> Step:
         """What the handler at this place did."""
+        raise IndexError(place)
 
     def steps(self) -> tuple[Step, ...]:
         """What each handler did, in order."""
+        return ()
 
 
 @frozen
-class Cause:
+class Cause(Trace):
     """Why the runtime refuses by itself. It stands for the trace of a chain that did not run.
 
     Attributes:
@@ -452,21 +453,6 @@ class Cause:
     setting: Setting | None = None
     file: str = ""
     line: int = 0
-
-    asks: ClassVar[tuple[Ask, ...]] = ()
-    decided: ClassVar[None] = None
-    first: ClassVar[None] = None
-    metadata: ClassVar[Mapping[str, Any]] = NO_METADATA
-    system: ClassVar[tuple[Injection, ...]] = ()
-    user: ClassVar[tuple[Injection, ...]] = ()
-
-    def step(self, place: int) -> Step:
-        """There is none."""
-        raise IndexError(place)
-
-    def steps(self) -> tuple[Step, ...]:
-        """None: no handler was called."""
-        return ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; what is not known is left out."""

@@ -66,11 +66,7 @@ class Threads:
         self._idle: list[_Thread] = []
 
     def make(self, name: str, call: Call) -> None:
-        """Make a call in a thread.
-
-        Args:
-            name: of the thread for as long.
-            call: what to call.
+        """Make a call in a thread, which has this name for as long.
 
         Raises:
             RuntimeError: no thread can be started now.

@@ -65,13 +65,7 @@ class Limited(Protocol):
 
 
 class Session(Protocol):
-    """What is known here of the session that a handler is called in.
-
-    Attributes:
-        session_id: the session.
-        conversation_id: the conversation that it belongs to.
-        state: the turn's state.
-    """
+    """What is known here of the session that a handler is called in, and of its turn's state."""
 
     @property
     def session_id(self) -> str | None: ...
@@ -89,11 +83,7 @@ def name_of(session: Session | None) -> str | None:
 class LeftBehind:
     """The calls that ran out of time and still run.
 
-    Args:
-        per_handler: how many calls of one handler in one session there may be before the next
-            ones fail at once.
-        per_session: the same for all handlers of a session.
-        in_all: the same for the process.
+    Beyond so many of one handler in a session, in a session, or in all, the next fail at once.
     """
 
     def __init__(
@@ -137,11 +127,7 @@ class LeftBehind:
 class Job:
     """A call that another thread makes, while its caller waits for a while.
 
-    Args:
-        owner: the handler.
-        session: the session that it is called in.
-        left_behind: where it is counted if its caller gives up.
-        when_done: called at its end in that thread, unless it was left.
+    If its caller gives up, `left_behind` counts it; if not, `when_done` is called at its end.
     """
 
     __slots__ = ("_done", "_left_behind", "_session", "ended", "finished", "left", "owner", "tell")
@@ -208,11 +194,7 @@ def made(job: Job, call: Callable[[], Any]) -> Callable[[], None]:
 
 
 class Workers:
-    """Threads for handlers with a time limit.
-
-    Args:
-        left_per_handler, left_in_all: as of `LeftBehind`.
-    """
+    """Threads for handlers with a time limit."""
 
     def __init__(
         self, left_per_handler: int = LEFT_PER_HANDLER, left_in_all: int = LEFT_IN_ALL

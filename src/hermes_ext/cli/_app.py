@@ -8,7 +8,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from attrs import fields
@@ -18,11 +17,10 @@ from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
 from hermes_ext.cli import _commands
 from hermes_ext.cli._decisions import Query
-from hermes_ext.cli._errors import error_payload
+from hermes_ext.cli._options import home_of, working_directory
 from hermes_ext.cli._page import Page
-from hermes_ext.cli._request import Request, Result, UsageError
+from hermes_ext.cli._request import Request, Result, UsageError, error_payload
 from hermes_ext.exceptions import HermesExtError
-from hermes_ext.hosts.default import default_host
 
 
 def run(args: argparse.Namespace, prog: str) -> int:
@@ -32,20 +30,12 @@ def run(args: argparse.Namespace, prog: str) -> int:
     if command is None:
         sys.stdout.write(args.ext_help())
         return 2
-    as_json = args.ext_json
-    called = Prog(prog, str(_home(args)) if args.ext_home else None)
+    called = Prog(prog, str(home_of(args)) if args.ext_home else None)
     code = 0
     try:
         result = _outcome(command, _request(args, called))
         code = result.exit_code
-        _put_out(
-            command,
-            result,
-            prog=called,
-            as_json=as_json,
-            full=getattr(args, "ext_full", False),
-            plain=getattr(args, "ext_ci", False),
-        )
+        _put_out(args, result, called)
     except KeyboardInterrupt:
         sys.stderr.write("\n")  # what stands behind ^C begins a line
         return 130
@@ -65,22 +55,13 @@ def _outcome(command: str, request: Request) -> Result:
         return Result(code, error_payload(error))
 
 
-def _home(args: argparse.Namespace) -> Path:
-    home: Path | None = args.ext_home
-    return home.expanduser().absolute() if home else default_host().home()
-
-
 def _request(args: argparse.Namespace, prog: Prog) -> Request:
-    try:
-        cwd = Path.cwd()
-    except OSError:  # the directory was removed under us
-        cwd = None
     given = vars(args)
-    asked = _given(given, "ext_", Request) | {"home": _home(args)}
+    asked = _given(given, "ext_", Request) | {"home": home_of(args)}
     asked["name"] = printable(asked.get("name", ""))  # as records have it
     return Request(
         **asked,
-        cwd=cwd,
+        cwd=working_directory(),
         prog=prog,
         query=Query(**_given(given, "ext_query_", Query), brief=not args.ext_json),
         ask=_question(args, prog),
@@ -142,16 +123,16 @@ def _terminals() -> set[bool]:
     return {stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)}
 
 
-def _put_out(
-    command: str, result: Result, *, prog: Prog, as_json: bool, full: bool, plain: bool
-) -> None:
+def _put_out(args: argparse.Namespace, result: Result, prog: Prog) -> None:
+    command = args.ext_command
     # Whoever decides whether to trust code has to see all of it.
     payload = result.payload if command == "trust" else redacted(result.payload)
-    if as_json:
+    if args.ext_json:
         sys.stdout.write(json.dumps(payload, indent=2, default=str) + "\n")
     elif "error" in payload:
         Page(sys.stderr, prog=prog).lines(f"error: {payload['error']}", style="red")
     else:
+        full, plain = (getattr(args, name, False) for name in ("ext_full", "ext_ci"))
         page = Page(sys.stdout, prog=prog, full=full, plain=plain)
         _commands.command(command).page(payload, page)
     sys.stdout.flush()

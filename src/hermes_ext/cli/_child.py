@@ -112,23 +112,21 @@ def _leave_trail(home: Path, cwd: Path | None, trail: Path, more: Iterable[Found
 
 
 def _test(request: dict[str, Any]) -> dict[str, Any]:
-    from hermes_ext.replay.trying import Try, attempt
+    from hermes_ext.replay.trying import attempt
 
     home, cwd = _places(request)
     config = read_config(home)
-    asked = Try(
-        request["name"],
-        _found(request, config, home),
-        _events(request, home),
-        request["hook"],
-        request["chain"],
-        request["last"],
-        request["event"] is None,
-    )
-    _leave_trail(home, cwd, Path(request["trail"]), asked.found)
+    found, events = _found(request, config, home), _events(request, home)
+    _leave_trail(home, cwd, Path(request["trail"]), found)
     _quietly()
     return attempt(
-        asked,
+        request["name"],
+        found,
+        events,
+        hook=request["hook"],
+        chain=request["chain"],
+        last=request["last"],
+        samples=request["event"] is None,
         home=home,
         cwd=cwd,
         config=config,
@@ -170,7 +168,7 @@ def _recorded(home: Path) -> Iterator[Recorded]:
 
 def _replay(request: dict[str, Any]) -> dict[str, Any]:
     from hermes_ext.replay.events import LONGEST_RECORDED
-    from hermes_ext.replay.replaying import Asked, replay
+    from hermes_ext.replay.replaying import replay
     from hermes_ext.turns.decisions.reading import LogFiles, LogLines
 
     home, cwd = _places(request)
@@ -182,7 +180,9 @@ def _replay(request: dict[str, Any]) -> dict[str, Any]:
         _leave_trail(home, cwd, Path(request["trail"]))
         _quietly()
         return replay(
-            Asked(lines, frozenset(newest), request["extension"]),
+            lines,
+            frozenset(newest),
+            extension=request["extension"],
             home=home,
             cwd=cwd,
             config=read_config(home, file),
@@ -214,13 +214,9 @@ def _quietly() -> None:
     logger.propagate = False
 
 
-def _host(_request: Mapping[str, Any]) -> dict[str, Any]:
-    return survey().to_json()
-
-
 _PARTS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "load": _load,
-    "host": _host,
+    "host": lambda _: survey().to_json(),
     "test": _test,
     "replay": _replay,
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
+
+from hermes_ext.cli._options import home_of, working_directory
 
 _NEWEST: Final = 2_000  # lines of the decision log that are looked at
 
@@ -29,15 +30,6 @@ def offer(parser: argparse.ArgumentParser) -> None:
             action.completer = completer  # type: ignore[attr-defined]
 
 
-def _home(args: argparse.Namespace) -> Path:
-    home: Path | None = getattr(args, "ext_home", None)
-    if home:
-        return home.expanduser().absolute()
-    from hermes_ext.hosts.default import default_host
-
-    return default_host().home()
-
-
 def _names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
     """Of extensions: those that the command can do something about."""
     from hermes_ext.loading.inventory import inventory
@@ -45,7 +37,7 @@ def _names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
 
     wanted = {"enable": False, "disable": True}.get(parsed_args.ext_command)
     with suppress(Exception):  # a configuration that cannot be read has no names
-        records = inventory(_home(parsed_args), _cwd()).records
+        records = inventory(home_of(parsed_args), working_directory()).records
         return [
             each.name
             for each in records
@@ -64,18 +56,12 @@ def _names_or_paths(parsed_args: argparse.Namespace, prefix: str, **rest: Any) -
     return [*names, *FilesCompleter(allowednames=("py",))(prefix)]
 
 
-def _cwd() -> Path | None:
-    with suppress(OSError):
-        return Path.cwd()
-    return None
-
-
 def _of_the_log(key: str) -> Completer:
     def values(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
         from hermes_ext.turns.decisions.reading import read_decisions
 
         with suppress(OSError):
-            log = _home(parsed_args) / "logs" / "extensions.jsonl"
+            log = home_of(parsed_args) / "logs" / "extensions.jsonl"
             lines = list(read_decisions(log, last=_NEWEST))
             return [*dict.fromkeys(str(line[key]) for line in reversed(lines) if line.get(key))]
         return []

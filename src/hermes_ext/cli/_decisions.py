@@ -184,7 +184,6 @@ def _entries(line: Line, key: str) -> Iterator[Line]:
 
 
 def log_file(home: Path) -> Path:
-    """The decision log of a Hermes home."""
     return home / "logs" / "extensions.jsonl"
 
 
@@ -238,7 +237,11 @@ def nothing_found(home: Path, query: Query, known: Callable[[], Iterable[str]]) 
     for line in newest_first(home, Query()):
         seen.add(line)
     if not seen.lines:
-        return NothingFoundError(_why_empty(home))
+        return NothingFoundError(
+            note_on(home)
+            or f"there is no decision log yet ({printable(log_file(home))}): it begins with the "
+            "first turn in which an extension is called"
+        )
     return NothingFoundError(
         f"the decision log has no lines{query.in_words()}",
         path=log_file(home),
@@ -269,16 +272,6 @@ def unreadable(home: Path, error: OSError) -> HermesExtError:
     return HermesExtError(f"the decision log cannot be read: {told}", path=log_file(home))
 
 
-def _why_empty(home: Path) -> str:
-    off = note_on(home)
-    if off is not None:
-        return off
-    return (
-        f"there is no decision log yet ({printable(log_file(home))}): it begins with the first "
-        "turn in which an extension is called"
-    )
-
-
 def _meant(query: Query, seen: _Seen, known: Callable[[], Iterable[str]]) -> str | None:
     """What was probably meant; nothing of other sessions in a chat."""
     if query.extension is not None and canonical_name(query.extension) not in seen.names:
@@ -299,7 +292,6 @@ def _meant(query: Query, seen: _Seen, known: Callable[[], Iterable[str]]) -> str
 
 
 def installed_names(home: Path, cwd: Path | None) -> list[str]:
-    """The names of all extensions that are found."""
     from hermes_ext.loading.inventory import inventory
 
     return [record.name for record in inventory(home, cwd).records]

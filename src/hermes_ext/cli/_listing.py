@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes_ext.cli._live import in_force
 from hermes_ext.cli._options import LOAD_SECONDS
 from hermes_ext.cli._patience import patience
-from hermes_ext.cli._place import from_next_start, place
+from hermes_ext.cli._place import from_next_start, in_force, place
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.loading.finding.discovery import minor_entries, record_of
 from hermes_ext.loading.inventory import Inventory, inventory
@@ -16,14 +15,13 @@ from hermes_ext.records import Status
 
 
 def list_all(request: Request) -> Result:
-    """Everything installed; with `load` or `order` as a child process loads it now."""
     seen = inventory(request.home, request.cwd)
     payload = _seen(request, seen)
     readable = seen.config.readable
     code = 0 if readable and payload["refusal"] is None else 1
     if request.live is not None:
         payload |= {
-            "extensions": in_force(request.live, seen),
+            "extensions": [*in_force(request.live, seen)],
             "problems": [each.to_json() for each in request.live.problems],
             "refusal": request.live.refusal,
             "loaded": True,

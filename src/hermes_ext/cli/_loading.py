@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from hermes_ext.cli._patience import progress
 from hermes_ext.hosts.default import default_host
 from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 from hermes_ext.hosts.hermes.facts.host_package import host_package
+from hermes_ext.hosts.hermes.process.processes import kill_group
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS
 from hermes_ext.settings.config import OFF_SWITCH
 
@@ -149,21 +149,12 @@ def _run(what: str, request: dict[str, Any], home: Path, seconds: float, without
     except subprocess.TimeoutExpired:
         return f"was stopped after {seconds:g} s"
     finally:
-        _end(process)
+        kill_group(process)
+        process.wait()
     code = process.returncode
     if code < 0:
         return f"was ended by {signal.Signals(-code).name}"
     return f"ended the process with exit code {code}"
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the child and what it started."""
-    with contextlib.suppress(OSError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
 
 
 def _read(file: Path) -> Any:

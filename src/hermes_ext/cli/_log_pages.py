@@ -21,7 +21,6 @@ _ID: Final = 8  # characters of a turn's id
 
 
 def log(payload: Mapping[str, Any], page: Page) -> None:
-    """The lines, one for each decision."""
     if payload["note"]:
         page.lines(payload["note"], style="yellow")
     for line in payload["lines"]:
@@ -29,7 +28,6 @@ def log(payload: Mapping[str, Any], page: Page) -> None:
 
 
 def row(line: Mapping[str, Any], page: Page) -> None:
-    """One line of the log."""
     time = f"{_moment(line):%m-%d %H:%M:%S}"
     if "dropped" in line:
         page.line(f"{time}  ", (f"{line['dropped']} decisions could not be written", "yellow"))
@@ -58,7 +56,8 @@ def row(line: Mapping[str, Any], page: Page) -> None:
 def _who_and_why(line: Mapping[str, Any]) -> str:
     who = line.get("extension") or line.get("blocked_by")
     if who is None:
-        return printable(says(line)) if _is_observed(line) else ""
+        observed = any(each.get("action") != "pass" for each in observed_in(line))
+        return printable(says(line)) if observed else ""
     answered = was_answered(line)
     told = line.get("message") or "; ".join(
         str(each.get("reason")) for each in line.get("asks") or () if answered
@@ -83,17 +82,10 @@ def _changed(change: Mapping[str, Any]) -> str:
     where = f"{change['argument']}: " if "argument" in change else ""
     if "from" in change or "to" in change:
         return f"{where}{change.get('from', '(nothing)')} → {change.get('to', '(nothing)')}"
-    removed = _removed(change["removed"]) if "removed" in change else ""
+    number = change.get("removed")
+    removed = f"[{number} character{'' if number == 1 else 's'} removed]" if number else ""
     added = f"added {json.dumps(change['added'], ensure_ascii=False)}" if "added" in change else ""
     return where + ", ".join(filter(None, [removed, added]))
-
-
-def _removed(number: Any) -> str:
-    return "[1 character removed]" if number == 1 else f"[{number} characters removed]"
-
-
-def _is_observed(line: Mapping[str, Any]) -> bool:
-    return any(each.get("action") != "pass" for each in observed_in(line))
 
 
 def why(payload: Mapping[str, Any], page: Page) -> None:

@@ -13,7 +13,6 @@ LOAD_SECONDS: Final = 90.0
 
 
 def common(command: argparse.ArgumentParser) -> None:
-    """What every command takes."""
     command.add_argument(
         "--json", action="store_true", dest="ext_json", help="print one JSON value, nothing else"
     )
@@ -24,7 +23,6 @@ def common(command: argparse.ArgumentParser) -> None:
 
 
 def name(command: argparse.ArgumentParser) -> None:
-    """The name of an extension."""
     command.add_argument("ext_name", metavar="NAME", help="its name, as list has it")
 
 
@@ -62,8 +60,25 @@ def path(command: argparse.ArgumentParser, what: str) -> None:
 
 
 def deadline(command: argparse.ArgumentParser, default: float = LOAD_SECONDS) -> None:
-    """How long it may take."""
     command.add_argument(
         "--deadline", metavar="SECONDS", type=seconds, default=default, dest="ext_deadline",
         help="how long it may take (default: %(default)g)",
     )  # fmt: skip
+
+
+def home_of(args: argparse.Namespace) -> Path:
+    """The Hermes home that is named, else the host's."""
+    named: Path | None = getattr(args, "ext_home", None)
+    if named:
+        return named.expanduser().absolute()
+    from hermes_ext.hosts.default import default_host
+
+    return default_host().home()
+
+
+def working_directory() -> Path | None:
+    """None where it was removed under us."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None

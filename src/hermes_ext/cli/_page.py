@@ -99,7 +99,6 @@ class Page:
         self._file.write(text if text.endswith("\n") else f"{text}\n")
 
     def blank(self) -> None:
-        """An empty line."""
         self._put([])
 
     def _put(self, parts: Sequence[Part]) -> None:

@@ -36,10 +36,6 @@ CHANGED = "changed since: takes effect on the next turn, or after a restart"
 _BANNER = ("project", "notices", "off", "not_in_force", "old_rules", "next_start")
 
 
-def _local(moment: str) -> str:
-    return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
-
-
 def banner(payload: Mapping[str, Any], page: Page) -> None:
     """The projects, and what makes every `enabled` below mean less than it says."""
     trusted(payload, page)
@@ -50,7 +46,8 @@ def banner(payload: Mapping[str, Any], page: Page) -> None:
     if payload["not_in_force"]:
         page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
     for each in payload["old_rules"]:
-        who = f"A running Hermes (pid {each['pid']}, since {_local(each['since'])})"
+        since = datetime.fromisoformat(each["since"]).astimezone()
+        who = f"A running Hermes (pid {each['pid']}, since {since:%Y-%m-%d %H:%M})"
         page.lines(f"{who} uses older rules: {each['reason']}", style="yellow")
     if payload.get("next_start"):
         page.lines(f"{CHANGED}: {payload['next_start']}.", style="yellow")

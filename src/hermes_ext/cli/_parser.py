@@ -82,16 +82,17 @@ class Parser(argparse.ArgumentParser):
         return parsed, extra
 
     def error(self, message: str) -> NoReturn:
-        from hermes_ext.cli import _errors
+        from hermes_ext._problems import did_you_mean
+        from hermes_ext.cli._request import usage_error
 
         wrong_choice = _WRONG_CHOICE.search(message)
         if wrong_choice is not None:
-            near = _errors.did_you_mean(wrong_choice[1], re.findall(r"[\w-]+", wrong_choice[2]))
+            near = did_you_mean(wrong_choice[1], re.findall(r"[\w-]+", wrong_choice[2]))
             message += f". {near}" if near else ""
         if not self._as_json:
             super().error(message)
         usage = " ".join(self.format_usage().split())
-        sys.stdout.write(_errors.usage_error(self.prog, message, usage))
+        sys.stdout.write(usage_error(self.prog, message, usage))
         self.exit(2)
 
 

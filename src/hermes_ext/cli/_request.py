@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -128,3 +129,24 @@ def _project(verdict: Verdict) -> dict[str, Any]:
         "pinned": verdict.pinned,
         "changed": [*map(printable, verdict.changed)],
     }
+
+
+def error_payload(error: HermesExtError) -> dict[str, Any]:
+    return {
+        "error": one_line(error),
+        "file": None if error.path is None else printable(error.path),
+        "line": error.line,
+        "key": error.key,
+        "hint": error.hint,
+    }
+
+
+def one_line(error: HermesExtError) -> str:
+    return printable(str(error))
+
+
+def usage_error(prog: str, message: str, usage: str) -> str:
+    """That the command line is wrong, as the one JSON value on stdout."""
+    wrong = HermesExtError(message, hint=usage)
+    payload = error_payload(wrong) | {"error": printable(f"{prog}: {message}")}
+    return json.dumps(payload, indent=2) + "\n"

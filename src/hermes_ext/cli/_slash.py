@@ -12,9 +12,8 @@ from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
 from hermes_ext.cli import _commands
 from hermes_ext.cli._decisions import Query
-from hermes_ext.cli._errors import one_line
 from hermes_ext.cli._page import Page
-from hermes_ext.cli._request import Request
+from hermes_ext.cli._request import Request, one_line
 from hermes_ext.cli._values import count
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hosts.default import default_host
@@ -30,17 +29,12 @@ _READ_ONLY = {"list": "", "info": "NAME", "why": "[TURN]", "log": "[N]"}
 def slash(
     raw_args: str,
     *,
-    home: Path | None = None,
-    cwd: Path | None = None,
-    live: Runtime | None = None,
-    session: str | None = None,
+    home: Path | None,
+    cwd: Path | None,
+    live: Runtime | None,
+    session: str | None,
 ) -> str:
-    """What `/extensions …` answers in a chat: plain text, and nothing is ever changed.
-
-    home: the host's by default. cwd: the session's directory, None where it has none. live: the
-    runtime of this process, whose extensions are shown; None where none is loaded: the files'.
-    session: the only one whose decisions are shown; None where it is not known: none are.
-    """
+    """See `hermes_ext.cli.slash`."""
     try:
         words = shlex.split(raw_args or "")
     except ValueError as error:

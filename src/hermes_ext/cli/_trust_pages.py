@@ -172,7 +172,6 @@ def _all(payload: Mapping[str, Any], page: Page) -> None:
 
 
 def untrust(payload: Mapping[str, Any], page: Page) -> None:
-    """What `untrust` did."""
     if payload["removed"]:
         page.line(("No longer trusted: ", "bold"), payload["root"])
         page.line("A running session keeps to that from its next turn on.")

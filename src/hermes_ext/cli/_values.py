@@ -66,7 +66,6 @@ def digest(text: str) -> str:
 
 
 def count(text: str) -> int:
-    """A number of lines."""
     if not text.strip().isdecimal():
         raise ArgumentTypeError(f'"{printable(text)}" is not a number of lines')
     try:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import define, frozen
 
 from hermes_ext.effects._options import READING, Option, Table
 
@@ -49,7 +49,7 @@ class Entry:
     operands: tuple[str, ...] = ("text",)
     default: str = ""
     others: bool = True
-    subcommands: Mapping[str, Any] | None = None
+    subcommands: Mapping[str, _Raw] | None = None
     runs: int | None = None
     unknown: str = ""
     program: str = ""
@@ -59,27 +59,24 @@ class Entry:
     def subcommand(self, name: str) -> Entry | None:
         """What is known of a subcommand; None for nothing."""
         found = (self.subcommands or {}).get(name)
-        return None if found is None else _compiled(found, self.table)
+        return None if found is None else found.read(self.table)
 
     def option_may_harm(self) -> bool:
         """Whether a word that is not known could be an option that does more than to read."""
         return not self.others or any(option.may_harm for option in self.table.options)
 
 
+@define(eq=False)
 class _Raw:
     """An entry as it is written, read when it is first asked for."""
 
-    __slots__ = ("entry", "written")
+    written: Mapping[str, Any]
+    entry: Entry | None = None
 
-    def __init__(self, written: Mapping[str, Any]) -> None:
-        self.written = written
-        self.entry: Entry | None = None
-
-
-def _compiled(raw: _Raw, above: Table | None = None) -> Entry:
-    if raw.entry is None:
-        raw.entry = _entry(raw.written, above)
-    return raw.entry
+    def read(self, above: Table | None = None) -> Entry:
+        if self.entry is None:
+            self.entry = _entry(self.written, above)
+        return self.entry
 
 
 def _entry(written: Mapping[str, Any], above: Table | None) -> Entry:
@@ -170,7 +167,7 @@ class Knowledge:
     def get(self, name: str) -> Entry | None:
         """What is known of a command; None for nothing."""
         found = self._entries.get(name)
-        return None if found is None else _compiled(found)
+        return None if found is None else found.read()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

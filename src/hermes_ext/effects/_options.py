@@ -115,10 +115,6 @@ class Table:
         }
         self._long: Final = sorted(name for name in self._by_name if name.startswith("--"))
 
-    def get(self, name: str) -> Option | None:
-        """The option with exactly this name."""
-        return self._by_name.get(name)
-
     def read(self, words: Sequence[Word], *, permute: bool = True) -> Read:
         """Tell the words of a command, without its name, apart.
 

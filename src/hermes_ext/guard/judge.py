@@ -16,8 +16,6 @@ from hermes_ext.effects import Change, ChangeKind, Command, Effects
 from hermes_ext.guard.places import Identities, Protected
 from hermes_ext.guard.talk import Talk, talk_of
 
-__all__ = ["Finding", "finding_in"]
-
 _DEPTH: Final = 12
 _LONGEST_PATH: Final = 4_096
 _PATHS: Final = frozenset({"path", "file_path", "filepath", "output_path", "destination"})

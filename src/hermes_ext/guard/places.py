@@ -7,7 +7,6 @@ same.
 from __future__ import annotations
 
 import os
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -21,8 +20,6 @@ from attrs import define, field, frozen
 from hermes_ext._text import printable
 from hermes_ext.hosts.default import default_host
 from hermes_ext.hosts.facts import HostFacts
-
-__all__ = ["PROJECT_FOLDER", "Identities", "Protected"]
 
 PROJECT_FOLDER: Final = ".hermes"
 
@@ -64,14 +61,13 @@ class Protected:
 
     hermes_home: what `$HERMES_HOME` stands for. homes: the Hermes homes (the one in use, the root
     above a profile, all profiles), as written by what they are compared as, the longest first.
-    roots: likewise, further protected folders and files. user_homes: what `~` may stand for.
+    roots: likewise, further protected folders and files.
     host: whose home it is. names, beginnings: what is protected in each home, and what it is.
     """
 
     hermes_home: str
     homes: Mapping[str, str]
     roots: Mapping[str, str]
-    user_homes: tuple[str, ...]
     host: HostFacts
     names: Mapping[str, str]
     beginnings: Mapping[tuple[str, ...], str]
@@ -84,14 +80,7 @@ class Protected:
         places: Iterable[Path] = (),
         host: HostFacts | None = None,
     ) -> Protected:
-        """The places of `home`, looked up on the disk now.
-
-        Args:
-            home: the Hermes home.
-            global_dir: the folder of its extensions.
-            places: where loaded extensions are.
-            host: whose home it is; the default host's by default.
-        """
+        """The places of `home`, looked up on the disk now. places: where loaded extensions are."""
         host = host or default_host()
         layout = host.layout
         names = {**_NAMES, **layout.files, layout.plugins: f"{host.name}'s plugins"}
@@ -110,18 +99,13 @@ class Protected:
             os.path.abspath(home),
             {fold(each): each for each in sorted(homes, key=len, reverse=True)},
             {fold(each): each for each in roots},
-            _user_homes(home, layout.user_home),
             host,
             names,
             {**_BEGINNINGS, **{(start,): what for start, what in layout.beginnings.items()}},
         )
 
     def place(self, path: str) -> str | None:
-        """The protected place that a path is in, for a message; None if in none.
-
-        Args:
-            path: absolute, without `.` and `..`.
-        """
+        """The protected place that an absolute path is in, for a message; None if in none."""
         folded = fold(path)
         rest = folded
         for home in self.homes:
@@ -274,20 +258,6 @@ def _own_code() -> Iterator[Path]:
     if package.parent.name in ("site-packages", "dist-packages"):
         yield package
         yield from islice(package.parent.glob("hermes_ext-*.dist-info"), 3)
-
-
-def _user_homes(home: Path, for_tools: str) -> tuple[str, ...]:
-    """What `~` is: by the environment, by the password database, and for the host's tools."""
-    found = [os.path.expanduser("~")]
-    own = os.path.join(home, for_tools)
-    if os.path.isdir(own):
-        found.append(own)
-    if sys.platform != "win32":
-        import pwd
-
-        with suppress(KeyError):
-            found.append(pwd.getpwuid(os.getuid()).pw_dir)
-    return tuple(dict.fromkeys(os.path.normpath(each) for each in found))
 
 
 def _shown(path: str, what: str) -> str:

@@ -13,8 +13,6 @@ from hermes_ext.effects import Command
 if TYPE_CHECKING:
     from hermes_ext.hosts.facts import HostFacts
 
-__all__ = ["Talk", "talk_of"]
-
 _SWITCHES: Final = frozenset({"HERMES_EXT_OFF", "HERMES_EXT_TRUST"})
 _PROGRAM: Final = "hermes-ext"
 _OWN: Final = frozenset({_PROGRAM, "hermes_ext", "hermes_ext.cli", "hermes_ext.cli.__main__"})

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final, TypeVar
 
@@ -15,7 +14,7 @@ from attrs import field, frozen
 
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.payloads import NAMED_ONLY
-from hermes_ext.hooks.signature import did_you_mean, is_async_function, name_of, place_of
+from hermes_ext.hooks.signature import did_you_mean, is_async_function, name_of, place_of, refused
 
 COMMAND_ARGUMENTS: Final = (
     "args",
@@ -162,19 +161,16 @@ def _mark(function: Any, mark: CommandMark) -> None:
 def _refuse_generators(name: str, function: FunctionType) -> None:
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        file, line = place_of(function)
-        raise RegistrationError(
+        raise refused(
+            function,
             f"{name_of(function)}, for /{name}, is a generator: it contains yield, so calling it "
             "does nothing",
-            path=Path(file),
-            line=line,
             hint="Return the text instead of yielding it",
         )
 
 
 def _wanted(name: str, function: FunctionType) -> tuple[tuple[str, ...], frozenset[str]]:
     """The arguments that a command's function gets, and those of them that may be left out."""
-    file, line = place_of(function)
     wants: list[str] = []
     optional: set[str] = set()
     for parameter in inspect.signature(function).parameters.values():
@@ -190,17 +186,15 @@ def _wanted(name: str, function: FunctionType) -> tuple[tuple[str, ...], frozens
             if parameter.default is not parameter.empty:
                 optional.add(parameter.name)
         elif parameter.name in COMMAND_ARGUMENTS:
-            raise RegistrationError(
+            raise refused(
+                function,
                 f"{told}takes {parameter.name!r} by position only",
-                path=Path(file),
-                line=line,
                 hint="Arguments are passed by name: remove the '/' or '*'",
             )
         elif parameter.default is parameter.empty or not parameter.name.startswith("_"):
-            raise RegistrationError(
+            raise refused(
+                function,
                 f"{told}wants {parameter.name!r}, which commands do not have",
-                path=Path(file),
-                line=line,
                 hint=did_you_mean(parameter.name, COMMAND_ARGUMENTS),
             )
     return tuple(wants), frozenset(optional)
@@ -235,12 +229,11 @@ def build_commands(
         file, line = place_of(function)
         taken = built.get(mark.name)
         if taken is not None and taken.function is not function:
-            raise RegistrationError(
+            raise refused(
+                function,
                 f"/{mark.name} is registered twice, for {name_of(taken.function)} "
                 f"(line {taken.line}) and for {name_of(function)}",
                 extension=extension,
-                path=Path(file) if file else None,
-                line=line or None,
                 hint="Rename one of them",
             )
         wants, optional = _wanted(mark.name, function)

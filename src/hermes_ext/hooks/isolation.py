@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from operator import is_
 from typing import Any, SupportsIndex, overload
 
@@ -75,34 +75,22 @@ def _copied_iteratively(value: Any) -> Any:
     """
     holder: list[Any] = [None]
     copies: dict[int, Any] = {}
-    todo: list[tuple[Any, Callable[[Any], None]]] = [(value, lambda made: _put(holder, 0, made))]
+    todo: list[tuple[Any, Any, Any]] = [(value, holder, 0)]
     while todo:
-        item, place = todo.pop()
+        item, container, key = todo.pop()
         if id(item) in copies:
-            place(copies[id(item)])
+            container[key] = copies[id(item)]
         elif isinstance(item, dict):
             fresh: dict[Any, Any] = dict.fromkeys(map(_plain_key, dict.__iter__(item)))
-            copies[id(item)] = fresh
-            place(fresh)
-            pairs = dict.items(item)
-            todo.extend((inner, _putter(fresh, _plain_key(key))) for key, inner in pairs)
+            copies[id(item)] = container[key] = fresh
+            todo.extend((inner, fresh, _plain_key(name)) for name, inner in dict.items(item))
         elif isinstance(item, list):
             row: list[Any] = [None] * list.__len__(item)
-            copies[id(item)] = row
-            place(row)
-            inside = enumerate(list.__iter__(item))
-            todo.extend((inner, _putter(row, index)) for index, inner in inside)
+            copies[id(item)] = container[key] = row
+            todo.extend((inner, row, index) for index, inner in enumerate(list.__iter__(item)))
         else:
-            place(item)
+            container[key] = item
     return holder[0]
-
-
-def _put(container: Any, key: Any, made: Any) -> None:
-    container[key] = made
-
-
-def _putter(container: Any, key: Any) -> Callable[[Any], None]:
-    return lambda made: _put(container, key, made)
 
 
 def identical(one: Any, other: Any) -> bool:

@@ -7,11 +7,11 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
+from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.handler import Handler, OnError
@@ -33,6 +33,7 @@ from hermes_ext.hooks.signature import (
     name_of,
     place_of,
     pluggy_refusal,
+    refused,
     signature_of,
 )
 from hermes_ext.hooks.source import Source
@@ -549,6 +550,9 @@ def build_handlers(
     """
     off = frozenset(disabled_hooks)
     built: list[Handler] = []
+    make = partial(
+        Handler, extension=extension, source=source, config=config, observe=observe, leaves=leaves
+    )
     for sequence, registration in enumerate(_with_instances(extension, registrations)):
         mark = _checked_order(extension, registration)
         if mark.hook.value in off:
@@ -556,17 +560,8 @@ def build_handlers(
         if priorities and mark.hook.value in priorities:
             wanted = _priority(mark.hook, "priority", priorities[mark.hook.value])
             mark = evolve(mark, priority=wanted)
-        built.append(
-            _handler(
-                Registration(registration.function, mark),
-                extension=extension,
-                source=source,
-                sequence=sequence,
-                config=config,
-                observe=observe,
-                leaves=leaves,
-            )
-        )
+        own = _of_function(extension, registration.function, mark)
+        built.append(make(sequence=sequence, **own))
     return tuple(built)
 
 
@@ -583,15 +578,10 @@ def _checked_order(extension: str, registration: Registration) -> HookMark:
 def _misplaced(
     extension: str, registration: Registration, message: str, hint: str
 ) -> RegistrationError:
-    file, line = place_of(registration.function)
-    return RegistrationError(
-        f"{name_of(registration.function)}: {message}",
-        extension=extension,
-        hook=registration.mark.hook.value,
-        path=Path(file) if file else None,
-        line=line or None,
-        hint=hint,
-    )
+    function = registration.function
+    text = f"{name_of(function)}: {message}"
+    hook = registration.mark.hook.value
+    return refused(function, text, extension=extension, hook=hook, hint=hint)
 
 
 def _with_instances(
@@ -624,17 +614,8 @@ def _instances_for(method: FunctionType) -> Iterator[Any]:
             yield value
 
 
-def _handler(
-    registration: Registration,
-    *,
-    extension: str,
-    source: Source,
-    sequence: int,
-    config: Any,
-    observe: bool,
-    leaves: Leaves | None,
-) -> Handler:
-    function, mark = registration.function, registration.mark
+def _of_function(extension: str, function: Any, mark: HookMark) -> dict[str, Any]:
+    """What a handler has of its function and the mark on it."""
     try:
         signature = signature_of(mark.hook, function)
     except RegistrationError as error:
@@ -645,27 +626,13 @@ def _handler(
     limit = mark.timeout
     if limit is None:
         limit = defined.guard_timeout if mark.guard else defined.timeout
-    return Handler(
-        extension=extension,
-        name=name_of(function),
-        hook=mark.hook,
-        function=function,
-        signature=signature,
-        priority=mark.priority,
-        before=mark.before,
-        after=mark.after,
-        guard=mark.guard,
-        tools=mark.tools,
-        origins=mark.origins,
-        on_error=mark.on_error or ("block" if mark.guard else defined.on_error),
-        on_store_error=mark.on_store_error,
-        timeout=limit or None,
-        source=source,
-        sequence=sequence,
-        file=file,
-        line=line,
-        is_async=is_async_function(function),
-        config=config,
-        observe=observe,
-        leaves=leaves,
-    )
+    return asdict(mark, recurse=False) | {
+        "name": name_of(function),
+        "function": function,
+        "signature": signature,
+        "on_error": mark.on_error or ("block" if mark.guard else defined.on_error),
+        "timeout": limit or None,
+        "file": file,
+        "line": line,
+        "is_async": is_async_function(function),
+    }

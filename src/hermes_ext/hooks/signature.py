@@ -40,6 +40,12 @@ def place_of(function: Any) -> tuple[str, int]:
     return code.co_filename, code.co_firstlineno
 
 
+def refused(function: Any, message: str, **named: Any) -> RegistrationError:
+    """The error about a function, which says where it is; `named` as `RegistrationError` has it."""
+    file, line = place_of(function)
+    return RegistrationError(message, path=Path(file) if file else None, line=line or None, **named)
+
+
 def _innermost(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
@@ -92,14 +98,7 @@ class _SignatureCheck:
         self.known = TABLE[hook].names
 
     def error(self, message: str, hint: str) -> RegistrationError:
-        file, line = place_of(self.function)
-        return RegistrationError(
-            message,
-            hook=self.hook.value,
-            path=Path(file) if file else None,
-            line=line or None,
-            hint=hint,
-        )
+        return refused(self.function, message, hook=self.hook.value, hint=hint)
 
     @property
     def name(self) -> str:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from hermes_ext.effects import ToolTable
 
-__all__ = ["HomeLayout", "HostCommands", "HostFacts"]
-
 
 @frozen
 class HomeLayout:
@@ -25,14 +23,12 @@ class HomeLayout:
         beginnings: the same for files of whose name only the beginning is fixed.
         plugins: the folder of plugins, which may be links.
         profiles: the folder of further homes.
-        user_home: the folder that is `~` for tools.
     """
 
     files: Mapping[str, str]
     beginnings: Mapping[str, str]
     plugins: str
     profiles: str
-    user_home: str
 
 
 @frozen(eq=False)

@@ -17,9 +17,11 @@ from attrs import Factory, define, evolve
 
 from hermes_ext._forks import has_locks
 from hermes_ext._prog import Prog
+from hermes_ext._regular import Signature, signature
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.handler import Handler
+from hermes_ext.loading.ended import own_packages
 from hermes_ext.loading.finding.projects import (
     NO_PROJECTS,
     ProjectStack,
@@ -44,7 +46,7 @@ class _Known:
     loaded: Verdict | None = None
     now: Verdict | None = None
     stamp: Hashable = None
-    place: tuple[int, int] | None = None
+    place: Signature = ()
 
 
 @define(eq=False)
@@ -63,14 +65,11 @@ class _Made:
 class Projects(Rulebook):
     """The rules of one Hermes home, by project. Thread-safe.
 
-    Args:
-        base: what is loaded whatever the project.
-        prog: how the user calls our commands, for what `notices` say.
-        before: these rules from before a reload, whose failure counts go on.
+    before: these rules from before a reload, whose failure counts go on.
     """
 
     def __init__(self, base: Base, prog: Prog, before: Projects | None = None) -> None:
-        self._base = base
+        self.base = base
         self._prog = prog
         # Shared with those before: turns that began with them go on.
         self._managers: dict[_Roots, WeakSet[HookManager]] = {}
@@ -108,11 +107,6 @@ class Projects(Rulebook):
                 rules = made.rules = evolve(rules, notices=told)
             return rules
 
-    @property
-    def base(self) -> Base:
-        """What is loaded whatever the project."""
-        return self._base
-
     def on(self, base: Base) -> Projects:
         """The same on another base: of each project what was trusted when it was loaded.
 
@@ -147,7 +141,7 @@ class Projects(Rulebook):
         """The private packages of all modules in use."""
         with self._lock:
             made = [each.made for each in self._made.values() if each.made is not None]
-        return set().union(*(each.own_packages() for each in (self._without, *made)))
+        return set().union(*(own_packages(each.ended) for each in (self._without, *made)))
 
     def all(self) -> list[Rules]:
         with self._lock:
@@ -158,7 +152,7 @@ class Projects(Rulebook):
         with self._lock:
             others = [each.made for each in self._made.values() if each is not made]
         before = [each for each in (*others, made.made) if each is not None]
-        made.made = load_projects(self._base, stack, before)
+        made.made = load_projects(self.base, stack, before)
         made.projects = stack.shown
         made.rules = self._rules_of(made.made)
         return made.rules
@@ -190,7 +184,7 @@ class Projects(Rulebook):
         return evolve(stack, drifted=tuple(filter(has_drifted, on_disk)))
 
     def _candidates(self, directory: Path) -> Iterator[Candidate]:
-        config, home = self._base.config, self._base.home
+        config, home = self.base.config, self.base.home
         if not config.project_local:
             return
         self._listed = listed = Listed.now(home, self._listed)
@@ -202,12 +196,12 @@ class Projects(Rulebook):
 
     def _look(self, candidate: Candidate) -> tuple[Verdict, Verdict]:
         """The verdict on a project that is in force, and the one on what is on the disk."""
-        project, home = candidate.project, self._base.home
+        project, home = candidate.project, self.base.home
         with self._lock:
             known = self._known.setdefault(project.root, _Known())
         with known.lock:
-            place = _identity(project.root)
-            if place not in (known.place, None):  # another folder of its name is another project
+            place = signature(str(project.root))[1:3]  # its number and device, () where it is gone
+            if place and place != known.place:  # another folder of its name is another project
                 known.place, known.now, known.loaded = place, None, None
             like = candidate.trusted_like
             if known.now is None or (like, stamp_now(project, home)) != known.stamp:
@@ -226,7 +220,7 @@ class Projects(Rulebook):
             return True
         try:
             root = loaded.trusted_at or loaded.project.root
-            return is_still_trusted(root, _digest(loaded), self._base.home)
+            return is_still_trusted(root, _digest(loaded), self.base.home)
         except ConfigError:  # a store that cannot be read does not say that trust was withdrawn
             return True
 
@@ -270,11 +264,3 @@ def own_guards(loaded: Loaded) -> tuple[Handler, ...]:
 
     places = [record.path for record in in_force if record.path is not None]
     return (own_guard(Protected.of(loaded.base.home, loaded.config.global_dir, places)),)
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    try:
-        found = folder.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

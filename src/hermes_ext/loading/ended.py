@@ -49,6 +49,7 @@ class Ended:
 
 
 def own_packages(ended: Iterable[Ended]) -> set[str]:
+    """The private packages of extensions; entry points have none."""
     return {each.package for each in ended if each.package.startswith(f"{PREFIX}.")}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from hermes_ext._problems import Problem
 from hermes_ext._redaction import redacted
@@ -68,30 +68,23 @@ class Failed(Exception):  # noqa: N818 - never leaves this module
         self.problems = problems
 
 
+@define(eq=False)
 class Loading:
     """The way of one extension from found to loaded."""
 
-    def __init__(
-        self,
-        found: Found,
-        config: ExtensionsConfig,
-        world: World,
-        *,
-        look: bool,
-        project: ProjectSettings | None = None,
-        outer: Sequence[ProjectSettings] = (),
-        earlier: Ended | None = None,
-    ) -> None:
-        self.found = found
-        self.earlier = earlier
-        self.project = project
-        self.outer = outer
-        self.look = look
-        self.config = config
-        self.world = world
-        self.package = "" if found.module else private_name(found.name)
-        self.before = frozenset[str]()
-        self.seconds: float | None = None
+    found: Found
+    config: ExtensionsConfig
+    world: World
+    look: bool
+    project: ProjectSettings | None = None
+    outer: Sequence[ProjectSettings] = ()
+    earlier: Ended | None = None
+    package: str = field(init=False)
+    before: frozenset[str] = frozenset()
+    seconds: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self.package = "" if self.found.module else private_name(self.found.name)
 
     def stopped(self) -> Ended | None:
         """How it ends where something stands against it; None: its code is to be run."""

@@ -17,12 +17,10 @@ from hermes_ext.loading.finding.discovery import (
     discover,
     fault_status,
     load_stamp,
-    manifest_problems,
     off_in_vain,
+    problems_of,
     record_of,
     standing,
-    trusted_names,
-    unknown_names,
 )
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import (
@@ -72,25 +70,13 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
     discovery = discover(config, home=home, cwd=cwd)
     remembered = read_snapshot(home)
     settings = _settings_of(discovery.projects)
-    problems, missing = unknown_names(
-        config, discovery.found, trusted_names(home), discovery.problems
-    )
+    found = discovery.found
+    told, missing = problems_of(config, home, discovery, found, settings.values())
     records = _with_places_taken(
-        [(each, _inventory_record(each, config, remembered, settings)) for each in discovery.found],
+        [(each, _inventory_record(each, config, remembered, settings)) for each in found],
         config,
         discovery.projects,
     )
-    names = [each.name for each in discovery.found]
-    told = (
-        *config.problems,
-        *discovery.problems,
-        *discovery.writable,
-        *manifest_problems(discovery.found),
-        *problems,
-        *(problem for each in settings.values() for problem in each.problems),
-        *(problem for each in settings.values() for problem in each.unknown(names)),
-    )
-    found = discovery.found
     return Inventory(config, (*records, *missing), told, discovery.projects, settings, found)
 
 

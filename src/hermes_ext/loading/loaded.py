@@ -13,7 +13,7 @@ from hermes_ext._problems import Problem
 from hermes_ext.chain.outcome import Cause
 from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.loading.ended import Ended, own_packages
+from hermes_ext.loading.ended import Ended
 from hermes_ext.loading.finding.discovery import Discovery
 from hermes_ext.loading.finding.projects import NO_PROJECTS, ProjectStack
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS, PREFIX
@@ -50,10 +50,6 @@ class Loaded:
     base: Base | None = field(default=None, repr=False, eq=False)
     ended: tuple[Ended, ...] = field(default=(), repr=False, eq=False)
 
-    def own_packages(self) -> set[str]:
-        """The private packages of its extensions; entry points have none."""
-        return own_packages(self.ended)
-
 
 @frozen
 class Base:
@@ -69,10 +65,6 @@ class Base:
     everything: bool = False
     import_seconds: float = IMPORT_SECONDS
     remembered: bool = True
-
-    def own_packages(self) -> set[str]:
-        """As of `Loaded`."""
-        return own_packages(self.ended)
 
     def packages_of_files(self) -> dict[str, str]:
         """The private packages whose modules come from the disk, and the file of each."""

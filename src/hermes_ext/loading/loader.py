@@ -29,15 +29,13 @@ from hermes_ext.loading.finding.discovery import (
     Discovery,
     discover,
     load_stamp,
-    manifest_problems,
     named_in,
-    trusted_names,
-    unknown_names,
+    problems_of,
 )
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import ProjectStack, projects_at
 from hermes_ext.loading.finding.snapshot import write_snapshot
-from hermes_ext.loading.imports.importing import IMPORT_SECONDS, forget
+from hermes_ext.loading.imports.importing import IMPORT_SECONDS
 from hermes_ext.loading.layers import Layer, ProjectLoading
 from hermes_ext.loading.loaded import Base, Loaded
 from hermes_ext.loading.refusal import refusal_with
@@ -108,27 +106,16 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
     ended = each_command_once(layer.ended)
     found = [each.found for each in ended]
     config = base.config
-    unknown, missing = unknown_names(
-        config, found, trusted_names(base.home), base.discovery.problems
-    )
+    told, missing = problems_of(config, base.home, base.discovery, found, layer.settings)
     records = (*(each.record for each in ended), *missing)
-    problems = (
-        *config.problems,
-        *base.discovery.problems,
-        *base.discovery.writable,
-        *manifest_problems(found),
-        *unknown,
-        *(problem for each in layer.settings for problem in each.problems),
-        *(p for each in layer.settings for p in each.unknown(f.name for f in found)),
-        *(problem for each in ended for problem in each.problems),
-    )
+    problems = (*told, *(problem for each in ended for problem in each.problems))
     if base.remembered and not switched_off():
         # As it was loaded, also what a project has replaced.
         replaced = {id(each.found) for each in ended if not each.record.loaded}
         own = (e for e in ended if e.found.source is Source.PROJECT)
         lost = (e for e in layer.own if e.record.loaded and id(e.found) in replaced)
-        told = (*base.ended, *own, *lost)
-        stamped = ((e.record, load_stamp(e.found, config, e.record.status)) for e in told)
+        known = (*base.ended, *own, *lost)
+        stamped = ((e.record, load_stamp(e.found, config, e.record.status)) for e in known)
         write_snapshot(base.home, (*stamped, *((record, 0) for record in missing)))
     return Loaded(
         config,
@@ -151,17 +138,6 @@ def _homes(stack: ProjectStack, ended: Iterable[Ended]) -> Mapping[str, Path]:
     trees = {id(each.tree): each.trusted_at or each.project.root for each in stack.trusted}
     found = ((e.found.name, trees.get(id(e.found.tree))) for e in ended if e.record.loaded)
     return MappingProxyType({name: root for name, root in found if root is not None})
-
-
-def unload(loaded: Loaded) -> None:
-    """Take the modules of a load out of `sys.modules`; those of entry points stay.
-
-    Only when none of its handlers is called any more: an import inside one would fail.
-    """
-    for record in loaded.records:
-        package = loaded.packages.get(record.name)
-        if package and record.source is not Source.ENTRY_POINT:
-            forget(package)
 
 
 def _discovered(config: ExtensionsConfig, home: Path, everything: bool) -> Discovery:

@@ -75,10 +75,8 @@ def dead_guards(
 ) -> Iterator[str]:
     """A line for each guard that is loaded and can match none of the tools.
 
-    Args:
-        records: what is loaded.
-        table: the host's tools. Like `names`, it is asked only if a guard is limited to some.
-        names: says which tools this process has, none where that is not known.
+    table, names: the host's tools, and those of this process (none where that is not known); asked
+    only if a guard is limited to some.
     """
     limited = [
         (record, info)

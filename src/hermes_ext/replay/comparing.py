@@ -87,12 +87,7 @@ def _essence(line: Line) -> tuple[Any, ...]:
 def _injections(line: Line) -> Iterator[dict[str, Any]]:
     for where, entries in (line.get("injections") or {}).items():
         for each in entries:
-            yield {
-                "where": where,
-                "extension": each.get("extension"),
-                "text": each.get("text"),
-                "keep": each.get("keep"),
-            }
+            yield {"where": where, **{key: each.get(key) for key in ("extension", "text", "keep")}}
 
 
 def _would_have(line: Line) -> Iterator[dict[str, Any]]:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
 from hermes_ext._text import canonical_name
 from hermes_ext.doctor import is_broken
 from hermes_ext.replay.comparing import is_same, line_of, took_part, verdict_of
@@ -21,23 +19,11 @@ from hermes_ext.settings.config import ExtensionsConfig
 Line = Mapping[str, Any]
 
 
-@frozen
-class Asked:
-    """What is to be replayed.
-
-    lines: of the log, oldest first. chosen: the numbers of those that are to be compared; the
-    others only make the state that these meet. extension: only where this one takes part, then or
-    now.
-    """
-
-    lines: Sequence[Line]
-    chosen: frozenset[int]
-    extension: str | None = None
-
-
 def replay(
-    asked: Asked,
+    lines: Sequence[Line],
+    chosen: frozenset[int],
     *,
+    extension: str | None,
     home: Path,
     cwd: Path | None,
     config: ExtensionsConfig,
@@ -45,27 +31,26 @@ def replay(
     prog: str,
     progress: Callable[[int, int, str], object],
 ) -> dict[str, Any]:
-    """Run the events, and tell what changed.
+    """Run the events of recorded lines, and tell what changed.
 
-    progress: called before each event with its number, how many there are, and what it is.
+    lines: of the log, oldest first. chosen: the numbers of those that are to be compared; the
+    others only make the state that these meet. extension: only where this one takes part, then or
+    now. progress: called before each event with its number, how many there are, and what it is.
     """
     began = time.monotonic()
-    numbers, not_replayable = _replayable(asked)
-    events = _Events(asked.lines, numbers)
+    numbers, not_replayable = _replayable(lines, chosen)
+    events = _Events(lines, numbers)
     trial = everything(home, cwd, config, import_seconds, prog)
     changed: list[dict[str, Any]] = []
     compared = on_disk = 0
 
-    def before(number: int, recorded: Recorded) -> None:
-        progress(number, len(numbers), recorded.label)
-
-    for number, each in enumerate(judged(trial, events, each=True, before=before)):
-        if numbers[number] not in asked.chosen:
+    for number, each in enumerate(judged(trial, events, each=True, progress=progress)):
+        if numbers[number] not in chosen:
             continue
         then = each.recorded.line
         assert then is not None
         now = line_of(each.recorded, each.outcome)
-        if not _meant(asked.extension, then, now):
+        if not _meant(extension, then, now):
             continue
         compared += 1
         on_disk += bool(each.touched.files)
@@ -73,7 +58,7 @@ def replay(
             changed.append(_change(each, then, now))
     records = trial.runtime.records
     return {
-        "lines": len(asked.chosen),
+        "lines": len(chosen),
         "compared": compared,
         "unchanged": compared - len(changed),
         "looked_at_the_disk": on_disk,
@@ -100,20 +85,20 @@ class _Events:
         return (of_line(self._lines[number]) for number in self._numbers)
 
 
-def _replayable(asked: Asked) -> tuple[list[int], Counter[str]]:
+def _replayable(lines: Sequence[Line], chosen: frozenset[int]) -> tuple[list[int], Counter[str]]:
     """The numbers of the lines to run again, and why how many others cannot be."""
     numbers: list[int] = []
     not_replayable: Counter[str] = Counter()
     # The conversations whose state the chosen lines may meet.
-    needed = {_key(line) for number, line in enumerate(asked.lines) if number in asked.chosen}
-    for number, line in enumerate(asked.lines):
+    needed = {_key(line) for number, line in enumerate(lines) if number in chosen}
+    for number, line in enumerate(lines):
         if _key(line) not in needed:
             continue
         try:
             of_line(line)
             numbers.append(number)
         except NotReplayableError as error:
-            if number in asked.chosen:
+            if number in chosen:
                 not_replayable[str(error)] += 1
     return numbers, not_replayable
 

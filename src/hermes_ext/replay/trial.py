@@ -197,18 +197,19 @@ def judged(
     events: Iterable[Recorded],
     *,
     each: bool = False,
-    before: Callable[[int, Recorded], object] = lambda number, recorded: None,
+    progress: Callable[[int, int, str], object] | None = None,
 ) -> Iterator[Judged]:
     """Run events through the extensions, in their order; those of one turn in one turn.
 
-    events: gone through twice. each: also find out about each handler. before: called with the
-    number of each, from 0, and the event.
+    events: gone through twice. each: also find out about each handler. progress: called before
+    each event with its number, from 0, how many there are, and what it is.
     """
     turns = _Turns(trial, events)
     watch = DiskWatch(_code_of(trial))
     with watch.installed():
         for number, recorded in enumerate(events):
-            before(number, recorded)
+            if progress is not None:
+                progress(number, turns.events, recorded.label)
             turn = turns.of(number, recorded)
             handled: list[Handled] = []
             note = _noting(turn, recorded, watch, handled) if each else None
@@ -258,10 +259,11 @@ class _Turns:
         self._begun: dict[Any, bool] = {}  # of a conversation, whether it began before these events
         calls: set[tuple[Any, str, str]] = set()
         for number, recorded in enumerate(events):
-            key = self._key(number, recorded)
+            context = recorded.context
+            turn = context.get("turn_id")
+            key = number if turn is None else (context.get("session_id"), turn)
             self._keys.append(key)
             self._last[key] = number
-            context = recorded.context
             self._begun.setdefault(_conversation(context), context.get("turn_number", 1) != 1)
             event = recorded.event
             if isinstance(event, ToolCall) and event.tool_call_id:
@@ -270,11 +272,10 @@ class _Turns:
                     self._second.add(number)
                 calls.add(call)
 
-    @staticmethod
-    def _key(number: int, recorded: Recorded) -> Any:
-        context = recorded.context
-        turn = context.get("turn_id")
-        return number if turn is None else (context.get("session_id"), turn)
+    @property
+    def events(self) -> int:
+        """How many there are."""
+        return len(self._keys)
 
     def is_second(self, number: int) -> bool:
         """Whether a call was judged before, with other arguments: other plugins changed them."""

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
 from hermes_ext._text import is_same_name, printable
 from hermes_ext.chain.outcome import Step
 from hermes_ext.hooks.handler import Handler
@@ -22,54 +20,42 @@ from hermes_ext.replay.trial import Handled, Judged, Trial, judged, one
 from hermes_ext.settings.config import ExtensionsConfig
 
 
-@frozen
-class Try:
-    """What is to be tried.
-
-    found: what there is, beside the project's. events: those that some are chosen from. hook: only
-    its handlers for this. chain: as part of all that is on. last: only on the last of the events
-    that it is called for. samples: nobody chose the events, so only those that it is called for.
-    """
-
-    name: str
-    found: Sequence[Found]
-    events: Iterable[Recorded]
-    hook: str | None = None
-    chain: bool = False
-    last: bool = False
-    samples: bool = True
-
-
 def attempt(
-    asked: Try,
+    name: str,
+    found: Sequence[Found],
+    events: Iterable[Recorded],
     *,
+    hook: str | None,
+    chain: bool,
+    last: bool,
+    samples: bool,
     home: Path,
     cwd: Path | None,
     config: ExtensionsConfig,
     import_seconds: float,
     progress: Callable[[int, int, str], object],
 ) -> dict[str, Any]:
-    """Load it and run its handlers on the events of their hooks."""
-    trial, loaded = one(
-        home, cwd, config, asked.name, asked.found, import_seconds, alone=not asked.chain
-    )
-    record = _record(loaded, asked.name)
-    own = [each for each in trial.runtime.handlers if is_same_name(each.extension, asked.name)]
-    own = [each for each in own if asked.hook in (None, each.hook.value)]
+    """Load it and run its handlers on the events of their hooks.
+
+    found: what there is, beside the project's. events: those that some are chosen from. hook: only
+    its handlers for this. chain: as part of all that is on. last: only on the last of the events
+    that it is called for. samples: nobody chose the events, so only those that it is called for.
+    """
+    trial, loaded = one(home, cwd, config, name, found, import_seconds, alone=not chain)
+    record = _record(loaded, name)
+    own = [each for each in trial.runtime.handlers if is_same_name(each.extension, name)]
+    own = [each for each in own if hook in (None, each.hook.value)]
     hooks = {handler.hook for handler in own}
-    meant = (each for each in asked.events if each.event.hook in hooks)
-    if asked.last or asked.samples:
+    meant = (each for each in events if each.event.hook in hooks)
+    if last or samples:
         meant = (each for each in meant if _is_for(each, own, trial))
     # Of a log there can be more than fit into memory.
-    events = [*(deque(meant, 1) if asked.last else meant)]
-
-    def before(number: int, recorded: Recorded) -> None:
-        progress(number, len(events), recorded.label)
+    chosen = [*(deque(meant, 1) if last else meant)]
 
     told: list[dict[str, Any]] = []
     called: set[Handler] = set()
     if record is not None and record.loaded:
-        for each in judged(trial, events, each=True, before=before):
+        for each in judged(trial, chosen, each=True, progress=progress):
             told.append(_told(each))
             called |= {one_of.handler for one_of in each.handled}
     return {
@@ -78,9 +64,7 @@ def attempt(
         "refusal": trial.runtime.refusal,
         "notices": sorted(trial.told),
         "events": told,
-        "not_called": [
-            _uncalled(each, asked.events) for each in own if each not in called and not asked.last
-        ],
+        "not_called": [_uncalled(each, events) for each in own if each not in called and not last],
         "failed": sum("error" in step for each in told for step in each["handlers"]),
     }
 

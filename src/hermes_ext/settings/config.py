@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from attrs import Factory, field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -24,7 +24,7 @@ from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name
 from hermes_ext.hooks.settings import DEFAULT, PREFIX, Setting
 from hermes_ext.hosts.default import default_host
-from hermes_ext.settings.effects_settings import read_effects
+from hermes_ext.settings.effects_settings import Tell, read_effects
 from hermes_ext.settings.names import HOOKS, RESERVED_KEYS, name_fault
 from hermes_ext.settings.yaml_nodes import (
     Unreadable,
@@ -41,8 +41,6 @@ from hermes_ext.settings.yaml_nodes import (
     value_of,
 )
 from hermes_ext.turns.notices import Notify
-
-__all__ = ["OFF_SWITCH", "ExtensionsConfig", "Problem", "read_config", "switched_off"]
 
 OFF_SWITCH = "HERMES_EXT_OFF"
 
@@ -63,8 +61,7 @@ AskWithoutHuman = Literal["block", "approve"]
 Log = Literal["decisions", "steps", "payloads", "off"]
 
 
-def _empty() -> Mapping[str, Any]:
-    return MappingProxyType({})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @frozen
@@ -89,7 +86,7 @@ class ExtensionsConfig:
     project_local: bool = True
     on: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
-    disabled_hooks: Mapping[str, frozenset[str]] = Factory(_empty)
+    disabled_hooks: Mapping[str, frozenset[str]] = _NOTHING
     required: tuple[str, ...] = ()
     overridable: tuple[str, ...] = ()
     project_may_set: tuple[str, ...] = ()
@@ -99,10 +96,10 @@ class ExtensionsConfig:
     notify: Notify = "blocks"
     reload: bool = True
     state_days: float = 30
-    priorities: Mapping[str, int] = Factory(_empty)
-    commands: Mapping[str, Any] = Factory(_empty)
+    priorities: Mapping[str, int] = _NOTHING
+    commands: Mapping[str, Any] = _NOTHING
     read_only_tools: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = Factory(_empty)
+    settings: Mapping[str, Any] = _NOTHING
     problems: tuple[Problem, ...] = ()
     readable: bool = True
     root: Node | None = field(default=None, repr=False, eq=False)
@@ -449,14 +446,6 @@ class _Reading:
         return None
 
 
-class Tell(Protocol):
-    """How a problem of a node is told: the node, its key, the message, a hint."""
-
-    def __call__(
-        self, node: Node | int | None, key: str, message: str, hint: str | None = None
-    ) -> None: ...
-
-
 def spellings(names: Iterable[str]) -> Mapping[str, str]:
     """By canonical name, how each is written."""
     return {canonical_name(name): name for name in names}
@@ -479,12 +468,13 @@ class SettingsByName:
             tell(key_node, key, told, f"Write `{_RESERVED[canonical]}`")
             return
         if fault:
-            tell(key_node, key, f"is neither a key nor the name of an extension: {fault}")
+            tell(key_node, key, f"is neither a key nor the name of an extension: {fault}", None)
             return
         old = self._spelled.get(canonical)
         if old is not None:
             if old != key:
-                tell(key_node, key, f"the same extension as `{old}`; the last one counts")
+                told = f"the same extension as `{old}`; the last one counts"
+                tell(key_node, key, told, None)
             del self.written[old]
         self._spelled[canonical] = key
         try:
@@ -492,7 +482,7 @@ class SettingsByName:
         except Unreadable as error:
             line = error.line or line_of(value)
             told = f"cannot be read: {error}"
-            tell(line, key, told)
+            tell(line, key, told, None)
             # Of no shape that settings can have, so that the extension is refused, not run bare.
             self.written[key] = Unreadable(told, line)
 

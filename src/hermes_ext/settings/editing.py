@@ -21,11 +21,12 @@ from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
 from hermes_ext.exceptions import ConfigError
-from hermes_ext.settings.yaml_nodes import Unreadable, compose
+from hermes_ext.settings.yaml_nodes import Unreadable, compose, line_of_error
 from hermes_ext.settings.yaml_text import TextRefusedError, YamlText, is_key
 
 _BOM = b"\xef\xbb\xbf"
 _ATTEMPTS = 5
+_NULL = "tag:yaml.org,2002:null"
 
 
 @frozen
@@ -66,11 +67,6 @@ class Edited:
 
     path: Path
     changes: tuple[Change, ...]
-    created: bool
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.changes)
 
 
 def edit_lists(
@@ -94,7 +90,7 @@ def edit_lists(
     try:
         plan = _plan(real, _read(real), edits, same)
         if not plan.changes:
-            return Edited(real, (), created=False)
+            return Edited(real, ())
         real.parent.mkdir(parents=True, exist_ok=True)
         with locked(real, lock_seconds):
             return _edit_locked(real, plan, edits, same)
@@ -138,9 +134,9 @@ def _edit_locked(
         if before != plan.before:  # while this one waited for the lock
             plan = _plan(real, before, edits, same)
         if not plan.changes:
-            return Edited(real, (), created=False)
+            return Edited(real, ())
         if replace_file(real, plan.data, still=partial(_is_still, real, before)):
-            return Edited(real, plan.changes, created=before is None)
+            return Edited(real, plan.changes)
     raise ConfigError(
         "another program keeps writing this file; nothing was written",
         path=real,
@@ -250,10 +246,9 @@ def _model(text: str) -> Any:
     except Unreadable as error:
         raise TextRefusedError(f"the file {error}", line=error.line) from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
         raise TextRefusedError(
             f"the file does not parse: {', '.join(filter(None, (error.context, error.problem)))}",
-            line=mark.line + 1 if mark else None,
+            line=line_of_error(error),
         ) from None
     except yaml.YAMLError as error:
         raise TextRefusedError(f"the file does not parse: {' '.join(str(error).split())}") from None
@@ -296,7 +291,7 @@ def _check_nothing_else_changed(
 def _without(model: Any, places: Sequence[tuple[str, str]]) -> Any:
     """The model without the edited lists, and without sections that have nothing else."""
     if model is None or model[0] != "map":
-        return None if model is None or _is_null(model) else model
+        return None if model is None or model[0] == _NULL else model
     edited = {section for section, _ in places}
     rest = []
     for key, value in model[1]:
@@ -309,10 +304,6 @@ def _without(model: Any, places: Sequence[tuple[str, str]]) -> Any:
         else:
             rest.append((key, value))
     return ("map", tuple(rest)) if rest else None
-
-
-def _is_null(model: Any) -> bool:
-    return bool(model[0] == "tag:yaml.org,2002:null")
 
 
 def _means(written: Any, key: str) -> bool:

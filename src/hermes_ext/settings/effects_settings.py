@@ -21,10 +21,8 @@ from hermes_ext.settings.yaml_nodes import (
     text_of,
 )
 
-__all__ = ["problems", "read_effects"]
-
-Tell = Callable[[Node, str, str, str | None], None]
-"""Told of a problem: where, the key below `extensions`, what, and what to do."""
+Tell = Callable[[Node | int | None, str, str, str | None], None]
+"""Told of a problem: the node or line, the key below `extensions`, what, and what to do."""
 
 _KEYS: Final = ("commands", "read_only_tools")
 

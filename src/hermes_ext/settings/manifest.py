@@ -206,7 +206,8 @@ class _Reading:
         number = key == "version" and kind_of(node) in {"int", "float"}
         text = str(node.value) if number else text_of(node)
         if text is None:
-            self._problem(node, key, f"found {described(node)}, expected text", _quotes(node))
+            hint = f'Write "{node.value}"' if isinstance(node, ScalarNode) else None
+            self._problem(node, key, f"found {described(node)}, expected text", hint)
             return
         if key.startswith("requires_") and not _is_specifier(text):
             told = f"{text!r} is not a version specifier"
@@ -242,26 +243,22 @@ class _Reading:
             self.problems.append(Problem(self.file, error.line or line_of(node), "config", told))
 
 
-def _quotes(node: Node) -> str | None:
-    return f'Write "{node.value}"' if isinstance(node, ScalarNode) else None
-
-
 def _is_specifier(text: str) -> bool:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import SpecifierSet
 
-    try:
-        SpecifierSet(text)
-    except InvalidSpecifier:
-        return False
-    return True
+    return _parses(SpecifierSet, text)
 
 
 def _is_requirement(text: str) -> bool:
-    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.requirements import Requirement
 
+    return _parses(Requirement, text)
+
+
+def _parses(kind: Callable[[str], object], text: str) -> bool:
     try:
-        Requirement(text)
-    except InvalidRequirement:
+        kind(text)
+    except ValueError:  # as all of packaging's own errors are
         return False
     return True
 

@@ -9,23 +9,10 @@ from hermes_ext.hooks.table import HookName
 HOOKS = tuple(hook.value for hook in HookName)
 
 RESERVED_KEYS = (
-    "enabled",
-    "global_dir",
-    "project_local",
-    "on",
-    "disabled",
-    "required",
-    "overridable",
-    "project_may_set",
-    "observe",
-    "ask_without_human",
-    "log",
-    "notify",
-    "reload",
-    "state_days",
-    "priorities",
-    "effects",
-)
+    "enabled", "global_dir", "project_local", "on", "disabled", "required", "overridable",
+    "project_may_set", "observe", "ask_without_human", "log", "notify", "reload", "state_days",
+    "priorities", "effects",
+)  # fmt: skip
 
 
 def name_fault(name: str) -> str | None:

@@ -43,7 +43,7 @@ class ProjectSettings:
     """
 
     file: Path
-    settings: Mapping[str, Any] = Factory(lambda: MappingProxyType({}))
+    settings: Mapping[str, Any] = MappingProxyType({})
     problems: tuple[Problem, ...] = ()
     readable: bool = True
     _root: Node | None = field(default=None, repr=False, eq=False)
@@ -111,7 +111,7 @@ def _read(file: Path, root: MappingNode) -> ProjectSettings:
     settings = SettingsByName()
     problems = [*repeated_keys(file, root, "")]
 
-    def tell(node: Node | int | None, key: str, message: str, hint: str | None = None) -> None:
+    def tell(node: Node | int | None, key: str, message: str, hint: str | None) -> None:
         line = node if isinstance(node, int) else line_of(node)
         problems.append(Problem(file, line, key, message, hint))
 

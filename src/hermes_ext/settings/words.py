@@ -15,23 +15,17 @@ _LONGEST = 200
 
 # Of Python, of JSON Schema.
 _TYPE_NAMES = {
-    "str": "text",
-    "string": "text",
-    "int": "a whole number",
-    "integer": "a whole number",
-    "float": "a number",
-    "number": "a number",
-    "bool": "true or false",
-    "boolean": "true or false",
-    "NoneType": "nothing",
-    "null": "nothing",
-    "list": "a list",
-    "tuple": "a list",
-    "frozenset": "a list",
-    "set": "a list",
-    "array": "a list",
-    "dict": "a mapping",
-    "object": "a mapping",
+    name: word
+    for word, names in {
+        "text": "str string",
+        "a whole number": "int integer",
+        "a number": "float number",
+        "true or false": "bool boolean",
+        "nothing": "NoneType null",
+        "a list": "list tuple frozenset set array",
+        "a mapping": "dict object",
+    }.items()
+    for name in names.split()
 }
 
 

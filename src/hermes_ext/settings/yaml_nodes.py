@@ -98,10 +98,8 @@ class _Composing(yaml.SafeLoader):
 def compose(text: str) -> Node | None:
     """The root of a text, whatever it holds.
 
-    Raises:
-        Unreadable: it is nested too deeply, or aliases make it stand for too many values.
-        yaml.YAMLError: it is no YAML.
-        RecursionError: an alias holds itself.
+    Raises Unreadable for what is nested too deeply or expands to too many values, yaml.YAMLError
+    for what is not YAML, and RecursionError where an alias holds itself.
     """
     root: Node | None = yaml.compose(text, Loader=_Composing if _may_be_deep(text) else _LOADER)
     if "&" in text:
@@ -137,8 +135,7 @@ def _composed(file: Path, text: str) -> Document:
     except Unreadable as error:
         return _faulty(file, error.line, str(error))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = None if mark is None else mark.line + 1
+        line = line_of_error(error)
         return _faulty(file, line, f"is not valid YAML: {_told(error)}", _tab_hint(text, line))
     except yaml.YAMLError as error:
         position = getattr(error, "position", None)
@@ -182,6 +179,12 @@ def _tab_hint(text: str, line: int | None) -> str | None:
     return (
         "YAML allows no tabs there: use spaces" if any("\t" in each for each in indents) else None
     )
+
+
+def line_of_error(error: yaml.MarkedYAMLError) -> int | None:
+    """The line, from 1, where something is not YAML."""
+    mark = error.problem_mark or error.context_mark
+    return None if mark is None else mark.line + 1
 
 
 def line_of(node: Node | None) -> int | None:
@@ -324,8 +327,7 @@ def _scalar(node: ScalarNode) -> Any:
     try:
         return _CONSTRUCTOR().construct_object(node)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise Unreadable(_told(error), None if mark is None else mark.line + 1) from error
+        raise Unreadable(_told(error), line_of_error(error)) from error
     except (ArithmeticError, ValueError) as error:
         # A timestamp such as 2024-99-99 matches the pattern and is none.
         raise Unreadable(str(error), line_of(node)) from error

@@ -41,7 +41,6 @@ class _Node:
     start: int
     end: int
     line: int
-    column: int
     value: str = ""
     style: str | None = None
     anchor: str | None = None
@@ -98,7 +97,7 @@ class _Reader:
 
     def node(self, event: Any) -> _Node:
         start = event.start_mark
-        where = {"start": start.index, "line": start.line + 1, "column": start.column}
+        where = {"start": start.index, "line": start.line + 1}
         name = type(event).__name__
         if name == "AliasEvent":
             target = self.anchors.get(event.anchor)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -34,14 +35,6 @@ from hermes_ext.turns.approval import ApprovalRequest
 from hermes_ext.turns.requests import Message
 from hermes_ext.turns.schemas import ToolSchemas
 from hermes_ext.turns.turn import Turn
-
-__all__ = [
-    "DrivenTurn",
-    "ExtensionNotLoadedError",
-    "FindingsError",
-    "LoadedExtension",
-    "Sent",
-]
 
 SLOW_SECONDS: Final = 1.0
 
@@ -317,10 +310,7 @@ class LoadedExtension:
 
     def write(self, path: str, text: str = "x\n") -> Path:
         """Put a file into the project; returns its path."""
-        file = self.project / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        return file
+        return write_below(self.project, path, text)
 
     # -- findings -------------------------------------------------------------------------------
 
@@ -349,7 +339,7 @@ class LoadedExtension:
                 found.extend(self.errors[start:])
         if not found:
             raise AssertionError(f"expected that a handler of {self.name} fails; none did")
-        if match is not None and not any(re.search(match, _whole(error)) for error in found):
+        if match is not None and not any(re.search(match, f"{e}\n{e.traceback}") for e in found):
             told = "\n".join(map(str, found))
             raise AssertionError(f"expected a failure that matches {match!r}, not:\n{told}")
 
@@ -374,14 +364,6 @@ class LoadedExtension:
             for finding in self._state.changes():
                 self._find(finding)
             self._unanswered()
-        self.raise_new()
-
-    def raise_new(self) -> None:
-        """Raise what was found and not told yet.
-
-        Raises:
-            FindingsError: there is something.
-        """
         with self._lock:
             new = [each for each in self.findings if each not in self._told]
             # What is raised in another thread may never be seen; it is told again at the end.
@@ -493,13 +475,8 @@ class DrivenTurn:
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, trace)
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
     def _saw(self, outcome: ChainOutcome) -> None:
         self.outcomes.append(outcome)
@@ -630,21 +607,13 @@ class DrivenTurn:
         """
         listed = list(calls)
         gate = threading.Barrier(max(1, len(listed)))
-        found: list[ChainOutcome | BaseException] = [AssertionError("it did not end")] * len(listed)
 
-        def run_one(place: int) -> None:
+        def run_one(call: tuple[str, Mapping[str, Any]]) -> ChainOutcome:
             gate.wait()
-            try:
-                found[place] = self.call(*listed[place])
-            except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
-                found[place] = error
+            return self.call(*call)
 
-        threads = [threading.Thread(target=run_one, args=(n,)) for n in range(len(listed))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return [_outcome_or_raise(each) for each in found]
+        with ThreadPoolExecutor(max(1, len(listed))) as threads:
+            return [*threads.map(run_one, listed)]
 
     @property
     def state(self) -> Any:
@@ -735,11 +704,9 @@ def _not_loaded(
     return ExtensionNotLoadedError(place.real(text, home), record)
 
 
-def _whole(error: HandlerError) -> str:
-    return f"{error}\n{error.traceback}"
-
-
-def _outcome_or_raise(found: ChainOutcome | BaseException) -> ChainOutcome:
-    if isinstance(found, BaseException):
-        raise found
-    return found
+def write_below(folder: Path, path: str, text: str) -> Path:
+    """Write a file, its folders too; returns its path."""
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file

@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 from hermes_ext.turns.approval import Approval, ApprovalRequest
 
-__all__ = ["Answers", "FakeClock", "ScriptedApprover", "as_approver"]
-
 Answer = bool | Approval
 Answers = Answer | Iterable[Answer] | Callable[[ApprovalRequest], Answer]
 

@@ -9,16 +9,6 @@ from typing import Any, Final, Literal, NoReturn
 from hermes_ext.chain.outcome import ChainOutcome, Step
 from hermes_ext.hooks.table import Action
 
-__all__ = [
-    "assert_answered",
-    "assert_asked",
-    "assert_blocked",
-    "assert_injected",
-    "assert_passed",
-    "assert_rewritten",
-    "describe",
-]
-
 __tracebackhide__ = True  # what fails is told by the test's own line
 
 _ANY: Final = object()

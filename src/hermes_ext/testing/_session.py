@@ -13,10 +13,8 @@ from attrs import frozen
 from hermes_ext.hosts.hermes.process.gateway import Gateway
 from hermes_ext.hosts.hermes.process.home import HermesHome
 from hermes_ext.hosts.hermes.process.processes import Run, Start, cold_start
-from hermes_ext.testing._extension import _Place
+from hermes_ext.testing._extension import _Place, write_below
 from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel
-
-__all__ = ["ApiSession", "HermesSession", "SessionRun", "open_session"]
 
 
 @frozen(repr=False)
@@ -76,10 +74,7 @@ class HermesSession:
 
     def write(self, path: str, text: str = "x\n") -> Path:
         """Put a file into the project; returns its path."""
-        file = self.project / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        return file
+        return write_below(self.project, path, text)
 
     def read(self, path: str) -> str:
         """The text of a file of the project."""

@@ -12,14 +12,12 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CellType, FunctionType, MappingProxyType, ModuleType, TracebackType
+from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final, Literal, Self
 
 from attrs import frozen
 
 from hermes_ext.loading.imports.importing import modules_of
-
-__all__ = ["CoroutineWatch", "Finding", "StateWatch"]
 
 Kind = Literal["failed", "mutated", "coroutine", "state", "slow", "unanswered", "warning"]
 
@@ -66,12 +64,7 @@ class CoroutineWatch:
             warnings._warn_unawaited_coroutine = self._told  # type: ignore[attr-defined]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before is not None:
             warnings._warn_unawaited_coroutine = self._before  # type: ignore[attr-defined]
 
@@ -148,13 +141,14 @@ class StateWatch:
 
     def _parts(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
         """What a global holds that can change, in parts that have names of their own."""
-        if isinstance(value, type) and self._is_own(value):
+        if isinstance(value, type) and _is_of(self._package, value):
             for key, inner in list(vars(value).items()):
                 if isinstance(inner, FunctionType | staticmethod | classmethod):
-                    yield from self._parts(f"{name}.{key}", inspect.unwrap(_function_of(inner)))
+                    function: Any = getattr(inner, "__func__", inner)
+                    yield from self._parts(f"{name}.{key}", inspect.unwrap(function))
                 elif not key.startswith("_abc") and not key.startswith("__"):
                     yield f"{name}.{key}", inner
-        elif isinstance(value, FunctionType) and self._is_own(value):
+        elif isinstance(value, FunctionType) and _is_of(self._package, value):
             for variable, cell in zip(
                 value.__code__.co_freevars, value.__closure__ or (), strict=False
             ):
@@ -164,10 +158,6 @@ class StateWatch:
             yield f"{name} (its attributes)", dict(vars(value))
         else:
             yield name, value
-
-    def _is_own(self, value: Any) -> bool:
-        module = str(getattr(value, "__module__", ""))
-        return module == self._package or module.startswith(f"{self._package}.")
 
     def _told(
         self, module: str, name: str, before: tuple[Any, str] | None, now: tuple[Any, str]
@@ -216,15 +206,16 @@ class _Shape:
         elif isinstance(value, FunctionType):
             cells = value.__closure__ or ()
             found = (id(value), *(self.of(_inside(cell), depth) for cell in cells))
-        elif self._is_own(type(value)):
+        elif _is_of(self._package, type(value)):
             found = ((name, self.of(item, depth)) for name, item in _attributes(value))
         else:
             return id(value)
         return tuple(found)
 
-    def _is_own(self, kind: type) -> bool:
-        module = str(kind.__module__)
-        return module == self._package or module.startswith(f"{self._package}.")
+
+def _is_of(package: str, value: Any) -> bool:
+    module = str(getattr(value, "__module__", ""))
+    return module == package or module.startswith(f"{package}.")
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
@@ -234,10 +225,6 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in {"__weakref__", "__dict__"} and hasattr(value, name):
                 yield name, getattr(value, name)
-
-
-def _function_of(value: Any) -> Any:
-    return value.__func__ if isinstance(value, staticmethod | classmethod) else value
 
 
 def _inside(cell: CellType) -> Any:

@@ -59,9 +59,7 @@ class Candidate:
 class Listed:
     """The digests that the user trusts, by the roots of their projects.
 
-    Attributes:
-        digests: None where the list cannot be read.
-        stamp: tells this list from a later one.
+    digests: None where the list cannot be read. stamp: tells this list from a later one.
     """
 
     digests: Mapping[Path, str] | None
@@ -83,14 +81,7 @@ class Listed:
 def find_candidates(
     directory: Path, listed: Listed, *, home: Path, global_dir: Path
 ) -> Iterator[Candidate]:
-    """The projects that may apply in a directory, the innermost first. Never raises.
-
-    Args:
-        directory: where the session works.
-        listed: what the user trusts.
-        home: the Hermes home.
-        global_dir: where the user's own extensions are.
-    """
+    """The projects that may apply in a directory, the innermost first. Never raises."""
     try:
         start = real_path(directory)
     except (OSError, ValueError):  # the working directory is gone, or the path has a NUL

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 from attrs import frozen
 
 from hermes_ext._text import printable
-from hermes_ext.trust.tree import Tree, TreeError
+from hermes_ext.trust.tree import Tree
+from hermes_ext.trust.walk import TreeError
 
 # Beyond it what differs is shown as removed and added: finding the best match can take minutes.
 _MATCHED_LINES: Final = 2_000
@@ -43,11 +44,8 @@ def changes(
 ) -> tuple[FileChange, ...]:
     """What differs between a kept copy and a tree, by path.
 
-    Args:
-        old: the copy; None where there is none: every file then counts as added, without a diff.
-            `{}` has each shown in full.
-        new: the tree as it is now.
-        seconds: after them, what differs in a file is shown as removed and added, as a whole.
+    old: None where there is no copy: every file then counts as added, without a diff; `{}` has each
+    shown in full. seconds: after them, a file that differs is shown as removed and added.
     """
     deadline = time.monotonic() + seconds
     if old is None:

@@ -65,14 +65,9 @@ def find_project(directory: Path, *, home: Path, global_dir: Path) -> Project | 
 def find_projects_at(start: Path, *, home: Path, global_dir: Path) -> Iterator[Project]:
     """The projects that work in a directory may belong to, the nearest first. Never raises.
 
-    The folders that have extensions or settings, from the directory up to the root of its
-    repository; without a repository only the directory itself. Never `/`, a home folder, the
-    Hermes home or the global directory of extensions.
-
-    Args:
-        start: the real path of the directory.
-        home: the Hermes home.
-        global_dir: where the user's own extensions are.
+    The folders that have extensions or settings, from the directory (by its real path) up to the
+    root of its repository; without a repository only the directory itself. Never `/`, a home
+    folder, the Hermes home or the global directory of extensions.
     """
     root = _nearest_repository(start) or start
     for folder in (start, *start.parents):
@@ -86,12 +81,9 @@ def find_projects_at(start: Path, *, home: Path, global_dir: Path) -> Iterator[P
 def project_at(
     folder: Path, *, home: Path, global_dir: Path, listed: bool = False
 ) -> Project | None:
-    """The project that a folder is; None where it is none.
+    """The project that a folder, given by its real path, is; None where it is none.
 
-    Args:
-        folder: its real path.
-        home, global_dir: as for `find_projects_at`.
-        listed: the user has trusted it, so that it is one even if nothing is left in it.
+    listed: the user has trusted it, so that it is one even if nothing is left in it.
     """
     if not (listed or _brings_something(folder / HERMES)):
         return None
@@ -101,13 +93,7 @@ def project_at(
 
 
 def repository_root(directory: Path) -> Path | None:
-    """The real path of the nearest folder upwards with a `.git`; None if there is none.
-
-    Never `/` or a home folder: many keep a repository there, and it is nobody's project.
-
-    Raises:
-        OSError: the path leads through too many links.
-    """
+    """As `project_of`, but None without a repository. Raises OSError: too many links."""
     return _nearest_repository(real_path(directory))
 
 
@@ -123,12 +109,7 @@ def project_of(directory: Path) -> Path | None:
 def real_path(path: str | Path, *, strict: bool = False) -> Path:
     """The path without links, of which no more are followed than the system itself follows.
 
-    Args:
-        path: it need not be there.
-        strict: it must be there.
-
-    Raises:
-        OSError: it leads through too many links; with `strict`, whatever the system says.
+    Raises OSError where it leads through too many; with `strict`, also where it is not there.
     """
     try:
         os.stat(path)  # at most 40 links; Python takes one more call for each, without an end

@@ -30,19 +30,13 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from attrs import frozen
 
 from hermes_ext._files import locked, remove_leftovers, replace_file
+from hermes_ext._regular import READING
 from hermes_ext._text import as_name, printable
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.trust.diff import changed_paths
 from hermes_ext.trust.place import Project, real_path, refusal
-from hermes_ext.trust.tree import (
-    KEPT_BYTES,
-    Tree,
-    TreeError,
-    digest_of,
-    kept_tree,
-    read_tree,
-    stamp_of,
-)
+from hermes_ext.trust.tree import KEPT_BYTES, Tree, digest_of, kept_tree, read_tree, stamp_of
+from hermes_ext.trust.walk import TreeError
 
 PIN = "HERMES_EXT_TRUST"
 
@@ -121,10 +115,7 @@ class Verdict:
 def judge(project: Project, home: Path, twin: Path | None = None) -> Verdict:
     """Read a project and say whether the user trusts what it is now. Never raises.
 
-    Args:
-        project: the project.
-        home: the Hermes home.
-        twin: the same project in the main work tree; what the user trusts there is trusted here.
+    twin: the same project in the main work tree; what the user trusts there is trusted here.
     """
     stamp = stamp_now(project, home)
     fault = project.refused or refusal(project.root)
@@ -154,8 +145,7 @@ def stamp_now(project: Project, home: Path) -> Hashable:
 def is_still_trusted(root: Path, digest: str, home: Path) -> bool:
     """Whether the user trusts this content of a project, whatever is on the disk now.
 
-    Raises:
-        ConfigError: the list of trusted projects is damaged, or others may write it.
+    Raises ConfigError as `TrustStore.entries` does.
     """
     if digest in pins():
         return True
@@ -178,8 +168,7 @@ def pins() -> set[str]:
 class TrustStore:
     """The list of trusted projects in a Hermes home, and the copies of what was trusted.
 
-    Args:
-        home: the Hermes home; nothing is made in it before something is trusted.
+    Nothing is made in the home before something is trusted.
     """
 
     def __init__(self, home: Path) -> None:
@@ -191,8 +180,7 @@ class TrustStore:
     def entries(self) -> tuple[Entry, ...]:
         """The trusted projects, by path.
 
-        Raises:
-            ConfigError: the list is damaged, cannot be read, or others may write it.
+        Raises ConfigError where the list is damaged, cannot be read, or others may write it.
         """
         raw = self._read()
         if raw is None:
@@ -205,10 +193,8 @@ class TrustStore:
     def trust(self, tree: Tree) -> Entry:
         """Trust a project with this content, instead of what was trusted of it before.
 
-        A damaged list is set aside.
-
-        Raises:
-            ConfigError: others may write the list, or it cannot be written; nothing has changed.
+        A damaged list is set aside. Raises ConfigError, with nothing changed, where others may
+        write the list, or it cannot be written.
         """
         at = datetime.now(UTC).isoformat(timespec="seconds")
         entry = Entry(tree.root, tree.digest, at, tuple(map(printable, tree.names())))
@@ -224,11 +210,8 @@ class TrustStore:
     def untrust(self, root: Path) -> Entry | None:
         """Trust a project no longer; returns what was trusted, None if nothing was.
 
-        Args:
-            root: its folder, which need not be there any more.
-
-        Raises:
-            ConfigError: the list is damaged, others may write it, or it cannot be written.
+        root: its folder, which need not be there any more. Raises ConfigError as `entries` and
+        `trust` do.
         """
         places = {Path(os.path.abspath(root))}
         with contextlib.suppress(OSError):
@@ -476,8 +459,7 @@ def _check_private(
 
 
 def _bounded(path: Path, limit: int, check: Any = None) -> bytes:
-    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags)
+    descriptor = os.open(path, READING)
     try:
         found = os.fstat(descriptor)
         if check is not None:

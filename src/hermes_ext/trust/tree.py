@@ -36,18 +36,6 @@ from hermes_ext.trust.walk import (
     walking,
 )
 
-__all__ = [
-    "KEPT_BYTES",
-    "Stamp",
-    "Tree",
-    "TreeError",
-    "TreeFile",
-    "digest_of",
-    "kept_tree",
-    "read_tree",
-    "stamp_of",
-]
-
 KEPT_BYTES: Final = 5_000_000
 _CODINGS: Final = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1", "iso8859-15", "cp1252"})
 _ALWAYS_KEPT: Final = frozenset({"extension.yaml", SETTINGS})
@@ -83,9 +71,8 @@ class Tree:
     def read(self, relative: str) -> bytes:
         """The content of a file as it was hashed.
 
-        Raises:
-            FileNotFoundError: it is no file of the tree.
-            TreeError: it had to be read again, and is not what it was.
+        Raises FileNotFoundError for what is not in the tree, and TreeError where the file had to be
+        read again and is not what it was.
         """
         known = self.files.get(relative)
         if known is None:
@@ -120,11 +107,7 @@ class Tree:
         return cls(**{**values, "files": MappingProxyType(values["files"])})
 
     def starts_with(self, relative: str, data: bytes) -> bool:
-        """Whether a file of the tree is this content, with or without more behind it.
-
-        Raises:
-            TreeError: it had to be read again, and is not what it was.
-        """
+        """Whether a file is this content, with or without more behind it. Raises as `read`."""
         return self.files[relative].size >= len(data) and self.read(relative).startswith(data)
 
     def names(self) -> tuple[str, ...]:
@@ -145,8 +128,7 @@ class Tree:
 def read_tree(project: Project) -> Tree:
     """Read a project's extensions and settings.
 
-    Raises:
-        TreeError: it has something that is not read, more than is read, or cannot be read.
+    Raises TreeError for what is not read, more than is read, or what cannot be read.
     """
     with walking(project) as walk:
         walk.run()
@@ -159,13 +141,12 @@ def read_tree(project: Project) -> Tree:
 
 def kept_tree(root: Path, files: Mapping[str, bytes]) -> Tree:
     """The tree that these are all files of, whatever is on the disk now."""
-    kept = {path: _kept_file(files[path]) for path in sorted(files)}
+    kept = {
+        path: TreeFile(hashlib.sha256(data).hexdigest(), len(data), data)
+        for path, data in sorted(files.items())
+    }
     digest = digest_of({path: each.sha256 for path, each in kept.items()})
     return Tree(root, MappingProxyType(kept), digest, stamp_from(digest))
-
-
-def _kept_file(data: bytes) -> TreeFile:
-    return TreeFile(hashlib.sha256(data).hexdigest(), len(data), data)
 
 
 def stamp_of(project: Project) -> Stamp | None:

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from hermes_ext._regular import kind_of
+from hermes_ext._regular import READING, kind_of
 from hermes_ext._text import printable
 from hermes_ext.trust.place import EXTENSIONS, SETTINGS, Project, real_path
 
@@ -35,13 +35,7 @@ MAX_BYTES: Final = 64_000_000
 MAX_DEPTH: Final = 32
 MAX_SECONDS: Final = 10.0
 
-_FLAGS: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-)
+_FLAGS: Final = READING | getattr(os, "O_NOFOLLOW", 0)
 _FOLDER: Final = _FLAGS | getattr(os, "O_DIRECTORY", 0)
 _PASSING: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.EAGAIN}
@@ -106,11 +100,7 @@ class Walk:
     _base: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """Look at everything.
-
-        Raises:
-            TreeError: there is something that is not read, too much, or it cannot be read.
-        """
+        """Look at everything. Raises TreeError for what is not read, too much, or unreadable."""
         with self.told(""):
             found = os.stat(self.project.folder)
         # Not its times: all sorts of things are kept in `.hermes`.
@@ -158,12 +148,7 @@ class Walk:
             yield descriptor
 
     def open_file(self, place: Place, folder: int) -> int:
-        """A descriptor of a regular file, which may have gone or become another kind of thing.
-
-        Raises:
-            OSError: it cannot be opened.
-            TreeError: it is not a regular file.
-        """
+        """A descriptor of a regular file. Raises OSError, or TreeError for another kind of file."""
         descriptor = os.open(place.parts[-1], _FLAGS, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
@@ -311,8 +296,7 @@ class Walk:
 def walking(project: Project) -> Iterator[Walk]:
     """A walk over a project's tree; its descriptor is open until the end of the block.
 
-    Raises:
-        TreeError: there is no such folder, or it cannot be opened.
+    Raises TreeError where there is no such folder, or it cannot be opened.
     """
     try:
         descriptor = os.open(project.root, _FOLDER)

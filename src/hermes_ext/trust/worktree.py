@@ -28,24 +28,17 @@ _GIT: Final = ".git"
 
 @frozen
 class Link:
-    """A linked work tree.
-
-    Attributes:
-        main: the real path of the main work tree.
-        confirmed: whether the repository itself names this work tree.
-    """
+    """A link to the real path of a main work tree. confirmed: whether the repository has it too."""
 
     main: Path
     confirmed: bool
 
 
 def link_of(folder: Path, roots: Iterable[Path] = ()) -> Link | None:
-    """How a folder is linked to a main work tree; None where it is not. Never raises.
+    """How a folder, by its real path, is linked to a main work tree; None if not. Never raises.
 
-    Args:
-        folder: its real path.
-        roots: folders that may be the main work tree of a repository that is kept elsewhere
-            (`git init --separate-git-dir`, a submodule).
+    roots: folders that may be the main work tree of a repository that is kept elsewhere (`git init
+    --separate-git-dir`, a submodule).
     """
     if not os.path.isfile(f"{folder}{os.sep}{_GIT}"):  # as at most folders, at every turn
         return None
@@ -53,7 +46,11 @@ def link_of(folder: Path, roots: Iterable[Path] = ()) -> Link | None:
     shared = None if own is None else _named(own / "commondir", own)
     if own is None or shared is None:
         return None
-    main = shared.parent if shared.name == _GIT else _main_among(roots, shared)
+    main = (
+        shared.parent
+        if shared.name == _GIT
+        else next((root for root in roots if _git_folder(root) == shared), None)
+    )
     if main is None or main == folder:
         return None
     return Link(main, _is_confirmed(folder, own, shared))
@@ -64,23 +61,13 @@ def _git_folder(folder: Path) -> Path | None:
     return _named(folder / _GIT, folder, "gitdir:")
 
 
-def _main_among(roots: Iterable[Path], shared: Path) -> Path | None:
-    return next((root for root in roots if _git_folder(root) == shared), None)
-
-
 def _is_confirmed(folder: Path, own: Path, shared: Path) -> bool:
     back = _named(own / "gitdir", own)
     return own.parent == shared / "worktrees" and back == folder / _GIT
 
 
 def _named(file: Path, base: Path, before: str = "") -> Path | None:
-    """The real path that a file of git's holds; None where it holds none.
-
-    Args:
-        file: where it should be.
-        base: where a relative path starts.
-        before: what precedes the path.
-    """
+    """The real path that a file of git's holds behind `before`; None where it holds none."""
     try:
         text = os.fsdecode(_content(file)).rstrip("\r\n")
         path = text.removeprefix(before).lstrip(" \t")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import tempfile
 import threading
@@ -13,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from hermes_ext._text import printable
 from hermes_ext.exceptions import StateError
 from hermes_ext.turns.store import DAY, EPOCH, integer
-from hermes_ext.turns.store_fault import store_fault
 
 if TYPE_CHECKING:
     import sqlite3
@@ -240,7 +241,7 @@ class SQLiteStore:
         return self._busy_timeout
 
     def _failed(self, error: Exception, writing: bool) -> StateError:
-        failed = store_fault(self.path, error)
+        failed = _fault_of(self.path, error)
         begins, self.problem = self.problem is None, str(failed)
         self._cannot_write |= writing
         # A disk that is almost full fails in several ways, and takes a little now and then.
@@ -400,6 +401,60 @@ def _try_writing_at(path: Path) -> None:
         file.write(bytes(_ROOM_NEEDED))
         file.flush()
         os.fsync(file.fileno())
+
+
+# -- why it fails --------------------------------------------------------------------------------
+
+# The low byte of SQLite's extended result codes, without importing it.
+_BUSY: Final = frozenset({5, 6})
+_READ_ONLY: Final = frozenset({3, 8, 14, 23})
+_FULL: Final = frozenset({13})
+_DAMAGED: Final = frozenset({11, 26})
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_RIGHTS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+
+
+def _fault_of(path: Path, error: Exception) -> StateError:
+    """The error for a handler, whose text is also the line for the person.
+
+    Args:
+        path: the file that session state is kept in.
+        error: what SQLite or the system raised.
+    """
+    return StateError(
+        f"session state is unavailable: {printable(path)}: {printable(_reason(path, error))}",
+        hint=f"{_remedy(path, error)}. Until then handlers that need it fail, and guards refuse",
+        unavailable=True,
+    )
+
+
+def _reason(path: Path, error: Exception) -> str:
+    if os.path.isdir(path):
+        return "it is a folder"
+    if isinstance(error, OSError) and error.strerror:
+        named = "" if error.filename in (None, str(path)) else f"{error.filename}: "
+        return f"{named}{error.strerror}"
+    return f"the file is damaged ({error})" if _code(error) in _DAMAGED else str(error)
+
+
+def _remedy(path: Path, error: Exception) -> str:
+    code, number = _code(error), getattr(error, "errno", None)
+    if os.path.isdir(path):
+        return "Remove the folder"
+    if code in _DAMAGED:
+        return "Move the file away to begin anew; what extensions kept in it is lost"
+    if code in _BUSY or isinstance(error, TimeoutError):
+        return "Another process holds it: end that process if it hangs"
+    if code in _FULL or number in _NO_ROOM:
+        return "Free space on the disk"
+    if code in _READ_ONLY or number in _NO_RIGHTS:
+        return "Make the file and its folder readable and writable for you"
+    return "Repair what is named here, or move the file away"
+
+
+def _code(error: Exception) -> int:
+    """SQLite's primary result code; 0 for errors of the system."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
 # -- forks and the end of the process -------------------------------------------------------------

@@ -103,34 +103,6 @@ class TurnState(dict[str, Any]):
     def items(self) -> Any:
         return self._snapshot().items()
 
-    def __setitem__(self, key: str, value: Any) -> None:
-        with self._lock:
-            super().__setitem__(key, value)
-
-    def __delitem__(self, key: str) -> None:
-        with self._lock:
-            super().__delitem__(key)
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        with self._lock:
-            return super().setdefault(key, default)
-
-    def pop(self, *args: Any) -> Any:
-        with self._lock:
-            return super().pop(*args)
-
-    def popitem(self) -> tuple[str, Any]:
-        with self._lock:
-            return super().popitem()
-
-    def clear(self) -> None:
-        with self._lock:
-            super().clear()
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        with self._lock:
-            super().update(*args, **kwargs)
-
     def copy(self) -> dict[str, Any]:
         return self._snapshot()
 
@@ -146,6 +118,20 @@ class TurnState(dict[str, Any]):
     def lent(self) -> TurnState:
         """This state for one call, which may be left behind."""
         return _LentState(self)
+
+
+def _locked(name: str) -> Any:
+    method = getattr(dict, name)
+
+    def call(self: TurnState, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+for _name in ("__delitem__", "__setitem__", "clear", "pop", "popitem", "setdefault", "update"):
+    setattr(TurnState, _name, _locked(_name))
 
 
 class _LentState(TurnState):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -45,6 +45,7 @@ from hermes_ext.turns.notices import Notice, TurnNotices, notice_of, refusal
 from hermes_ext.turns.requests import InjectionKind, Kept, Message, compose, split_system
 from hermes_ext.turns.services import Services
 from hermes_ext.turns.slow import begun_too_deep, too_deep, watchdog
+from hermes_ext.turns.state import Running
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import Cause
@@ -568,7 +569,7 @@ class Turn(state.TurnCore):
         before: the value that goes in, for the log, where it is not the event's own.
         """
         running = self._begun(event, scope, before)
-        if type(running) is not state.Running:  # `isinstance` takes as long as a handler's call
+        if type(running) is not Running:  # `isinstance` takes as long as a handler's call
             return running
         with running:
             outcome = self._run(running.chain, event, running.scope)
@@ -576,13 +577,13 @@ class Turn(state.TurnCore):
 
     async def _async(self, event: Event, scope: Scope, before: Any = None) -> ChainOutcome:
         running = self._begun(event, scope, before)
-        if type(running) is not state.Running:  # `isinstance` takes as long as a handler's call
+        if type(running) is not Running:  # `isinstance` takes as long as a handler's call
             return running
         with running:
             outcome = await self._arun(running.chain, event, running.scope)
         return self._done(running.chain, running.scope, event, before, outcome)
 
-    def _begun(self, event: Event, scope: Scope, before: Any) -> state.Running | ChainOutcome:
+    def _begun(self, event: Event, scope: Scope, before: Any) -> Running | ChainOutcome:
         """The chain of an event, about to run; an outcome where nothing is to run."""
         refusal = self.rules.refusal
         if self.closed and isinstance(event, ToolCall):
@@ -603,28 +604,30 @@ class Turn(state.TurnCore):
             if refused is not None:
                 return refused
             scope = _lent(scope, outer)
-        return state.Running(self, chain, scope, outer)
+        return Running(self, chain, scope, outer)
 
     def _done(
         self, chain: CompiledChain, scope: Scope, event: Any, before: Any, outcome: ChainOutcome
     ) -> ChainOutcome:
-        if event.hook is _TOOL:
+        hook, passed = event.hook, outcome is chain.passed
+        if hook is _TOOL:
             if self.closed and outcome.action is not _BLOCK:
                 outcome = ChainOutcome.refused(ENDED, OWN, event)  # its turn has ended meanwhile
-            if outcome is chain.passed:  # the usual case, without a call
+                passed = False
+            if passed:  # the usual case, without a call
                 self.running.add(event.tool_call_id)
             else:
                 self._note(event, outcome)
-        elif event.hook is _RESULT:
+        elif hook is _RESULT:
             self.running.discard(event.tool_call_id)
         if self.services.listeners:
             self._trace(event, outcome)
-        if outcome is not chain.passed:
+        if not passed:
             log_failures(chain, outcome, self.services.on_failure)
         if self._log is not None and self._is_recorded(self._log, chain, outcome):
-            self._write(event.hook, event, scope, before, outcome)
-        if outcome is not chain.passed:
-            self._notify(event.hook, event, outcome)
+            self._write(hook, event, scope, before, outcome)
+        if not passed:
+            self._notify(hook, event, outcome)
         return outcome
 
     def _trace(self, event: Event, outcome: ChainOutcome) -> None:
@@ -655,14 +658,17 @@ class Turn(state.TurnCore):
         return outcome
 
     def report_slow(self, text: str) -> None:
-        listener = self.services.on_slow
+        self._tell(self.services.on_slow, text)
+
+    def _tell(self, listener: Callable[[Any], None] | None, what: object) -> None:
+        """Call a listener of the host's; what it raises changes no verdict."""
         if listener is None:
             return
         try:
             with state.entered(self):
-                listener(text)
+                listener(what)
         except Exception:  # the host's own; the log has the line
-            logger.warning("a line could not be shown: %s", text, exc_info=True)
+            logger.warning("a line could not be shown: %s", what, exc_info=True)
 
     def _note(self, call: ToolCall, outcome: ChainOutcome) -> None:
         """Keep in mind which tool calls run: from what lets one run to its result."""
@@ -747,14 +753,8 @@ class Turn(state.TurnCore):
             self._show(notice)
 
     def _show(self, notice: Notice) -> None:
-        listener = self.services.on_notice
-        if listener is None:
-            return
-        try:
-            with state.entered(self):
-                listener(evolve(notice, session_id=self.session_id, turn_id=self.uid))
-        except Exception:  # the host's own; a line that cannot be shown changes no verdict
-            logger.warning("a notice could not be shown: %s", notice, exc_info=True)
+        shown = evolve(notice, session_id=self.session_id, turn_id=self.uid)
+        self._tell(self.services.on_notice, shown)
 
     # -- the decision log -----------------------------------------------------------------------
 

@@ -13,14 +13,12 @@ _SHELLS: Final = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "ext_name", metavar="SHELL", choices=_SHELLS, help=f"one of {', '.join(_SHELLS)}"
     )
 
 
 def work(request: Request) -> Result:
-    """The lines that turn completion on in a shell."""
     from argcomplete.shell_integration import shellcode
 
     shell = request.name

@@ -14,7 +14,6 @@ __all__ = ["arguments", "page", "work"]
 
 
 def work(request: Request) -> Result:
-    """Turns an extension or one hook of it off."""
     switched = switches.disable(request.home, request.cwd, request.name, hook=request.hook)
     return Result(0, switched.to_json() | {"not_in_force": not_in_force(request)})
 

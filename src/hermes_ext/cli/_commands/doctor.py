@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "--no-canary", action="store_false", dest="ext_canary",
         help="do not start Hermes to see whether each hook fires once and is honoured",
@@ -56,7 +55,9 @@ def work(request: Request) -> Result:
     findings = _ordered(findings, neighbor_findings(request.home))
     canary = _tried(request) if request.canary else None
     if canary is not None:
-        findings = _ordered(findings, _findings_of(canary, request))
+        from hermes_ext.hosts.hermes.canary.findings import canary_findings
+
+        findings = _ordered(findings, canary_findings(canary, must_run=request.ci))
     counts = {
         f"{severity}s": sum(finding["severity"] == severity for finding in findings)
         for severity in Severity
@@ -87,28 +88,20 @@ def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
         )
     if loading.failure is None:
         return loading, loading.data["findings"]
-    stopped = Finding(
-        Severity.ERROR,
-        "load-stopped",
-        loading.culprit,
-        None,
-        loading.failure,
-        _advice_on(request, loading.culprit)
-        if loading.culprit
+    home, cwd, prog, culprit = request.home, request.cwd, request.prog, loading.culprit
+    seen = inventory(home, cwd)
+    hint = (
+        advice_on(culprit, prog, required=seen.config.is_required(culprit))
+        if culprit
         else "Turn extensions off one by one to find the one that does it, or give them longer"
-        " with --deadline",
+        " with --deadline"
     )
-    home, cwd, prog = request.home, request.cwd, request.prog
+    stopped = Finding(Severity.ERROR, "load-stopped", culprit, None, loading.failure, hint)
     rest = (
         *examine(home, cwd, host_tools=host.tools, ci=request.ci, prog=prog),
-        *host_findings(home, inventory(home, cwd), host, prog),
+        *host_findings(home, seen, host, prog),
     )
     return loading, [finding.to_json() for finding in in_order([stopped, *rest])]
-
-
-def _advice_on(request: Request, name: str) -> str:
-    required = inventory(request.home, request.cwd).config.is_required(name)
-    return advice_on(name, request.prog, required=required)
 
 
 def _tried(request: Request) -> Canary:
@@ -121,12 +114,6 @@ def _tried(request: Request) -> Canary:
             return try_canary(request.home, seconds=seconds, tell=tell)
         except OSError as error:
             return Canary(why_not=f"no scratch home could be made: {error.strerror or error}")
-
-
-def _findings_of(canary: Canary, request: Request) -> Iterable[Finding]:
-    from hermes_ext.hosts.hermes.canary.findings import canary_findings
-
-    return canary_findings(canary, must_run=request.ci)
 
 
 def _ordered(

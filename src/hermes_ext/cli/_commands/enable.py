@@ -16,7 +16,6 @@ from hermes_ext.loading import switches
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     _options.name(command)
     command.add_argument(
         "--hook", metavar="HOOK", type=hook, dest="ext_hook", help="only this hook of it"
@@ -24,7 +23,6 @@ def arguments(command: ArgumentParser) -> None:
 
 
 def work(request: Request) -> Result:
-    """Turns an extension or one hook of it on."""
     switched = switches.enable(
         request.home, request.cwd, request.name, hook=request.hook, prog=request.prog
     )

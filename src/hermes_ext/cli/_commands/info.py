@@ -8,7 +8,6 @@ from typing import Any
 
 from hermes_ext._text import printable
 from hermes_ext.cli import _options
-from hermes_ext.cli._live import in_force
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import (
     CHANGED,
@@ -20,7 +19,7 @@ from hermes_ext.cli._pages import (
     unknown,
     warnings,
 )
-from hermes_ext.cli._place import from_next_start, place
+from hermes_ext.cli._place import from_next_start, in_force, place
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.loading.finding.found import Found
@@ -36,7 +35,6 @@ arguments = _options.name
 
 
 def work(request: Request) -> Result:
-    """One extension, without running any of it."""
     seen = inventory(request.home, request.cwd)
     records = named(seen, request.name)
     if not records:
@@ -133,7 +131,6 @@ def _info_commands(commands: Sequence[Mapping[str, Any]], page: Page) -> None:
 
 
 def _other(extension: Mapping[str, Any]) -> str:
-    """Another one of the same name."""
     reason = f": {extension['reason']}" if extension["reason"] else ""
     place = f" at {extension['path']}" if extension["path"] else ""
     return f"{extension['source']}{place}, {extension['status']}{reason}"

@@ -13,7 +13,6 @@ from hermes_ext.hosts.hermes.home import installing as hermes_home
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "--sentinel", action="store_true", dest="ext_sentinel",
         help="also a plugin that refuses tools if this package is gone"
@@ -22,7 +21,6 @@ def arguments(command: ArgumentParser) -> None:
 
 
 def work(request: Request) -> Result:
-    """Puts the plugin into a Hermes home."""
     return Result(0, hermes_home.install(request.home, sentinel=request.sentinel).to_json())
 
 

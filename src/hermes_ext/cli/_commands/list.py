@@ -32,7 +32,6 @@ _COLUMNS = ("name", "version", "source")
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "--all", action="store_true", dest="ext_every",
         help="also hidden files, __pycache__, README, LICENSE and CHANGELOG of extensions folders",
@@ -119,7 +118,7 @@ def _row(extension: Mapping[str, Any], widths: Sequence[int], page: Page) -> Non
     if extension.get("changed_since"):
         page.line((CHANGED, "yellow"), indent=4)
     if extension["reason"]:
-        page.lines(_by_lines(extension), indent=4)
+        page.lines(_NEXT_FAULT.sub("\n", extension["reason"]), indent=4)
     if extension["hooks"]:
         page.line(_hooks(extension["hooks"]), indent=4)
     if extension["commands"]:
@@ -131,11 +130,6 @@ def _row(extension: Mapping[str, Any], widths: Sequence[int], page: Page) -> Non
             page.lines(f"error: {each['handler']}: {each['fault']}", indent=4, style="red")
     for warning in warnings(extension):
         page.lines(f"warning: {warning}", indent=4, style="yellow")
-
-
-def _by_lines(extension: Mapping[str, Any]) -> str:
-    """Why it has its status: each fault of a file in a line of its own."""
-    return _NEXT_FAULT.sub("\n", extension["reason"])
 
 
 def _status(extension: Mapping[str, Any]) -> str:

@@ -18,8 +18,7 @@ from hermes_ext.cli._request import Request, Result, UsageError, not_in_force
 from hermes_ext.cli._values import hook
 from hermes_ext.exceptions import ConfigError, HermesExtError
 from hermes_ext.loading.finding.discovery import bundled_dir
-from hermes_ext.scaffold.new_extension import write_extension
-from hermes_ext.scaffold.templates import DEFAULT_HOOK, extension_files
+from hermes_ext.scaffold import DEFAULT_HOOK, extension_files, write_extension
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.names import name_fault
 from hermes_ext.trust.place import Project, find_project, project_of, real_path, refusal
@@ -29,7 +28,6 @@ _LONGEST: Final = 64
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     command.add_argument(
         "ext_name", metavar="NAME", help="what it is to be called: a-z, 0-9, - and _"
     )
@@ -83,7 +81,6 @@ def work(request: Request) -> Result:
 
 
 def _fault(name: str) -> str | None:
-    """Why it cannot be the name of a new extension."""
     if not name.strip():
         return "the name is empty"
     words = {name.lower(), name.replace("-", "_"), name.replace("-", "_").lower()}
@@ -127,7 +124,8 @@ def _project(request: Request, config: ExtensionsConfig) -> Project:
     there = find_project(request.cwd, home=request.home, global_dir=config.global_dir)
     root = there.root if there is not None else project_of(real_path(request.cwd))
     project = None if root is None else Project(root, refusal(root))
-    if project is None or _is_the_users(project, request, config):
+    mine = {real_path(request.home), real_path(config.global_dir).parent}
+    if project is None or real_path(project.folder) in mine:
         raise UsageError(
             f"{printable(request.cwd)} is not a project",
             hint="Change into one, or leave --project out: then it holds in all of them",
@@ -135,11 +133,6 @@ def _project(request: Request, config: ExtensionsConfig) -> Project:
     if project.refused is not None:
         raise HermesExtError(project.refused, path=project.folder)
     return project
-
-
-def _is_the_users(project: Project, request: Request, config: ExtensionsConfig) -> bool:
-    mine = {real_path(request.home), real_path(config.global_dir).parent}
-    return real_path(project.folder) in mine
 
 
 def _next(request: Request, config: ExtensionsConfig, folder: Path) -> list[dict[str, str]]:

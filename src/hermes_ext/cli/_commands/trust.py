@@ -29,7 +29,8 @@ from hermes_ext.trust.candidates import Listed, find_candidates
 from hermes_ext.trust.diff import FileChange, changes
 from hermes_ext.trust.place import HERMES, Project, find_project, real_path, repository_root
 from hermes_ext.trust.store import PIN, Entry, Standing, TrustStore, judge, listed_paths, pins
-from hermes_ext.trust.tree import Tree, TreeError, read_tree
+from hermes_ext.trust.tree import Tree, read_tree
+from hermes_ext.trust.walk import TreeError
 
 _HAS = (
     f"A project has {HERMES}/extensions or {HERMES}/extensions.yaml; the home folder and the"
@@ -50,7 +51,6 @@ __all__ = ["arguments", "page", "untrust", "work"]
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     _options.path(command, "a folder of the project")
     command.add_argument(
         "-y", "--yes", action="store_true", dest="ext_yes", help="do not ask, even in a terminal"
@@ -118,17 +118,13 @@ def untrust(request: Request) -> Result:
     store = TrustStore(request.home)
     root, entry = _trusted_at(request, store.entries())
     removed = None if entry is None else store.untrust(entry.path)
-    notes = []
-    if removed is not None and removed.digest in pins():
-        notes.append(f"${PIN} names its digest: where that is set, it stays trusted")
-    payload = {
-        "root": printable(root if removed is None else removed.path),
-        "removed": removed is not None,
-        "digest": None if removed is None else removed.digest,
-        "since": None if removed is None else removed.at,
-        "names": [] if removed is None else list(removed.names),
-        "notes": notes,
-    }
+    payload: dict[str, Any] = {"root": printable(root), "removed": removed is not None}
+    payload |= {"digest": None, "since": None, "names": [], "notes": []}
+    if removed is not None:
+        payload |= {"root": printable(removed.path), "digest": removed.digest}
+        payload |= {"since": removed.at, "names": [*removed.names]}
+        if removed.digest in pins():
+            payload["notes"] += [f"${PIN} names its digest: where that is set, it stays trusted"]
     return Result(0 if removed is not None else 1, payload)
 
 
@@ -227,16 +223,23 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         notes.append(printable(str(error)))
     entry = next((each for each in entries if each.path == tree.root), None)
     same = entry is not None and entry.digest == tree.digest
+    was = Standing.UNTRUSTED if entry is None else Standing.CHANGED
+    was = Standing.TRUSTED if same else was
     pinned = tree.digest in pins()
     settings = _settings(project, tree)
     found = _changes(request, store, None if same else entry, tree)
     if found is not None and not all(change.matched for change in found):
         notes.append(_HURRIED)
+    changed = None
+    if found is not None:
+        changed = [
+            {"path": printable(each.path), "kind": each.kind, "diff": each.diff} for each in found
+        ]
     return {
         "root": printable(project.root),
         "folder": printable(project.folder),
         "digest": tree.digest,
-        "was": str(_was(entry, same)),
+        "was": str(was),
         "trusted": same or pinned,
         "pinned": pinned,
         "recorded": False,
@@ -250,7 +253,7 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         "size": sum(file.size for file in tree.files.values()),
         "settings": [*_leaves(settings)],
         "problems": [problem.to_json() for problem in settings.problems],
-        "changes": None if found is None else [*map(_change, found)],
+        "changes": changed,
         "same_content_at": [
             printable(each.path)
             for each in entries
@@ -258,12 +261,6 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         ],
         "notes": notes,
     }
-
-
-def _was(entry: Entry | None, same: bool) -> Standing:
-    if entry is None:
-        return Standing.UNTRUSTED
-    return Standing.TRUSTED if same else Standing.CHANGED
 
 
 def _changes(
@@ -275,10 +272,6 @@ def _changes(
         seconds = math.inf if request.full else _DIFF_SECONDS
         return None if kept is None else changes(kept, tree, seconds=seconds)
     return changes({}, tree) if request.full else None
-
-
-def _change(change: FileChange) -> dict[str, Any]:
-    return {"path": printable(change.path), "kind": change.kind, "diff": change.diff}
 
 
 def _settings(project: Project, tree: Tree) -> ProjectSettings:

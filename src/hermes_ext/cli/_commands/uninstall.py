@@ -17,7 +17,6 @@ def arguments(command: ArgumentParser) -> None:
 
 
 def work(request: Request) -> Result:
-    """Takes the plugin out of a Hermes home."""
     return Result(0, hermes_home.uninstall(request.home).to_json())
 
 

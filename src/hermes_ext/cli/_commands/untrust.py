@@ -12,5 +12,4 @@ __all__ = ["arguments", "page", "work"]
 
 
 def arguments(command: ArgumentParser) -> None:
-    """What it takes."""
     _options.path(command, "the project, or where it was")

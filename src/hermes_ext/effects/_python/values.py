@@ -397,9 +397,8 @@ class Values(ast.NodeVisitor):
             return self._at_home(on)
         if func.attr == "format":
             return (_cut(_cut(each, "{"), "}") for each in on)
-        change = _ON_TEXTS.get(func.attr)
-        if change is not None and not args:
-            return (change(each) if isinstance(each, str) else Hole() for each in on)
+        if func.attr in _ON_TEXTS and not args:
+            return (getattr(e, func.attr)() if isinstance(e, str) else Hole() for e in on)
         return _UNKNOWN
 
     def _at_home(self, paths: Words) -> Iterable[Word]:
@@ -443,13 +442,7 @@ def _bytes_of(node: ast.expr) -> bytes | None:
 PATH_CLASSES: Final = tuple(
     f"pathlib.{name}" for name in ("Path", "PosixPath", "PurePath", "PurePosixPath")
 )
-_ON_TEXTS: Final[Mapping[str, Callable[[str], str]]] = {
-    "lower": str.lower,
-    "lstrip": str.lstrip,
-    "rstrip": str.rstrip,
-    "strip": str.strip,
-    "upper": str.upper,
-}
+_ON_TEXTS: Final = frozenset({"lower", "lstrip", "rstrip", "strip", "upper"})
 
 
 def _each(make: Callable[[Sequence[Word]], Word], parts: Sequence[Words]) -> Iterator[Word]:

@@ -11,32 +11,15 @@ from typing import Final
 
 from hermes_ext.effects._machine import Places
 from hermes_ext.effects._record import Recorder
-from hermes_ext.effects._shell.marks import (
-    BRACKET,
-    CLOSE,
-    COMMA,
-    EMPTY,
-    FIELD,
-    GLOBS,
-    HOLE,
-    HOLES,
-    MANY,
-    OPEN,
-    QUESTION,
-    RANGE,
-    SEQUENCE,
-    SPLIT,
-    STAR,
-    TILDE,
-    plain,
-)
+from hermes_ext.effects._shell import marks
+from hermes_ext.effects._shell.marks import BRACKET, EMPTY, GLOBS, HOLE, HOLES, MANY, plain
 from hermes_ext.effects._words import ANYTHING, Hole, Word
 
 _MOST_WORDS: Final = 1_000
 _OPENS: Final = f"[{BRACKET}\\[]"
 # `[…]` with classes such as `[:alpha:]` in it.
 _BRACKETED: Final = re.compile(rf"{BRACKET}[!^]?\]?(?:{_OPENS}([:.=]).*?\1\]|[^\]])*\]", re.DOTALL)
-_SPLITS: Final = re.compile(f"[{SPLIT}]+")
+_SPLITS: Final = re.compile(f"[{marks.SPLIT}]+")
 
 
 def fields(marked: str, recorder: Recorder) -> list[Word]:
@@ -44,7 +27,7 @@ def fields(marked: str, recorder: Recorder) -> list[Word]:
     found: list[Word] = []
     pieces = _braces(marked) if recorder.on("brace") else iter([marked])
     for each in pieces:
-        for field in each.split(FIELD) if FIELD in each else (each,):
+        for field in each.split(marks.FIELD) if marks.FIELD in each else (each,):
             found += _split(field, recorder)
         if len(found) > _MOST_WORDS:
             return [ANYTHING]
@@ -58,7 +41,7 @@ def as_word(marked: str, recorder: Recorder) -> Word:
 
 def _split(text: str, recorder: Recorder) -> Iterator[Word]:
     quoted = EMPTY in text
-    parts = _SPLITS.split(text) if SPLIT in text else [text]
+    parts = _SPLITS.split(text) if marks.SPLIT in text else [text]
     for part in parts:
         if not part and not (quoted and len(parts) == 1):
             continue
@@ -85,7 +68,7 @@ def _with_home(text: str, recorder: Recorder) -> str:
 
     Only what is written without quotes and the like up to the first slash is one: `~$x`, `~"a"`.
     """
-    if not text.startswith(TILDE):
+    if not text.startswith(marks.TILDE):
         return text
     rest = text[1:]
     user = rest.partition("/")[0]
@@ -106,7 +89,7 @@ def _with_home(text: str, recorder: Recorder) -> str:
 
 def _braces(text: str) -> Iterator[str]:
     """Each word that braces give, in order; braces that give none stay as they are."""
-    begin = text.find(OPEN)
+    begin = text.find(marks.OPEN)
     while begin >= 0:
         end, commas = _closing(text, begin)
         if end is not None:
@@ -117,7 +100,7 @@ def _braces(text: str) -> Iterator[str]:
                         for rest in _braces(text[end + 1 :]):
                             yield text[:begin] + inner + rest
                 return
-        begin = text.find(OPEN, begin + 1)
+        begin = text.find(marks.OPEN, begin + 1)
     yield text
 
 
@@ -125,11 +108,11 @@ def _closing(text: str, begin: int) -> tuple[int | None, list[int]]:
     depth, commas = 0, []
     for place in range(begin, len(text)):
         each = text[place]
-        if each == OPEN:
+        if each == marks.OPEN:
             depth += 1
-        elif each == COMMA and depth == 1:
+        elif each == marks.COMMA and depth == 1:
             commas.append(place)
-        elif each == CLOSE:
+        elif each == marks.CLOSE:
             depth -= 1
             if depth == 0:
                 return place, commas
@@ -141,11 +124,11 @@ def _choices(text: str, begin: int, end: int, commas: list[int]) -> list[str] | 
         edges = [begin, *commas, end]
         return [text[one + 1 : other] for one, other in pairwise(edges)]
     inner = text[begin + 1 : end]
-    return _sequence(plain(inner)) if RANGE in inner else None
+    return _sequence(plain(inner)) if marks.RANGE in inner else None
 
 
 def _sequence(inner: str) -> list[str] | None:
-    found = SEQUENCE.fullmatch(inner)
+    found = marks.SEQUENCE.fullmatch(inner)
     if found is None or found[1].isalpha() != found[2].isalpha():
         return None
     step = abs(int(found[3] or 1)) or 1
@@ -175,7 +158,7 @@ def _glob(pattern: str, recorder: Recorder) -> Iterator[Word]:
     assert first is not None
     hole = HOLES.search(pattern)
     # Whether `globstar` is set may stand in the user's own files.
-    if STAR * 2 in pattern.split("/"):
+    if marks.STAR * 2 in pattern.split("/"):
         recorder.search(_directory_before(pattern))
     if hole is not None or not recorder.machine.local:
         known = pattern[: min(first.start(), hole.start() if hole else len(pattern))]
@@ -257,9 +240,9 @@ def _pattern(part: str) -> re.Pattern[str]:
     written, place, ranges = "", 0, False
     while place < len(part):
         each = part[place]
-        if each == STAR:
+        if each == marks.STAR:
             written += ".*"
-        elif each == QUESTION:
+        elif each == marks.QUESTION:
             written += "."
         elif each == BRACKET:
             end = _bracket_end(part, place)

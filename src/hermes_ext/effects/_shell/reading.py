@@ -23,7 +23,7 @@ from hermes_ext.effects._shell import marks
 from hermes_ext.effects._shell.expand import as_word, fields
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.output import printed
-from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, merged
+from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, either, merged
 from hermes_ext.effects._shell.tree import (
     LONGEST,
     HereDocument,
@@ -442,12 +442,7 @@ class Reading(ABC):
         """Run a command in each way in which its words may be."""
         if len(words) == 1:
             return self.command(words[0], assignments, state)
-        ok: State | None = None
-        failed: State | None = None
-        for each in words:
-            ends = self.command(each, assignments, state.copy())
-            ok, failed = merged(ok, ends[0]), merged(failed, ends[1])
-        return ok, failed
+        return either(self.command(each, assignments, state.copy()) for each in words)
 
     def command(self, words: list[Word], assignments: list[tuple[str, Word]], state: State) -> Ends:
         self.enter(state)
@@ -502,17 +497,14 @@ class Reading(ABC):
             self.check_variable(variable, value)
         self._also(assignments, state)
         self.ran += 2
-        ok: State | None = None
-        failed: State | None = None
         bodies = state.functions[name] if self.rec.on("function") else ()
-        for function in bodies:
-            inner = state.copy()
-            if isinstance(function, Function):
-                ends = self._called(function, words, inner)
-            else:
-                ends = self.not_a_function(words, assignments, inner)
-            ok, failed = merged(ok, ends[0]), merged(failed, ends[1])
-        return (ok, failed) if bodies else (state, state)
+        ends = either(
+            self._called(each, words, state.copy())
+            if isinstance(each, Function)
+            else self.not_a_function(words, assignments, state.copy())
+            for each in bodies
+        )
+        return ends if bodies else (state, state)
 
     def _called(self, function: Function, words: list[Word], state: State) -> Ends:
         arguments, state.arguments = state.arguments, tuple(words[1:])

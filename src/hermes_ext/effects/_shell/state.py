@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from copy import copy
 from typing import Final, TypeAlias
 
-from attrs import define, field
+from attrs import define, field, fields
 
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._words import Word
@@ -68,19 +70,10 @@ class State:
 
     def copy(self) -> State:
         """One that can change by itself."""
-        return State(
-            self.cwd,
-            self.old,
-            list(self.stack),
-            dict(self.variables),
-            set(self.exported),
-            set(self.numbers),
-            set(self.fixed),
-            None if self.local is None else dict(self.local),
-            dict(self.arrays),
-            dict(self.functions),
-            self.arguments,
-        )
+        return State(*(copy(getattr(self, name)) for name in _FIELDS))
+
+
+_FIELDS: Final = tuple(each.name for each in fields(State))
 
 
 def merged(one: State | None, other: State | None) -> State | None:
@@ -113,6 +106,15 @@ def merged(one: State | None, other: State | None) -> State | None:
         mine, theirs = one.functions.get(name, (None,)), other.functions.get(name, (None,))
         both.functions[name] = (*mine, *(each for each in theirs if each not in mine))
     return both
+
+
+def either(ways: Iterable[Ends]) -> Ends:
+    """What may be so after one of several ways."""
+    ok: State | None = None
+    failed: State | None = None
+    for ends in ways:
+        ok, failed = merged(ok, ends[0]), merged(failed, ends[1])
+    return ok, failed
 
 
 def _united(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext.settings.manifest import MANIFEST_FILE, incompatibility, read_manifest
 from hermes_ext.settings.names import RESERVED_KEYS, name_fault
+from hermes_ext.settings.project_settings import ProjectSettings
 from hermes_ext.trust.store import TrustStore, Verdict
 
 if TYPE_CHECKING:
@@ -209,6 +210,31 @@ def manifest_problems(found: Iterable[Found]) -> tuple[Problem, ...]:
     )
 
 
+def problems_of(
+    config: ExtensionsConfig,
+    home: Path,
+    discovery: Discovery,
+    found: Sequence[Found],
+    settings: Collection[ProjectSettings],
+) -> tuple[tuple[Problem, ...], tuple[ExtensionRecord, ...]]:
+    """All that is wrong before anything runs, and a record of each extension that is nowhere.
+
+    settings: those of the projects that apply.
+    """
+    unknown, missing = unknown_names(config, found, trusted_names(home), discovery.problems)
+    names = [each.name for each in found]
+    told = (
+        *config.problems,
+        *discovery.problems,
+        *discovery.writable,
+        *manifest_problems(found),
+        *unknown,
+        *(problem for each in settings for problem in each.problems),
+        *(problem for each in settings for problem in each.unknown(names)),
+    )
+    return told, missing
+
+
 def unknown_names(
     config: ExtensionsConfig,
     found: Iterable[Found],
@@ -302,7 +328,8 @@ def _turned_off(found: Found, config: ExtensionsConfig) -> str:
     if switched_off():
         return f"everything is off: ${OFF_SWITCH} is set"
     if not config.enabled:
-        return f"everything is off: {_at(config, 'enabled')}: extensions.enabled is false"
+        place = f"{printable(config.file)}:{config.line_of('enabled')}"
+        return f"everything is off: {place}: extensions.enabled is false"
     if config.is_disabled(found.name):
         line = config.line_of_name("disabled", found.name)
         return f"{printable(config.file)}:{line}: extensions.disabled names it"
@@ -312,15 +339,8 @@ def _turned_off(found: Found, config: ExtensionsConfig) -> str:
     return ""
 
 
-def _at(config: ExtensionsConfig, key: str) -> str:
-    return f"{printable(config.file)}:{config.line_of(key)}"
-
-
 def _order(found: Found) -> tuple[int, str, str]:
     return found.source.rank, found.name, printable(found.path or "")
-
-
-# --- one name, one extension ---------------------------------------------------------------------
 
 
 def _resolved(candidates: Iterable[Found]) -> Iterator[Found]:
@@ -383,9 +403,6 @@ def _without_links(place: str, folders: dict[str, str]) -> str:
     return os.path.join(folders[folder], name)
 
 
-# --- bundled -------------------------------------------------------------------------------------
-
-
 def _bundled(known: KnownManifests) -> Iterator[Found]:
     root = bundled_dir()
     if root is None:
@@ -393,9 +410,6 @@ def _bundled(known: KnownManifests) -> Iterator[Found]:
     for folder in sorted(root.iterdir()):
         if not folder.name.startswith((".", "_")) and (folder / "__init__.py").is_file():
             yield package(folder.name, Source.BUNDLED, folder, known.read(folder))
-
-
-# --- the global directory ------------------------------------------------------------------------
 
 
 def _global(
@@ -471,9 +485,6 @@ def _folder(folder: Path, known: KnownManifests) -> Found:
     return no_extension(folder, Source.GLOBAL, names)
 
 
-# --- a project's folder --------------------------------------------------------------------------
-
-
 def _left_over(verdict: Verdict, found: Iterable[Found]) -> Iterator[Found]:
     """What is in a project's folder and not in its tree, or no extension by its name."""
     if verdict.tree is None:
@@ -498,9 +509,6 @@ def _not_in_tree(path: Path, entry: os.DirEntry[str]) -> Found:
         return other_file(path, Source.PROJECT)
     reason = f"{printable(path)} was added after the project was read. Start again to check it"
     return Found(path.stem, Source.PROJECT, path, status=Status.UNTRUSTED, reason=reason)
-
-
-# --- entry points --------------------------------------------------------------------------------
 
 
 def _entry_point(offered: Offered) -> Found:

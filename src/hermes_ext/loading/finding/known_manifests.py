@@ -29,8 +29,6 @@ from hermes_ext.settings.manifest import (
 )
 from hermes_ext.settings.yaml_nodes import SETTINGS_BYTES
 
-__all__ = ["SHIPPED", "KnownManifests", "kept"]
-
 SHIPPED: Final = "manifests.json"
 """The file beside the bundled extensions; `docs/generate_reference.py` writes it."""
 
@@ -39,12 +37,7 @@ _FORMAT: Final = f"1, hermes-ext {__version__}"
 
 
 class KnownManifests:
-    """Manifests by their text. `save` keeps those that were asked for.
-
-    Args:
-        home: the Hermes home.
-        bundled: the folder of the bundled extensions; None where there is none.
-    """
+    """Manifests by their text. `save` keeps those that were asked for."""
 
     def __init__(self, home: Path, bundled: Path | None = None) -> None:
         self._file = home / "cache" / "hermes-ext" / "manifests.json"

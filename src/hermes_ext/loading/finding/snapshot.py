@@ -85,9 +85,8 @@ def write_snapshot(home: Path, records: Iterable[tuple[ExtensionRecord, int]]) -
     told += [
         each
         for each in old
-        if _has_key(each)
+        if _is_entry(each)
         and _key(each) not in new
-        and _is_entry(each)
         and (_key(each) in there or (each["path"] and os.path.exists(each["path"])))
     ]
     told.sort(key=_key)
@@ -131,16 +130,10 @@ def _told(record: ExtensionRecord, stamp: int) -> dict[str, Any]:
     }
 
 
-def _has_key(told: Any) -> bool:
-    with contextlib.suppress(KeyError, TypeError):
-        return all(isinstance(part, str) for part in _key(told))
-    return False
-
-
 def _is_entry(told: Any) -> bool:
     with contextlib.suppress(KeyError, TypeError, ValueError):
         _remembered(told)
-        return True
+        return all(isinstance(part, str) for part in _key(told))
     return False
 
 

@@ -30,11 +30,7 @@ def writable_by_others(
 ) -> tuple[Problem, ...]:
     """What others can change, and with it the rules: at most one problem for each extension.
 
-    Args:
-        home: the Hermes home.
-        file: its configuration; it need not be there.
-        folder: where the extensions are; it need not be there.
-        found: what was found, also elsewhere.
+    file, folder: the configuration, and where extensions are; they need not be there.
     """
     if not hasattr(os, "geteuid"):
         return ()

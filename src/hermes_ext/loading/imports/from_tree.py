@@ -26,25 +26,14 @@ from hermes_ext.trust.tree import Tree
 
 
 class TreeLoader(SourceFileLoader):
-    """Loads one module out of a verified tree.
-
-    Args:
-        fullname: the module's name.
-        path: where its file lies on the disk, for tracebacks and `__file__`.
-        tree: the files that were verified.
-    """
+    """Loads one module out of a verified tree; tracebacks and `__file__` name the path."""
 
     def __init__(self, fullname: str, path: str, tree: Tree) -> None:
         super().__init__(fullname, path)
         self.tree = tree
 
     def get_data(self, path: Any) -> bytes:
-        """The verified content of a file of the tree.
-
-        Raises:
-            FileNotFoundError: it is no file of the tree.
-            TreeError: it had to be read again and is no longer what was verified.
-        """
+        """The verified content of a file. Raises as `Tree.read`."""
         return self.tree.read(relative_to(self.tree, path))
 
     def get_code(self, fullname: str) -> Any:
@@ -63,11 +52,7 @@ class TreeLoader(SourceFileLoader):
 
 
 def find_in_tree(fullname: str, places: Sequence[str], tree: Tree) -> ModuleSpec | None:
-    """The spec of a submodule whose parent package has `places` as its path.
-
-    Raises:
-        ImportError: there is only a native module of that name.
-    """
+    """The spec of a submodule whose package has `places` as its path. Raises for a native one."""
     name = fullname.rpartition(".")[2]
     portions: list[str] = []
     for place in places:

@@ -120,11 +120,8 @@ def adopt(
 ) -> None:
     """Make a private package importable by its name; the arguments are those that `carried` gives.
 
-    Args:
-        package: a name from `private_name`, of this process or of its parent.
-        file: its `__init__.py` or single file.
-        tree: the verified files that it comes from, or what is needed to make them; None: the disk.
-        files: how its files looked when it was loaded, None where that does not matter.
+    tree: the verified files, or what is needed to make them; None: the disk. files: how its files
+    looked when it was loaded, None where that does not matter.
     """
     _install_finder()
     _files[package] = file
@@ -217,20 +214,11 @@ def forget(package: str, keep: set[str] | frozenset[str] = frozenset()) -> None:
 def one_by_one(
     calls: Sequence[tuple[str, Callable[[], T]]], seconds: float
 ) -> Iterator[T | EndlessImport]:
-    """Make calls in another thread, one after the other, each for at most `seconds`.
+    """Make calls in another thread, one after the other; yields what each returned.
 
-    One hand-over for all of them: for each alone it costs as much as a small import.
-
-    Args:
-        calls: each with a label, which becomes the thread's name.
-        seconds: after which a call is given up. Its thread is left behind, what it returns is
-            dropped, and the next goes on in another.
-
-    Yields:
-        What each call returned, or the EndlessImport that became of it.
-
-    Raises:
-        BaseException: whatever a call raises; those after it are not made.
+    One hand-over for all of them: for each alone it costs as much as a small import. Each has a
+    label, which becomes the thread's name. A call that takes longer than `seconds` is left behind,
+    and becomes an EndlessImport. What a call raises is raised here, and the rest are not made.
     """
     if _inside_import():
         yield from (call() for _, call in calls)
@@ -238,7 +226,7 @@ def one_by_one(
     left = [(label, partial(contextvars.copy_context().run, call)) for label, call in calls]
     while left:
         series: _Series[T] = _Series(left, seconds)
-        threads.make(f"hermes-ext import {series.label}", series.make)
+        threads.make(f"hermes-ext import {left[0][0]}", series.make)
         try:
             done = series.wait()
         except BaseException:
@@ -262,11 +250,6 @@ class _Series(Generic[T]):
         self._ended = threading.Lock()  # which is what an Event is made of, and faster
         self._ended.acquire()
 
-    @property
-    def label(self) -> str:
-        """Of the first call."""
-        return self._calls[0][0]
-
     def make(self) -> Callable[[], None]:
         """Make the calls, until one raises or takes too long; what lets go whoever waits."""
         thread = threading.current_thread()
@@ -283,7 +266,7 @@ class _Series(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             self._put(partial(_raise, error))
             return False
-        return self._put(partial(_itself, value))
+        return self._put(lambda: value)
 
     def _put(self, how: Callable[[], T]) -> bool:
         with self._lock:
@@ -303,9 +286,11 @@ class _Series(Generic[T]):
             with self._lock:
                 self._is_over = self._left() <= 0 and len(self._done) < len(self._calls)
             if self._is_over:
-                endless = EndlessImport(f"did not finish within {self._seconds:g} s")
-                return [*self._done, partial(_itself, endless)]
+                return [*self._done, self._endless]
         return self._done
+
+    def _endless(self) -> EndlessImport:
+        return EndlessImport(f"did not finish within {self._seconds:g} s")
 
     def _left(self) -> float:
         return self._began + self._seconds - time.monotonic()
@@ -313,10 +298,6 @@ class _Series(Generic[T]):
 
 def _raise(error: BaseException) -> NoReturn:
     raise error
-
-
-def _itself(value: T) -> T:
-    return value
 
 
 def place_of(error: BaseException, folder: Path) -> str:

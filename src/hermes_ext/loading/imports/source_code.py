@@ -43,16 +43,11 @@ def compiled(data: bytes, path: str) -> CodeType:
     return code
 
 
-# -- what a handler returns ------------------------------------------------------------------------
-
-
 def wrong_return(function: Callable[..., Any], allowed: Collection[str] = ()) -> str | None:
     """The first thing that a handler returns and that it may not, as a sentence; else None.
 
-    Args:
-        function: the handler. Where its source cannot be had (built, not written) nothing is
-            known, and None is returned.
-        allowed: the actions that are open to it; () where that is not to be looked at.
+    None too where its source cannot be had. allowed: the actions that are open to it; () where that
+    is not to be looked at.
     """
     plain = inspect.unwrap(function)
     try:
@@ -110,9 +105,6 @@ def _kind(value: ast.expr | None) -> str | None:
     return _LITERALS.get(type(value)) if value is not None else None
 
 
-# -- what it imports -------------------------------------------------------------------------------
-
-
 def taken_for_own(modules: Iterable[ModuleType]) -> Iterator[str]:
     """One sentence for each absolute import, in these modules, of a file that lies beside them.
 
@@ -155,9 +147,6 @@ def _beside(folder: Path, name: str) -> Path | None:
         if os.path.isfile(place):
             return place if place.name != "__init__.py" else place.parent
     return None
-
-
-# -- whether it registers a guard ------------------------------------------------------------------
 
 
 def registers_guard(path: Path | None) -> bool:

@@ -27,13 +27,13 @@ from hermes_ext._forks import has_locks
 from hermes_ext._prog import Prog
 from hermes_ext._text import printable
 from hermes_ext.loading.directories import Projects
+from hermes_ext.loading.ended import own_packages
 from hermes_ext.loading.imports.importing import forget, hold
 from hermes_ext.loading.loaded import Base
 from hermes_ext.loading.loader import load_base
-from hermes_ext.loading.reloading import messages
+from hermes_ext.loading.reloading import not_taken
 from hermes_ext.loading.reloading.look import Look, TooMuchError, is_code, look
 from hermes_ext.loading.reloading.machine import Action, Event, Ledger, State, moved
-from hermes_ext.loading.reloading.not_taken import NotTakenFile
 from hermes_ext.rules import Rulebook, Rules
 from hermes_ext.settings.config import ExtensionsConfig, switched_off
 from hermes_ext.turns import state
@@ -49,12 +49,9 @@ _LOADS: Final = 3
 class InForce(Rulebook):
     """The rules of one Hermes home, exchanged as a whole. Thread-safe.
 
-    Args:
-        home: the Hermes home.
-        prog: how the user calls our commands.
-        taken: called with the configuration that has come into force.
-        tell: called with the line that says why what changed is not in force.
-        agent_at_work: whether a process that the agent started is running.
+    taken: called with the configuration that has come into force. tell: called with the line that
+    says why what changed is not. agent_at_work: whether a process that the agent started is
+    running.
     """
 
     _ledger: Ledger[Look]
@@ -72,7 +69,7 @@ class InForce(Rulebook):
         self._tell = tell
         self._took = taken
         self._ask_for_processes = agent_at_work
-        self._for_others = NotTakenFile(home)
+        self._for_others = not_taken.NotTakenFile(home)
         self.renew_locks()
         has_locks(self)
         first = self._first_look()
@@ -163,7 +160,7 @@ class InForce(Rulebook):
                     break
         self._on(Event.RESTLESS)
         self._ledger.decided = self._ledger.seen
-        self._say(messages.keeps_changing(self._ledger.seen.changed(self._ledger.taken)))
+        self._say(not_taken.keeps_changing(self._ledger.seen.changed(self._ledger.taken)))
 
     def _look_beside(self) -> None:
         """Look at what has changed while turns are at work, and say it.
@@ -179,7 +176,7 @@ class InForce(Rulebook):
                     ledger.suspect(now)
                 ledger.passed = now
                 changed = now.changed(ledger.taken)
-                self._say(messages.changed_by_the_agent(changed) if changed else None)
+                self._say(not_taken.changed_by_the_agent(changed) if changed else None)
             ledger.passed_at = at
 
     def last_turn_ends(self, turn: state.TurnCore) -> None:
@@ -220,7 +217,7 @@ class InForce(Rulebook):
             if action is Action.ALL_TAKEN:
                 self._say(None)
             elif action is Action.REFUSE:
-                self._say(messages.changed_by_the_agent(ledger.suspects))
+                self._say(not_taken.changed_by_the_agent(ledger.suspects))
             return action
 
     # -- loading --------------------------------------------------------------------------------
@@ -238,7 +235,7 @@ class InForce(Rulebook):
                 return action
             self._drop(new)
             if event is Event.LOST:
-                self._say(messages.not_taken(lost))
+                self._say(not_taken.would_lose(lost))
             else:
                 self._ledger.decided = None
                 if state.open_turns.any_at_work():
@@ -287,7 +284,7 @@ class InForce(Rulebook):
         except Exception as error:
             logger.exception("the extensions could not be loaded anew")
             lost = [f"{type(error).__name__}: {printable(str(error))}"]
-            made = set() if base is None else base.own_packages()
+            made = set() if base is None else own_packages(base.ended)
             for package in made - packages:
                 forget(package)
         return new, list(dict.fromkeys(lost))
@@ -305,7 +302,7 @@ class InForce(Rulebook):
         self._unload_old(choosing=1)
         idle = state.open_turns.idle()
         if idle:
-            self._tell_all(messages.left_open((turn.session_id for turn in idle), len(idle)))
+            self._tell_all(not_taken.left_open((turn.session_id for turn in idle), len(idle)))
         logger.info("the extensions were loaded anew: their files or the configuration changed")
 
     def _hold_first(self, base: Base, seen: Look | None) -> None:
@@ -375,7 +372,7 @@ class InForce(Rulebook):
         self._on(Event.FAILED)
         self.close()
         logger.warning("extensions are not reloaded any more: %s", why, exc_info=True)
-        self._say(messages.given_up(why))
+        self._say(not_taken.given_up(why))
 
     def _say(self, text: str | None) -> None:
         if text == self.not_taken:

@@ -27,18 +27,9 @@ MAX_ENTRIES: Final = 5_000  # of one extension; each costs a microsecond at ever
 
 _CTIME: Final = 5
 _NO_CODE: Final = frozenset(
-    {
-        "__pycache__",
-        ".git",
-        ".hg",
-        ".svn",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".venv",
-        "node_modules",
-    }
-)
+    {"__pycache__", ".git", ".hg", ".svn", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv",
+     "node_modules"}
+)  # fmt: skip
 _NO_FILES: Final = (".pyc", ".pyo", "~", ".swp", ".swx")
 
 
@@ -123,8 +114,7 @@ class Look:
         """Whether an extension's files look as they do in another look."""
         if found.path is None:
             return False
-        one, two = (list(each.of(found.path)) for each in (self, other))
-        return sorted(one) == sorted(two)
+        return dict(self.of(found.path)) == dict(other.of(found.path))
 
     def of(self, path: Path) -> Iterator[tuple[str, Signature]]:
         """The files of the extension at this path."""
@@ -138,9 +128,7 @@ def look(home: Path, before: Look | None = None) -> Look:
     """Look at the configuration and at all that lies in the folder of global extensions.
 
     before: an earlier look, whose reading of the configuration holds as long as the file does.
-
-    Raises:
-        TooMuchError: an extension has more files than can be looked at.
+    Raises TooMuchError where an extension has more files than can be looked at.
     """
     file = os.path.join(home, "config.yaml")
     seen = signature(file)

@@ -7,7 +7,6 @@ guard any more takes nothing out of force.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.hooks.handler import Handler
@@ -73,15 +72,11 @@ def _why_gone(record: ExtensionRecord, old: Loaded, new: Loaded) -> Iterator[str
         or new.config.is_required(record.name)
         or _guarded(record.name, old.handlers)
     ):
-        where = _place(record.path)
+        where = "" if record.path is None else f" from {printable(record.path)}"
         yield (
             f"{record.name} is gone{where}, and it is a guard or required. To turn it off, name it "
             "in `extensions.disabled`"
         )
-
-
-def _place(path: Path | None) -> str:
-    return "" if path is None else f" from {printable(path)}"
 
 
 def _loaded(name: str, records: Iterable[ExtensionRecord]) -> ExtensionRecord | None:

@@ -120,8 +120,6 @@ def moved(state: State, event: Event) -> tuple[State, Action]:
 
 
 class Seen(Protocol):
-    """How the files look, as far as it is known here."""
-
     def changed(self, other: Self, /) -> set[str]:
         """The paths that look different in the two."""
 
@@ -166,14 +164,10 @@ class Ledger(Generic[L]):
         is_data: Callable[[set[str]], bool],
         is_young: Callable[[set[str]], bool],
     ) -> Event:
-        """What a look shows that is made when a turn begins.
+        """What a look shows that is made when a turn begins. at: when it was made, or before.
 
-        Args:
-            now: the look.
-            at: when it was made, or before.
-            agents: whether what changed since `seen` may be the agent's.
-            is_data: whether these paths are data that an extension may have written in passing.
-            is_young: whether these paths may change again without looking different.
+        agents: whether what changed since `seen` may be the agent's. is_data: whether an extension
+        may have written these paths in passing. is_young: whether they may change again unseen.
         """
         if agents:
             self.suspect(now)

@@ -1,4 +1,4 @@
-"""Running processes that have not taken a change, for `list` in another process to name.
+"""Changes that are not taken: what is said of them, and which running processes have not.
 
 A process that keeps its old rules has a small file in the home's cache for as long as that is so,
 and a lock beside it for as long as the process lives. A file whose lock is free is left over from a
@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import secrets
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ logger = logging.getLogger("hermes_ext")
 
 _LARGEST: Final = 64 * 1024
 _PRIVATE: Final = 0o600
+_SHOWN: Final = 5  # paths and sessions in a message
 
 
 @frozen
@@ -53,11 +55,7 @@ class OldRules:
 
 
 class NotTakenFile:
-    """This process's own file.
-
-    Args:
-        home: the Hermes home.
-    """
+    """This process's own file."""
 
     def __init__(self, home: Path) -> None:
         self._folder = _folder(home)
@@ -152,3 +150,44 @@ def _remove(file: Path, lock: BaseFileLock) -> None:
     lock.release()
     with contextlib.suppress(OSError):
         Path(lock.lock_file).unlink(missing_ok=True)
+
+
+def would_lose(lost: list[str]) -> str:
+    """Something would be lost by what changed."""
+    return (
+        f"what changed in the extensions is not in force, the old stays: {'; '.join(lost)}. "
+        "It is tried again when something changes"
+    )
+
+
+def changed_by_the_agent(paths: set[str]) -> str:
+    """The agent may have changed these."""
+    return (
+        f"changed while the agent was at work, and not taken: {_listed(paths)}. What is loaded "
+        "stays in force; look at it, and start Hermes anew to take it"
+    )
+
+
+def left_open(sessions: Iterable[str], turns: int) -> str:
+    """What changed is in force, but not for turns that the host has left open."""
+    names = ", ".join(sorted({repr(printable(each)) for each in sessions})[:_SHOWN])
+    return (
+        f"the extensions were loaded anew for new turns. Turns that the host has not ended keep "
+        f"what they began with: {turns} (session {names})"
+    )
+
+
+def keeps_changing(paths: set[str]) -> str:
+    """What changed cannot be loaded, because it changes again each time."""
+    return f"what changed in the extensions is not in force: {_listed(paths)} keeps changing"
+
+
+def given_up(why: str) -> str:
+    """Nothing is taken any more."""
+    return f"{why}. What is loaded stays in force until Hermes is started anew"
+
+
+def _listed(paths: set[str]) -> str:
+    shown = [printable(path) for path in sorted(paths)[:_SHOWN]]
+    more = len(paths) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")

@@ -12,6 +12,7 @@ from hermes_ext.testing.model_server.wire import (
     Wire,
     chat_call,
     chat_tool,
+    error_kind,
     error_message,
     pieces,
     sse_event,
@@ -124,10 +125,8 @@ def _block(index: int, block: Json, deltas: Sequence[Json]) -> Iterator[bytes]:
 
 
 def _error(reply: Reply) -> Json:
-    if isinstance(reply.error, dict):
-        return reply.error
-    kind = "api_error" if reply.status >= 500 else "invalid_request_error"
-    return {"type": "error", "error": {"type": kind, "message": error_message(reply)}}
+    told = {"type": error_kind(reply), "message": error_message(reply)}
+    return {"type": "error", "error": told}
 
 
 ANTHROPIC = Wire("anthropic", _asked, _answer, _events, _error)

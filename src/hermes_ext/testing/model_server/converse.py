@@ -126,12 +126,6 @@ def _deltas(index: int, deltas: Sequence[Json]) -> Iterator[bytes]:
     yield event_stream.frame("contentBlockStop", {"contentBlockIndex": index})
 
 
-def _error(reply: Reply) -> Json:
-    if isinstance(reply.error, dict):
-        return reply.error
-    return {"message": error_message(reply)}
-
-
 def _error_headers(reply: Reply) -> Mapping[str, str]:
     fallback = "InternalServerException" if reply.status >= 500 else "ValidationException"
     return {"x-amzn-ErrorType": _ERRORS.get(reply.status, fallback)}
@@ -142,7 +136,7 @@ CONVERSE = Wire(
     _asked,
     _answer,
     _events,
-    _error,
+    lambda reply: {"message": error_message(reply)},
     error_headers=_error_headers,
     stream_type=event_stream.CONTENT_TYPE,
 )

@@ -11,7 +11,6 @@ from hermes_ext.testing.model_server.script import Json
 CONTENT_TYPE = "application/vnd.amazon.eventstream"
 
 _TEXT_HEADER = 7
-_LENGTHS = 8
 _CHECKSUM = 4
 
 

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import MappingProxyType, TracebackType
+from itertools import count
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 from hermes_ext.testing.model_server.anthropic import ANTHROPIC
@@ -38,11 +39,6 @@ _WIRES: Mapping[str, Wire] = {
 }
 
 
-def _wire_of(path: str) -> Wire | None:
-    """The form that a path asks for a completion in; None for every other path."""
-    return CONVERSE if is_converse(path) else _WIRES.get(path)
-
-
 class ScriptedModel:
     """An HTTP server that plays a script; a context manager.
 
@@ -71,7 +67,7 @@ class ScriptedModel:
         self._other_paths: list[str] = []
         self._script_errors: list[BaseException] = []
         self._steps = 0
-        self._calls = 0
+        self._ids = count(1)
         self._exhausted = 0
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
@@ -84,12 +80,7 @@ class ScriptedModel:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         server, thread = self._server, self._thread
         self._server = self._thread = None
         if server is not None and thread is not None:
@@ -175,7 +166,6 @@ class ScriptedModel:
         return request, step
 
     def _reply(self, request: ModelRequest, step: int) -> Reply:
-        """Choose the reply to a recorded request."""
         source = self._script if request.is_main else self._auxiliary
         if isinstance(source, Reply):
             return source
@@ -196,16 +186,12 @@ class ScriptedModel:
             return Reply(status=400, error=f"script raised {error!r}")
 
     def _with_ids(self, calls: Sequence[ToolUse]) -> list[ToolUse]:
-        """The calls with every id given."""
         return [
-            call if call.id is not None else ToolUse(call.name, call.args, self._next_id())
+            call
+            if call.id is not None
+            else ToolUse(call.name, call.args, f"call_{next(self._ids)}")
             for call in calls
         ]
-
-    def _next_id(self) -> str:
-        with self._changed:
-            self._calls += 1
-            return f"call_{self._calls}"
 
 
 class _Server(ThreadingHTTPServer):
@@ -239,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = self._path()
-        wire = _wire_of(path)
+        wire = CONVERSE if is_converse(path) else _WIRES.get(path)
         if wire is None:
             self.server.model._note_other(f"POST {path}")
             self._not_found()
@@ -278,7 +264,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_json(404, {"error": {"message": "not found", "type": "not_found_error"}})
 
     def _send_error(self, wire: Wire, reply: Reply) -> None:
-        self._send_json(reply.status, wire.error(reply), wire.error_headers(reply))
+        body = reply.error if isinstance(reply.error, dict) else wire.error(reply)
+        self._send_json(reply.status, body, wire.error_headers(reply))
 
     def _send_json(
         self, status: int, value: Json, headers: Mapping[str, str] = MappingProxyType({})

@@ -21,10 +21,6 @@ class Asked:
     stream: bool
 
 
-def _no_headers(reply: Reply) -> Mapping[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Wire:
     """One provider form as it goes over the wire.
@@ -34,7 +30,7 @@ class Wire:
         asked: reads a request's path and body.
         answer: the JSON of a whole answer.
         events: the parts of a streamed one, as bytes.
-        error: the JSON of an error.
+        error: the JSON of an error, where the reply has no whole body for it.
         error_headers: what an error has in its head besides.
         stream_type: the content type of a stream.
     """
@@ -44,7 +40,7 @@ class Wire:
     answer: Callable[[Reply, Sequence[ToolUse]], Json]
     events: Callable[[Reply, Sequence[ToolUse]], Iterator[bytes]]
     error: Callable[[Reply], Json]
-    error_headers: Callable[[Reply], Mapping[str, str]] = _no_headers
+    error_headers: Callable[[Reply], Mapping[str, str]] = lambda _: {}
     stream_type: str = "text/event-stream"
 
 
@@ -68,14 +64,15 @@ def error_message(reply: Reply) -> str:
     return str(reply.error or "scripted error")
 
 
+def error_kind(reply: Reply) -> str:
+    """What OpenAI and Anthropic call it."""
+    return "api_error" if reply.status >= 500 else "invalid_request_error"
+
+
 def openai_error(reply: Reply) -> Json:
     """The error body of both forms of OpenAI."""
-    if isinstance(reply.error, dict):
-        return reply.error
-    kind = "api_error" if reply.status >= 500 else "invalid_request_error"
-    return {
-        "error": {"message": error_message(reply), "type": kind, "param": None, "code": None},
-    }
+    told = {"message": error_message(reply), "type": error_kind(reply)}
+    return {"error": {**told, "param": None, "code": None}}
 
 
 def tool_input(call: ToolUse) -> object:

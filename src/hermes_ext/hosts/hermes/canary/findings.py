@@ -58,8 +58,8 @@ def _finding(proofs: Sequence[Proof], canary: Canary) -> Finding:
     surfaces = list(dict.fromkeys(proof.surface for proof in proofs))
     suspects = list(dict.fromkeys(suspect for proof in proofs for suspect in proof.suspects))
     status = str(proofs[0].status)
-    which = "no hook" if len(hooks) == len(CALLED) and status == "not-reached" else None
-    what = f"{which} is reached" if which else f"{_joined(hooks)}: {status.replace('-', ' ')}"
+    none = len(hooks) == len(CALLED) and status == "not-reached"
+    what = "no hook is reached" if none else f"{_joined(hooks)}: {status.replace('-', ' ')}"
     reasons = [printable(proofs[0].detail or ""), *map(str, suspects)]
     return Finding(
         Severity.ERROR,

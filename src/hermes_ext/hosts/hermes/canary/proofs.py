@@ -73,15 +73,9 @@ class Proof:
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values."""
-        return {
-            "surface": self.surface,
-            "hook": str(self.hook),
-            "status": str(self.status),
-            "fired": self.fired,
-            "events": self.events,
-            "detail": self.detail,
-            "seams": [asdict(suspect) | {"told": str(suspect)} for suspect in self.suspects],
-        }
+        told = asdict(self, recurse=False) | {"hook": str(self.hook), "status": str(self.status)}
+        told["seams"] = [asdict(each) | {"told": str(each)} for each in told.pop("suspects")]
+        return told
 
 
 def judge(surface: Surface, seen: Seen) -> tuple[Proof, ...]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +17,7 @@ from hermes_ext.hosts.hermes.canary.proofs import Surface
 from hermes_ext.hosts.hermes.canary.scratch import UsersPlugins
 from hermes_ext.hosts.hermes.canary.turn import Player, Seen, furnish, records_in, standing_in
 from hermes_ext.hosts.hermes.process.home import PLUGIN, HermesHome
-from hermes_ext.hosts.hermes.process.processes import Run, Start, Started
+from hermes_ext.hosts.hermes.process.processes import Run, Start, Started, kill_group
 from hermes_ext.testing.model_server import ScriptedModel
 
 SURFACES: tuple[Surface, ...] = ("one-shot", "chat", "api-server")
@@ -70,20 +68,17 @@ class Children:
         with self._lock:
             self._over = True
             for process in self._running:
-                with contextlib.suppress(OSError):
-                    if hasattr(os, "killpg"):
-                        os.killpg(process.pid, signal.SIGKILL)
-                    else:
-                        process.terminate()
+                kill_group(process)
 
 
 def one_turn(
-    base: Path, surface: Surface, plugins: UsersPlugins, seconds: float, children: Children
+    base: Path, surface: Surface, plugins: UsersPlugins, deadline: float, children: Children
 ) -> Seen:
     """Start Hermes below `base`, say one thing, and look at what came of it.
 
     Never raises because of what Hermes does; `Seen.failure` tells.
     """
+    seconds = max(deadline - time.monotonic(), 1.0)
     deadline = time.monotonic() + seconds
     project = base / "project"
     player = Player(project)

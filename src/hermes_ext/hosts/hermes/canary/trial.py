@@ -93,15 +93,13 @@ def try_canary(
         plugins=tuple(users),
         # Without a turn nothing is known of them.
         absent=tuple(
-            name for name in plugins.enabled if name not in users and any(map(_told, seen.values()))
+            name
+            for name in plugins.enabled
+            if name not in users and any(each.seams for each in seen.values())
         ),
         culprits=culprits,
         seconds=time.monotonic() - begun,
     )
-
-
-def _told(seen: Seen) -> bool:
-    return bool(seen.seams)
 
 
 def _is_among(name: str, loaded: Sequence[str]) -> bool:
@@ -163,7 +161,7 @@ class _Workshop:
             children = Children(self._start)
             self._children.append(children)
             base = self._folder / str(len(self._children))
-            future = self._threads.submit(_turn_by, base, surface, plugins, deadline, children)
+            future = self._threads.submit(one_turn, base, surface, plugins, deadline, children)
             running[future] = name
         waiting = set(running)
         while waiting:
@@ -176,12 +174,6 @@ class _Workshop:
         """Kill what still runs."""
         for children in self._children:
             children.end()
-
-
-def _turn_by(
-    base: Path, surface: Surface, plugins: UsersPlugins, deadline: float, children: Children
-) -> Seen:
-    return one_turn(base, surface, plugins, max(deadline - time.monotonic(), 1.0), children)
 
 
 @contextlib.contextmanager

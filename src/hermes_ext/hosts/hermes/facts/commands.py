@@ -9,8 +9,6 @@ from typing import Final
 from hermes_ext.hosts.facts import HostCommands
 from hermes_ext.hosts.hermes.facts.names import HOME_VARIABLE, PACKAGE
 
-__all__ = ["COMMANDS"]
-
 _CHANGE: Final = frozenset(
     {"trust", "untrust", "enable", "disable", "install", "uninstall", "new", "set", "unset",
      "edit", "migrate", "remove", "update"}

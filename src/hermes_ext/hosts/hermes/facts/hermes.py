@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_ext.hosts.facts import HomeLayout, HostCommands, HostFacts
 from hermes_ext.hosts.hermes.facts.names import DISTRIBUTION, HOME_VARIABLE
-from hermes_ext.hosts.hermes.facts.which_home import hermes_home
 
 if TYPE_CHECKING:
     from hermes_ext.effects import ToolTable
+
+
+def hermes_home() -> Path:
+    """The Hermes home of this process, absolute.
+
+    Where Hermes is installed it is asked, since its releases differ: 0.19 takes `$HERMES_HOME` as
+    it is written, so that `~/.hermes` is a folder `~` of the working directory, and later ones
+    replace `~` and variables. Without Hermes here it is what 0.19 makes of it.
+    """
+    try:
+        return Path(os.path.abspath(_of_hermes()))
+    except ImportError:
+        pass
+    except RuntimeError:  # no home is known: HOME is not set, and this user has no entry
+        return _NOWHERE
+    written = os.environ.get(HOME_VARIABLE, "").strip()
+    if written:
+        return Path(os.path.abspath(written))
+    default = os.path.expanduser("~/.hermes")
+    return _NOWHERE if default.startswith("~") else Path(os.path.abspath(default))
+
+
+_NOWHERE = Path(os.devnull, "no-home-is-known")  # what cannot be read, instead of a folder `~` here
+
+
+def _of_hermes() -> Path:
+    import hermes_constants
+
+    # Not get_hermes_home where there is the other: it warns of profiles.
+    asked = getattr(hermes_constants, "get_process_hermes_home", hermes_constants.get_hermes_home)
+    return Path(asked())
 
 
 def _version() -> str | None:
@@ -49,7 +81,6 @@ HERMES: Final = HostFacts(
         beginnings={f".{_CONFIG}.": "Hermes's settings"},
         plugins="plugins",
         profiles="profiles",
-        user_home="home",
     ),
     home_variable=HOME_VARIABLE,
     home=hermes_home,

@@ -32,8 +32,6 @@ from hermes_ext.effects.readings import (
     writes,
 )
 
-__all__ = ["TOOLS"]
-
 _NAME_OF_SKILL: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _DELEGATE: Final = frozenset(
     {"background", "context", "goal", "max_iterations", "model", "role", "tasks", "toolsets"}
@@ -128,10 +126,7 @@ TOOLS: Final = ToolTable(
             parameters="path old_string new_string replace_all mode patch cross_profile",
         ),
         Tool(
-            "read_file",
-            reads(others="limit offset"),
-            words="read",
-            parameters="path offset limit",
+            "read_file", reads(others="limit offset"), words="read", parameters="path offset limit"
         ),
         Tool(
             "search_files",
@@ -160,12 +155,7 @@ TOOLS: Final = ToolTable(
         ),
         Tool("execute_code", runs_python(), words="python"),
         Tool("delegate_task", Does(_delegate), words="task"),
-        Tool(
-            "todo",
-            _TALKS,
-            aliases="todo_list",
-            words="todowrite",
-        ),
+        Tool("todo", _TALKS, aliases="todo_list", words="todowrite"),
         Tool("clarify", _TALKS),
         Tool("web_extract", _TALKS, words="webfetch", parameters="urls"),
         Tool("web_search", _TALKS, words="websearch", parameters="query"),

@@ -242,11 +242,6 @@ def plugin_off(home: Path, config: ExtensionsConfig | None = None) -> PluginOff 
     )
 
 
-def plugin_is_visible() -> bool:
-    """Whether this Python's metadata offers the plugin to Hermes."""
-    return any(each.point.name == PLUGIN for each in installed_points(PLUGIN_GROUP).points)
-
-
 def plugins_unreadable() -> str | None:
     """Why Hermes finds no installed plugin at all in this Python; None if it does."""
     fault = entry_points_fault()
@@ -289,7 +284,7 @@ def _host_notes() -> list[str]:
     unreadable = plugins_unreadable()
     if unreadable is not None:
         return [unreadable]
-    if not plugin_is_visible():
+    if not any(each.point.name == PLUGIN for each in installed_points(PLUGIN_GROUP).points):
         return [
             f"this Python's metadata has no plugin {PLUGIN}: install the package with pip,"
             " instead of running it from its source"

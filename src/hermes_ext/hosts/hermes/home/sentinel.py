@@ -65,11 +65,7 @@ def sentinel_state(home: Path) -> SentinelState:
 
 
 def write_sentinel(home: Path) -> bool:
-    """Write the sentinel; returns whether anything was written.
-
-    Raises:
-        ConfigError: it cannot be written, or something else is in its place.
-    """
+    """Write the sentinel; whether that was needed. Raises ConfigError where it cannot be done."""
     folder = sentinel_folder(home)
     state = sentinel_state(home)
     if state is SentinelState.CURRENT:

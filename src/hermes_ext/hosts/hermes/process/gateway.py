@@ -59,7 +59,6 @@ class Gateway:
         stream: bool = False,
         *,
         timeout: float = 120,
-        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send one user message to `POST /v1/chat/completions`.
 
@@ -67,9 +66,7 @@ class Gateway:
         the server derives one from the first user message: equal texts share a session.
         """
         body = {"model": "hermes-agent", "messages": [{"role": "user", "content": text}]}
-        sent = dict(headers or {})
-        if session is not None:
-            sent["X-Hermes-Session-Id"] = session
+        sent = {} if session is None else {"X-Hermes-Session-Id": session}
         return self.post("/v1/chat/completions", {**body, "stream": stream}, sent, timeout)
 
     def post(

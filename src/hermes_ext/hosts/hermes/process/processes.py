@@ -97,7 +97,7 @@ def wait(process: Started, timeout: float) -> int | None:
     except subprocess.TimeoutExpired:
         return None
     finally:
-        _kill_group(process)
+        kill_group(process)
         process.wait()
 
 
@@ -116,9 +116,13 @@ def stop(process: Started) -> None:
     wait(process, 20)
 
 
-def _kill_group(process: Started) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+def kill_group(process: Started) -> None:
+    """Kill a process with all that it has started."""
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.terminate()
 
 
 def text_of(path: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -14,7 +14,6 @@ from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.gate.holes import HOLES
 from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion, collecting
 from hermes_ext.hosts.hermes.adapter.places import tool_directory
 from hermes_ext.turns.decisions.canonical import canonical_json
@@ -186,7 +185,7 @@ class Judge:
             verdict.answer = str(outcome.value)
             return verdict
         final = outcome.final(arguments.shared)
-        fault = HOLES[tool](final) if tool in HOLES else None
+        fault = _HOLES[tool](final) if tool in _HOLES else None
         if fault is not None:
             return self._noted(verdict, OWN, fault)
         if outcome.changed and not rewrite:
@@ -292,3 +291,26 @@ def _asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
         return f"[{settled.blocked_by}] {settled.message}"
     verdict.host_question = answered[-1] if answered else None
     return None
+
+
+# -- calls that do more in Hermes than they say --------------------------------------------------
+
+# A guard can only judge what a call says. Each of these makes a harmless-looking tool run programs
+# through a fault of the host, and each has a harmless spelling.
+
+
+def _option_of_the_search(args: Mapping[str, Any]) -> str | None:
+    # Hermes hands these to ripgrep without `--`, and `--pre=sh` runs each file that is searched.
+    for name, value in args.items():
+        if isinstance(value, str) and value.lstrip().startswith("-"):
+            return (
+                f"search_files with {name} {value[:40]!r} would be read as an option of the search "
+                "program, which can run programs. Write the first dash as [-]."
+            )
+    return None
+
+
+_HOLES: Final[Mapping[str, Callable[[Mapping[str, Any]], str | None]]] = {
+    "search_files": _option_of_the_search,
+}
+"""By tool, what says why a call with these final arguments is refused, or None."""

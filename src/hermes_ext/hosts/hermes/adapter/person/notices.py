@@ -27,6 +27,7 @@ from hermes_ext._redaction import redacted
 from hermes_ext._text import printable_lines
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.hooks.source import OWN
+from hermes_ext.hosts.hermes.adapter.wraps.survey import tool_names
 from hermes_ext.loading.tool_patterns import dead_guards
 from hermes_ext.records import BROKEN
 from hermes_ext.rules import Rules
@@ -119,7 +120,7 @@ class Notices:
     def _report_dead_guards(self, rules: Rules, services: Services) -> None:
         if rules.manager not in self._matched:
             self._matched.add(rules.manager)
-            for text in dead_guards(rules.records, lambda: services.tools, _tool_names):
+            for text in dead_guards(rules.records, lambda: services.tools, tool_names):
                 self.say(text)
 
     def _report_commands(self, rules: Rules) -> None:
@@ -168,15 +169,6 @@ class Notices:
                 return
         line = notice.line(hint=_IN_SHELL).removeprefix("┊ ")
         _to_stderr(_WHO + line.removeprefix(f"{OWN} "))
-
-
-def _tool_names() -> tuple[str, ...]:
-    """Of the tools that this process has; () where they are not known."""
-    registry = getattr(sys.modules.get("tools.registry"), "registry", None)
-    try:
-        return () if registry is None else tuple(map(str, registry.get_all_tool_names()))
-    except Exception:  # noqa: BLE001 - the host's own code, of any version
-        return ()
 
 
 def _agent_here() -> Any:

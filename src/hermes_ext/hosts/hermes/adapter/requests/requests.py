@@ -205,29 +205,25 @@ def run_llm_execution(
 ) -> Any:
     """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
     turn = the_host.find_turn(context)
-    mode = context.get("api_mode")
-    if turn is None:
-        refusal = the_host.refusal_of_request(context.get("task_id"), context.get("session_id"))
-        if refusal is not None:
-            reply = f"[hermes-ext] {refusal}"
-            _stream(reply)
-            return forms.form_of(mode).answer(reply, str(context.get("model") or ""))
-    if turn is not None and not forms.is_known(mode):
-        # A fallback in mid-turn: the turn's own look was at another form.
-        who = ", ".join(turn.rules.who_must_see_tools())
-        if who:
-            reply = _UNKNOWN_FORM.format(mode=mode, who=who)
-            return forms.form_of(mode).answer(reply, str(context.get("model") or ""))
+    mode, model = context.get("api_mode"), str(context.get("model") or "")
     form = forms.form_of(mode)
-
-    def send(final: Any) -> Any:
-        return next_call(final if turn is None else _only_judged_tools(turn, form, final))
-
-    model = str(context.get("model") or "")
 
     def answer(reply: str) -> Any:
         _stream(reply)
         return form.answer(reply, model)
+
+    if turn is None:
+        refusal = the_host.refusal_of_request(context.get("task_id"), context.get("session_id"))
+        if refusal is not None:
+            return answer(f"[hermes-ext] {refusal}")
+    if turn is not None and not forms.is_known(mode):
+        # A fallback in mid-turn: the turn's own look was at another form.
+        who = ", ".join(turn.rules.who_must_see_tools())
+        if who:
+            return form.answer(_UNKNOWN_FORM.format(mode=mode, who=who), model)
+
+    def send(final: Any) -> Any:
+        return next_call(final if turn is None else _only_judged_tools(turn, form, final))
 
     decided = turn.host.request if turn is not None else None
     if decided is None or decided.request_id != context.get("api_request_id"):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import weakref
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
-
-from hermes_ext.hosts.hermes.adapter.turns.callers import is_called_by
 
 BATCH: Final = "batch"
 """The origin of such a turn, and its platform."""
@@ -33,3 +33,11 @@ def is_batch(agent: Any) -> bool:
 
 def _is_of_runner(frame: FrameType) -> bool:
     return os.path.basename(frame.f_code.co_filename) == _RUNNER
+
+
+def is_called_by(matches: Callable[[FrameType], bool]) -> bool:
+    """Whether a frame of this thread, from the caller outwards, matches."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not matches(frame):
+        frame = frame.f_back
+    return frame is not None

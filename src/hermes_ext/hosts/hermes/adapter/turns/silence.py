@@ -9,7 +9,7 @@ from typing import Any
 
 from hermes_ext.hosts.hermes.adapter.host import current_agent_turn, origin_of
 from hermes_ext.hosts.hermes.adapter.person.notices import is_chat
-from hermes_ext.hosts.hermes.adapter.turns.callers import is_called_by
+from hermes_ext.hosts.hermes.adapter.turns.batches import is_called_by
 
 
 def mark(result: dict[str, Any], agent: Any) -> None:

@@ -176,13 +176,10 @@ def standings(hooks: Iterable[str] | None = None) -> tuple[Standing, ...]:
     Args:
         hooks: only the needed wraps of these hooks; None for all wraps.
     """
-    chosen = SEAMS if hooks is None else _needed_by(frozenset(hooks))
+    asked = None if hooks is None else frozenset(hooks)
+    chosen = (seam for seam in SEAMS if asked is None or not asked.isdisjoint(seam.hooks))
     found = (standing_of(seam) for seam in chosen if not _is_done_otherwise(seam))
     return tuple(each for each in found if not (each.status == "missing" and each.seam.newer))
-
-
-def _needed_by(hooks: frozenset[str]) -> tuple[Seam, ...]:
-    return tuple(seam for seam in SEAMS if seam.needed and not hooks.isdisjoint(seam.hooks))
 
 
 def standing_of(seam: Seam) -> Standing:

@@ -39,14 +39,13 @@ class Seam:
         purpose: what it is wrapped for, as the docs say it.
         why: why nothing that Hermes publishes serves instead.
         rule: whether a rule is weaker without it; what is else is for convenience.
-        needed: whether a hook cannot be held without it.
         takes: its leading parameters, after `self`, where the wrapper relies on them.
         by_name: whether the wrapper looks for those by name, however they are passed.
         unless: `module:name` of what another Hermes has instead; nothing is wrapped there.
         newer: whether only a newer Hermes has it, so that no other one lacks it.
         surface: whether its module is one of many ways to talk to the agent, which nothing but a
             person who uses it needs to import.
-        hooks: those that do not fire, or are not honored, without it.
+        hooks: those that do not fire, or are not honored, without it; others are no worse off.
     """
 
     module: str
@@ -55,7 +54,6 @@ class Seam:
     purpose: str = ""
     why: str = ""
     rule: bool = True
-    needed: bool = True
     takes: tuple[str, ...] = ()
     by_name: bool = False
     unless: str | None = None
@@ -65,6 +63,11 @@ class Seam:
 
     def __str__(self) -> str:
         return f"{self.module}.{self.name}"
+
+    @property
+    def needed(self) -> bool:
+        """Whether a hook cannot be held without it."""
+        return bool(self.hooks)
 
 
 _NO_INPUT_HOOK: Final = "no hook may change what the user said"
@@ -89,7 +92,6 @@ SEAMS: Final = (
         turns.steer,
         "text for a running turn",
         _NO_INPUT_HOOK,
-        needed=False,
     ),
     Seam(
         "run_agent",
@@ -97,7 +99,6 @@ SEAMS: Final = (
         turns.steer,
         "text that turns a running turn around",
         _NO_INPUT_HOOK,
-        needed=False,
         newer=True,
     ),
     Seam(
@@ -106,7 +107,6 @@ SEAMS: Final = (
         turns.codex_turn,
         "a turn whose tools nobody can check is refused",
         _NOT_HERMES,
-        needed=False,
     ),
     Seam(
         "agent.copilot_acp_client",
@@ -114,7 +114,6 @@ SEAMS: Final = (
         turns.copilot_prompt,
         "a program that runs its own tools is refused while a guard is on",
         _NOT_HERMES,
-        needed=False,
     ),
     Seam(
         "run_agent",
@@ -150,7 +149,6 @@ SEAMS: Final = (
         "no hook is asked whether an answer is complete",
         takes=("content",),
         rule=False,
-        needed=False,
     ),
     Seam(
         "hermes_cli.middleware",
@@ -166,7 +164,6 @@ SEAMS: Final = (
         "apply_tool_request_middleware",
         tools.apply_tool_request,
         "the verdict on a tool call",
-        needed=False,
         unless=_HOOKS_INSIDE,
     ),
     Seam(
@@ -174,7 +171,6 @@ SEAMS: Final = (
         "resolve_pre_tool_block",
         tools.pre_tool_block,
         "the block that observers see",
-        needed=False,
         unless=_HOOKS_INSIDE,
         newer=True,
     ),
@@ -183,7 +179,6 @@ SEAMS: Final = (
         "get_pre_tool_call_block_message",
         tools.pre_tool_block,
         "the block that observers see, in 0.17",
-        needed=False,
         unless="hermes_cli.plugins:resolve_pre_tool_block",
     ),
     Seam(
@@ -192,7 +187,6 @@ SEAMS: Final = (
         tools.pre_tool_hooks,
         "arguments that a plugin's `modify` changes after the gate are checked again",
         "a plugin's own hook does not see what the plugins after it change",
-        needed=False,
         newer=True,
     ),
     Seam(
@@ -219,7 +213,6 @@ SEAMS: Final = (
         tools.invoke_tool,
         "which of two ways a call takes",
         rule=False,
-        needed=False,
         unless=_HOOKS_INSIDE,
     ),
     Seam(
@@ -227,7 +220,6 @@ SEAMS: Final = (
         "dispatch_tool_search",
         tools.search_catalog,
         "a tool that looks other tools up, outside of every middleware",
-        needed=False,
         unless=_HOOKS_INSIDE,
     ),
     Seam(
@@ -235,7 +227,6 @@ SEAMS: Final = (
         "dispatch_tool_describe",
         tools.describe_tool,
         "the same",
-        needed=False,
         unless=_HOOKS_INSIDE,
     ),
     Seam(
@@ -245,7 +236,6 @@ SEAMS: Final = (
         "an answer from a chat that Hermes does not offer is a no, to our own questions; a person "
         "is asked once about a command that Hermes would ask about too",
         "Hermes takes every answer but `deny` for a yes, and its hooks only observe",
-        needed=False,
         takes=("session_key", "notify_cb", "approval_data"),
     ),
     Seam(
@@ -255,7 +245,6 @@ SEAMS: Final = (
         "the same at a terminal",
         "the same",
         rule=False,
-        needed=False,
         takes=("command", "description"),
     ),
     Seam(
@@ -264,7 +253,6 @@ SEAMS: Final = (
         turns.build_child_agent,
         "a subagent works in its parent's project",
         "the hook `subagent_start` names ids, and a parent's may be gone by then",
-        needed=False,
     ),
     Seam(
         "gateway.platforms.api_server",
@@ -272,7 +260,6 @@ SEAMS: Final = (
         api_store.put,
         "what the API server keeps of a turn that did not end has no message",
         "no hook is called for what the API server stores",
-        needed=False,
     ),
     Seam(
         "gateway.platforms.api_server",
@@ -280,14 +267,12 @@ SEAMS: Final = (
         api_store.build_history,
         "what the API server keeps of an input is what it became",
         "no hook is called for what the API server stores",
-        needed=False,
     ),
     Seam(
         "agent.title_generator",
         "maybe_auto_title",
         titles.maybe_auto_title,
         "no title from a withheld input",
-        needed=False,
         unless="agent.title_generator:apply_instant_title",
     ),
     Seam(
@@ -297,7 +282,6 @@ SEAMS: Final = (
         "slash commands of extensions are among the plugins'",
         "`register_command` has one set of commands for all projects of a process",
         rule=False,
-        needed=False,
     ),
     Seam(
         "hermes_cli.plugins",
@@ -306,7 +290,6 @@ SEAMS: Final = (
         "the same, where Hermes lists and completes them",
         "the same",
         rule=False,
-        needed=False,
     ),
     Seam(
         "cli",
@@ -315,7 +298,6 @@ SEAMS: Final = (
         "in which session a slash command was typed",
         "the hook `pre_command` names a key, and not the session",
         rule=False,
-        needed=False,
         surface=True,
     ),
     Seam(
@@ -325,7 +307,6 @@ SEAMS: Final = (
         "the same in chats; `tui_gateway.server` too",
         "the same",
         rule=False,
-        needed=False,
         surface=True,
     ),
 )

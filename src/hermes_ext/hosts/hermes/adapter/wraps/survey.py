@@ -47,7 +47,7 @@ def survey() -> Survey:
         tuple(str(seam) for seam in SEAMS if seam.needed),
         failures[0] if failures else None,
         host_commands(),
-        _tools(),
+        tool_names(),
     )
 
 
@@ -68,8 +68,8 @@ def host_commands() -> tuple[str, ...]:
         return ()
 
 
-def _tools() -> tuple[str, ...]:
-    """The names of the tools that Hermes and its plugins have registered."""
+def tool_names() -> tuple[str, ...]:
+    """Of the tools that Hermes and its plugins have registered; () where they are not known."""
     registry = sys.modules.get("tools.registry")
     try:
         return () if registry is None else (*map(str, registry.registry.get_all_tool_names()),)

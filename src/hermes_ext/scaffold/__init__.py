@@ -1,1 +1,0 @@
-"""A new extension: what it begins with, and its folder."""
