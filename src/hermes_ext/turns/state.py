@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
 from threading import get_ident
 from time import monotonic
 from types import FrameType
@@ -123,6 +124,7 @@ class TurnState(dict[str, Any]):
 def _locked(name: str) -> Any:
     method = getattr(dict, name)
 
+    @wraps(method)
     def call(self: TurnState, *args: Any, **kwargs: Any) -> Any:
         with self._lock:
             return method(self, *args, **kwargs)
