@@ -483,7 +483,7 @@ def _result(supply: Supply) -> Any:
     if kind == 1:
         return supply.odd()
     if kind == 2:
-        return _unawaited()
+        return _later
     action = supply.pick([*Action])
     value = supply.value() if supply.flag() else supply.pick(("text", {"command": "x"}, [{}]))
     metadata = supply.value() if supply.flag() else None
@@ -501,10 +501,6 @@ def _result(supply: Supply) -> Any:
 
 async def _later() -> None:
     return None
-
-
-def _unawaited() -> Any:
-    return _later()
 
 
 def _good(result: Any, allowed: frozenset[Action]) -> bool:
@@ -554,7 +550,8 @@ def results(data: bytes) -> None:
 
 def _handler(hook: HookName, value: Any, extension: str, *, observe: bool, **options: Any) -> Any:
     def answers(event: Any) -> Any:
-        return value
+        # Made in the call: nobody awaits what a handler would have returned that is not called.
+        return _later() if value is _later else value
 
     answers.__name__ = extension
     if options["on_error"] is None:

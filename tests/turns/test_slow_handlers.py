@@ -163,6 +163,9 @@ def test_it_looks_by_itself(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> No
         stage.lines.append(line)
         said.set()
 
+    def watching() -> int:
+        return [one.name for one in threading.enumerate()].count("hermes-ext-watchdog")
+
     runtime = Runtime([inline(stage)])
     runtime.on_slow = listen
     with runtime.turn(session_id="s") as turn, ThreadPoolExecutor(1) as pool:
@@ -170,9 +173,10 @@ def test_it_looks_by_itself(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> No
         assert said.wait(LONG)
         stage.go.set()
         assert not call.result(LONG).blocked
+        there = watching()
+        with runtime.turn(session_id="other"):
+            assert watching() == there
     assert len(stage.lines) == 1
-    names = [thread.name for thread in threading.enumerate()]
-    assert names.count("hermes-ext-watchdog") == 1
 
 
 def test_a_listener_that_fails_changes_nothing(stage: Stage) -> None:
