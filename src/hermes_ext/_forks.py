@@ -1,13 +1,17 @@
 """Locks in a forked child: a thread that holds one may be in the parent only, and never let go.
 
 A child has only the thread that forked. What the others held is held for ever there, so that locks
-are made anew; what they were changing under them is whole, because each change is one step.
+are made anew; what they were changing under them is whole, because each change is one step. A
+module that another one is importing is not, so a fork waits for it.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Final, Protocol
+import time
+from importlib import _bootstrap
+from threading import get_ident
+from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 
@@ -17,6 +21,8 @@ class HasLocks(Protocol):
     def renew_locks(self) -> None:
         """Make all locks anew; called in the child, where there is no other thread."""
 
+
+_LONGEST_IMPORT: Final = 2.0  # seconds that a fork waits; an import may itself wait for the forker
 
 _known: Final[WeakValueDictionary[int, HasLocks]] = WeakValueDictionary()
 
@@ -33,5 +39,18 @@ def _renew_all() -> None:
             owner.renew_locks()
 
 
+def _wait_for_imports() -> None:
+    """Many modules are imported when they are first used, which may be in any thread."""
+    until = time.monotonic() + _LONGEST_IMPORT
+    while _others_import() and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _others_import() -> bool:
+    locks: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
+    held = [ref() for name, ref in tuple(locks.items()) if name.startswith("hermes_ext")]
+    return any(getattr(lock, "owner", None) not in (None, get_ident()) for lock in held)
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+    os.register_at_fork(before=_wait_for_imports, after_in_child=_renew_all)
