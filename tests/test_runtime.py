@@ -971,3 +971,12 @@ def test_slips_of_who_makes_a_runtime(tmp_path):
     with pytest.raises(TypeError, match=r"takes a list of handlers, not one: write Runtime\(\["):
         Runtime(check)
     assert Runtime.from_config(home=str(tmp_path), cwd=str(tmp_path)).handlers == ()
+
+
+def test_what_is_in_force_cannot_be_set():
+    """It is looked at; setting it is an error and no silent nothing. What a host sets, it sets."""
+    runtime = Runtime([handler("before_llm_call", lambda: None)])
+    with pytest.raises(AttributeError, match="manager"):
+        runtime.manager = None
+    runtime.approver = lambda request: True
+    assert runtime.services.approver is runtime.approver

@@ -66,6 +66,9 @@ class _Of(Generic[T]):
         found: T = getattr(getattr(runtime, self._owner), self._name)
         return found
 
+    def __set__(self, runtime: Runtime, value: T) -> None:
+        raise AttributeError(f"Runtime.{self._name} cannot be set")
+
 
 class _Set(_Of[T]):
     """One of the services, which the host may set."""
