@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.cli.conftest import GOOD
 
-from hermes_ext.cli._slash import slash
+from hermes_ext.cli import slash
 from hermes_ext.hosts.hermes.facts.host_package import host_package
 
 BROKEN = {

@@ -257,7 +257,7 @@ def edits(data: bytes) -> None:
         holds(error.path == file and "\n" not in str(error), "an error without its file", error)
         return
     after = file.read_bytes()
-    if not edited.changed:
+    if not edited.changes:
         holds(after == text, "it changed nothing, and wrote")
         return
     old, new = _yaml(text), _yaml(after)
@@ -277,7 +277,7 @@ def edits(data: bytes) -> None:
         there = iter(line.strip() for line in after.splitlines())
         holds(all(comment in there for comment in comments), "a comment is gone", text, after)
     again = edit_lists(file, [edit], same=canonical_name)
-    holds(not again.changed, "twice is not once", text, after)
+    holds(not again.changes, "twice is not once", text, after)
     found = canonical_name(name) in map(canonical_name, getattr(read_config(file.parent), key))
     if _is_alone(new):
         holds(found is adds, "it reads otherwise than it writes", text, after)

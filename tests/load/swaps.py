@@ -20,12 +20,13 @@ from attrs import asdict, frozen
 from tests.chains import handler
 from tests.load.figures import show
 
-from hermes_ext import HookResult, Runtime
+from hermes_ext import HookResult, Runtime, Turn
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.rules import Rulebook, Rules
 
 ADDING = 4
+CALLS_OF_A_TURN = 50
 GENERATIONS = 32
 
 
@@ -73,15 +74,19 @@ class _Caller:
         over = False
         while not over:
             over = self._over.is_set()
-            tool = f"{self._name}-{self.calls}" if self._fresh else "terminal"
             with self._runtime.turn(session_id=self._name) as turn:
-                outcome = turn.intercept_tool_call(tool, {"seen": []})
-            self.calls += 1
-            seen = outcome.final({}).get("seen") or ["nothing"]
-            if outcome.blocked or len(seen) != ADDING or len(set(seen)) != 1:
-                self.torn.append(f"{seen}: {outcome.message}")
-            self.seen.add(seen[0])
+                for _ in range(CALLS_OF_A_TURN):
+                    self.call(turn)
             self.called.set()
+
+    def call(self, turn: Turn) -> None:
+        tool = f"{self._name}-{self.calls}" if self._fresh else "terminal"
+        outcome = turn.intercept_tool_call(tool, {"seen": []})
+        self.calls += 1
+        seen = outcome.final({}).get("seen") or ["nothing"]
+        if outcome.blocked or len(seen) != ADDING or len(set(seen)) != 1:
+            self.torn.append(f"{seen}: {outcome.message}")
+        self.seen.add(seen[0])
 
 
 def run(swaps: int, threads: int = 8) -> Figures:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -18,6 +19,8 @@ from hermes_ext.chain.calls import Call, waiting
 from hermes_ext.chain.timeouts import made
 from hermes_ext.hooks.handler import COMPILED, Caller, Handler
 from hermes_ext.hooks.payloads import Scope
+
+_LOOKS: Final = 5
 
 
 @frozen
@@ -64,6 +67,14 @@ def awaiting() -> list[Handler]:
     For threads that a handler has started without its context. It waits in `join`, or for a future
     whose work is done here; so does, further out, who waits for that handler.
     """
+    for _ in range(_LOOKS):
+        # CPython 3.11 may show anything in place of a frame whose thread goes on meanwhile.
+        with suppress(AttributeError, RuntimeError):
+            return _awaiting()
+    return []
+
+
+def _awaiting() -> list[Handler]:
     stacks = {ident: tuple(_frames(top)) for ident, top in sys._current_frames().items()}
     threads = {thread.ident: thread for thread in threading.enumerate()}
     found: list[Handler] = []

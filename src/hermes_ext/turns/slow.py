@@ -118,9 +118,9 @@ def too_deep(call: Call | None) -> str | None:
 def begun_too_deep() -> bool:
     """Whether handlers call each other without end up to this thread, which knows nothing of it.
 
-    All the turns that they have begun are open then, this one too: with few, nobody need look.
+    The chains that they are in run then: with few, nobody need look.
     """
-    several = state.open_turn_count() > DEEPEST
+    several = state.open_turns.chains() > DEEPEST
     return several and inside.get() is None and len(awaiting()) > DEEPEST
 
 

@@ -426,6 +426,10 @@ class _OpenTurns:
         now = monotonic()
         return any(turn is not besides and not turn.is_idle(now) for turn in self.all())
 
+    def chains(self) -> int:
+        """How many chains run in this moment, of all turns together."""
+        return sum(len(turn.chains) for turn in self.all())
+
     def worked_until(self) -> float:
         """The last moment at which any turn may have been at work, by `time.monotonic`."""
         now = monotonic()
