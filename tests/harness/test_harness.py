@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -15,6 +16,7 @@ from tests.harness.compare import files, plain
 from tests.harness.home import HermesHome
 from tests.harness.warm import warm_start
 
+from hermes_ext.hosts.hermes.process.gateway import free_port
 from hermes_ext.hosts.hermes.process.processes import cold_start
 from hermes_ext.testing.model_server import ModelRequest, Reply, ScriptedModel, ToolUse
 
@@ -95,6 +97,21 @@ def test_chat_is_saved_and_resumed(model_factory: ModelFactory, hermes: HomeFact
     assert [m["role"] for m in second.messages] == ["user", "assistant", "user"]
     assert home.home / "state.db" in home.occurrences("say zebra")
     assert home.occurrences("say giraffe") == []
+
+
+@pytest.mark.hermes
+def test_a_port_that_is_taken(
+    model_factory: ModelFactory, hermes: HomeFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway whose port something else has taken meanwhile is started with another."""
+    pytest.importorskip("aiohttp")
+    home = hermes(model_factory(lambda request: Reply("hello")), plugins=())
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        ports = iter([other.getsockname()[1], free_port()])
+        monkeypatch.setattr("hermes_ext.hosts.hermes.process.home.free_port", lambda: next(ports))
+        with home.gateway() as gateway:
+            assert gateway.port != other.getsockname()[1]
+            assert gateway.ask("hi").text == "hello"
 
 
 @pytest.mark.hermes

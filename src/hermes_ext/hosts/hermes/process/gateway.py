@@ -44,6 +44,11 @@ class Gateway:
         """What the gateway has printed so far."""
         return text_of(self._log)
 
+    @property
+    def port_was_taken(self) -> bool:
+        """Whether something else has listened on its port."""
+        return f"Port {self.port} already in use" in self.output
+
     def wait_until_up(self, timeout: float) -> None:
         """Block until the server answers; AssertionError if it ends or is late."""
         deadline = time.monotonic() + timeout

@@ -171,18 +171,29 @@ class HermesHome:
 
         Raises AssertionError with the tail of its output if it does not come up in time.
         """
+        gateway = self._gateway_up(timeout, env, tries=3)
+        try:
+            yield gateway
+        finally:
+            stop(gateway.process)
+
+    def _gateway_up(self, timeout: float, env: Mapping[str, str] | None, *, tries: int) -> Gateway:
         port = free_port()
         log = self.base / "runs" / f"gateway-{port}.log"
         settings = api_server_env(port) | dict(env or {})
         with log.open("wb") as out:
             command = (*hermes_command(), "gateway", "run")
             process = self.start(command, self.project, self.env(settings), out, out)
-            try:
-                gateway = Gateway(port, process, log)
-                gateway.wait_until_up(timeout)
-                yield gateway
-            finally:
-                stop(process)
+        gateway = Gateway(port, process, log)
+        try:
+            gateway.wait_until_up(timeout)
+        except BaseException as error:
+            stop(process)
+            # Whatever else runs here may have taken the port that was free a moment ago.
+            if tries > 1 and isinstance(error, AssertionError) and gateway.port_was_taken:
+                return self._gateway_up(timeout, env, tries=tries - 1)
+            raise
+        return gateway
 
     def _run(
         self,
