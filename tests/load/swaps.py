@@ -23,10 +23,9 @@ from tests.load.figures import show
 from hermes_ext import HookResult, Runtime, Turn
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.rules import Rulebook, Rules
+from hermes_ext.rules import Rules
 
 ADDING = 4
-CALLS_OF_A_TURN = 50
 GENERATIONS = 32
 
 
@@ -60,6 +59,8 @@ def generation(number: int) -> list[Handler]:
 class _Caller:
     """A thread's calls. fresh: each under another tool's name."""
 
+    turn: Turn
+
     def __init__(self, runtime: Runtime, name: str, fresh: bool, over: threading.Event) -> None:
         self.calls = 0
         self.seen: set[int] = set()
@@ -71,13 +72,13 @@ class _Caller:
         self._over = over
 
     def run(self) -> None:
-        over = False
-        while not over:
-            over = self._over.is_set()
-            with self._runtime.turn(session_id=self._name) as turn:
-                for _ in range(CALLS_OF_A_TURN):
-                    self.call(turn)
-            self.called.set()
+        with self._runtime.turn(session_id=self._name) as turn:
+            self.turn = turn
+            over = False
+            while not over:
+                over = self._over.is_set()
+                self.call(turn)
+                self.called.set()
 
     def call(self, turn: Turn) -> None:
         tool = f"{self._name}-{self.calls}" if self._fresh else "terminal"
@@ -93,6 +94,7 @@ def run(swaps: int, threads: int = 8) -> Figures:
     """So many swaps while the threads call, each at least once before them and once after."""
     made: Sequence[list[Handler]] = [generation(number) for number in range(GENERATIONS)]
     runtime = Runtime(made[0])
+    manager = runtime.manager
     over = threading.Event()
     callers = [_Caller(runtime, f"s{n}", n % 4 == 3, over) for n in range(threads)]
     running = [threading.Thread(target=caller.run) for caller in callers]
@@ -105,8 +107,9 @@ def run(swaps: int, threads: int = 8) -> Figures:
         for caller in callers:
             assert caller.called.wait(120)
         for number in range(1, swaps + 1):
-            manager = HookManager(made[number % GENERATIONS], runtime.manager)
-            runtime._book = Rulebook(Rules(manager))
+            manager = HookManager(made[number % GENERATIONS], manager)
+            for caller in callers:  # which else would keep what their turns began with
+                caller.turn.rules = Rules(manager)
     finally:
         over.set()
         for thread in running:
