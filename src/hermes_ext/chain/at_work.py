@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import accumulate, repeat
 from types import FrameType
 from typing import Any, Final
 
@@ -68,7 +69,7 @@ def awaiting() -> list[Handler]:
     whose work is done here; so does, further out, who waits for that handler.
     """
     for _ in range(_LOOKS):
-        # CPython 3.11 may show anything in place of a frame whose thread goes on meanwhile.
+        # The threads go on while the locals of their frames are read.
         with suppress(AttributeError, RuntimeError):
             return _awaiting()
     return []
@@ -107,10 +108,16 @@ def _holds(stack: Sequence[FrameType], wanted: set[int]) -> bool:
     return any(not wanted.isdisjoint(map(id, frame.f_locals.values())) for frame in inner)
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+def _frames(frame: FrameType | None) -> list[FrameType]:
+    """A thread's frames, from the inside out.
+
+    In one call that runs no bytecode, so that the thread cannot go on meanwhile: CPython 3.11 then
+    shows anything in place of a frame.
+    """
+    found: list[Any] = []
+    with suppress(AttributeError):  # behind the outermost frame
+        found.extend(accumulate(repeat("f_back"), getattr, initial=frame))
+    return found[:-1]  # without the None that stands for no frame
 
 
 def _in_stack(frame: FrameType | None) -> Iterator[AtWork]:
