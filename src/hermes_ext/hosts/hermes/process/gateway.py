@@ -81,7 +81,7 @@ class Gateway:
         timeout: float = 120,
     ) -> Answer:
         """Any POST of JSON with the bearer key; server-sent events are read to their end."""
-        told = {**self._authorization, "Content-Type": "application/json"}
+        told = {**self.authorization, "Content-Type": "application/json"}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)) as link:
             link.request("POST", path, json.dumps(body), {**told, **(headers or {})})
             response = link.getresponse()
@@ -94,7 +94,8 @@ class Gateway:
         return Answer(response.status, _plain(value), session_id, value)
 
     @property
-    def _authorization(self) -> dict[str, str]:
+    def authorization(self) -> dict[str, str]:
+        """The header that its API server asks for."""
         return {"Authorization": f"Bearer {self._key}"}
 
     def _answers(self) -> bool:
@@ -102,7 +103,7 @@ class Gateway:
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         with closing(link):
             try:
-                link.request("GET", "/v1/models", headers=self._authorization)
+                link.request("GET", "/v1/models", headers=self.authorization)
                 return link.getresponse().status == 200
             except (OSError, http.client.HTTPException):
                 return False
