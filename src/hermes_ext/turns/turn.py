@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from functools import partial
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence, Set
+from functools import partial, wraps
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeAlias
 
 from attrs import evolve
 
@@ -61,6 +61,37 @@ _ASK: Final = Action.ASK
 _BLOCK: Final = Action.BLOCK
 _RESULT: Final = HookName.TRANSFORM_TOOL_RESULT
 _TOOL: Final = HookName.INTERCEPT_TOOL_CALL
+
+_P = ParamSpec("_P")
+_Asked: TypeAlias = tuple[Event, Scope, Any]
+"""What a hook is run on: its event, the turn's values, and for the log what `before` is."""
+
+
+def _runs(
+    asked: Callable[Concatenate[Turn, _P], _Asked],
+) -> Callable[Concatenate[Turn, _P], ChainOutcome]:
+    """A method that runs the hook on what `asked` returns."""
+
+    @wraps(asked)
+    def run_hook(turn: Turn, /, *args: _P.args, **named: _P.kwargs) -> ChainOutcome:
+        event, scope, before = asked(turn, *args, **named)
+        return turn._kept(event, turn._sync(event, scope, before))
+
+    return run_hook
+
+
+def _awaited(
+    method: Callable[Concatenate[Turn, _P], ChainOutcome],
+) -> Callable[Concatenate[Turn, _P], Coroutine[Any, Any, ChainOutcome]]:
+    """The same method, awaited."""
+    asked: Callable[..., _Asked] = vars(method)["__wrapped__"]
+
+    @wraps(asked)
+    async def run_hook(turn: Turn, /, *args: _P.args, **named: _P.kwargs) -> ChainOutcome:
+        event, scope, before = asked(turn, *args, **named)
+        return turn._kept(event, await turn._async(event, scope, before))
+
+    return run_hook
 
 
 class Turn(state.TurnCore):
@@ -192,6 +223,7 @@ class Turn(state.TurnCore):
 
     # -- input ------------------------------------------------------------------------------
 
+    @_runs
     def transform_user_input(
         self,
         message: Any,
@@ -199,7 +231,7 @@ class Turn(state.TurnCore):
         text: str | None = None,
         origin: str | None = None,
         command: str | None = None,
-    ) -> ChainOutcome:
+    ) -> _Asked:
         """Run the hook on what the user wrote.
 
         Args:
@@ -211,31 +243,16 @@ class Turn(state.TurnCore):
         Returns:
             The outcome; `final(message)` is what to go on with unless it is blocked or answered.
         """
-        event, scope = self._input(message, text, origin, command)
-        return self._sync(event, scope, message)
-
-    async def atransform_user_input(
-        self,
-        message: Any,
-        *,
-        text: str | None = None,
-        origin: str | None = None,
-        command: str | None = None,
-    ) -> ChainOutcome:
-        """`transform_user_input`, awaited."""
-        event, scope = self._input(message, text, origin, command)
-        return await self._async(event, scope, message)
-
-    def _input(
-        self, message: Any, text: str | None, origin: str | None, command: str | None
-    ) -> tuple[UserInput, Scope]:
         content = message if isinstance(message, list) else None
         typed = text_of(message) if text is None else text
         event = UserInput(text=typed, content=content, command=command)
-        return event, self._scope.replace(origin=origin) if origin else self._scope
+        return event, self._scope.replace(origin=origin) if origin else self._scope, message
+
+    atransform_user_input = _awaited(transform_user_input)
 
     # -- requests ---------------------------------------------------------------------------
 
+    @_runs
     def before_llm_call(
         self,
         messages: Sequence[Message],
@@ -244,7 +261,7 @@ class Turn(state.TurnCore):
         api_call_count: int | None = None,
         request_id: str | None = None,
         model: str | None = None,
-    ) -> ChainOutcome:
+    ) -> _Asked:
         """Run the hook on a request to the model; `apply` puts the outcome into the request.
 
         Args:
@@ -254,49 +271,26 @@ class Turn(state.TurnCore):
             request_id: the host's id of the request.
             model: the model asked, if it is not the turn's.
         """
-        event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
-        # A list of its own for the log, which reads it after the host has gone on.
-        outcome = self._sync(event, scope, list(messages))
-        self._keep(outcome, len(messages))
-        return outcome
-
-    async def abefore_llm_call(
-        self,
-        messages: Sequence[Message],
-        system_prompt: str = "",
-        *,
-        api_call_count: int | None = None,
-        request_id: str | None = None,
-        model: str | None = None,
-    ) -> ChainOutcome:
-        """`before_llm_call`, awaited."""
-        event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
-        outcome = await self._async(event, scope, list(messages))
-        self._keep(outcome, len(messages))
-        return outcome
-
-    def _request(
-        self,
-        messages: Sequence[Message],
-        system_prompt: str,
-        api_call_count: int | None,
-        request_id: str | None,
-        model: str | None,
-    ) -> tuple[LLMRequest, Scope]:
         event = LLMRequest(
             messages=messages if isinstance(messages, list) else list(messages),
             system_prompt=system_prompt,
             api_call_count=or_unknown(api_call_count),
             request_id=request_id,
         )
-        return event, self._scope.replace(model=model) if model else self._scope
+        scope = self._scope.replace(model=model) if model else self._scope
+        # A list of its own for the log, which reads it after the host has gone on.
+        return event, scope, list(messages)
 
-    def _keep(self, outcome: ChainOutcome, place: int) -> None:
+    abefore_llm_call = _awaited(before_llm_call)
+
+    def _kept(self, event: Event, outcome: ChainOutcome) -> ChainOutcome:
         """Remember injections that are to stay; the same one of the same handler stays once."""
-        with self.lock:
-            for kind in _KINDS:
-                for text in _injections(outcome, kind):
-                    self._keep_one(kind, text, place)
+        if isinstance(event, LLMRequest):
+            with self.lock:
+                for kind in _KINDS:
+                    for text in _injections(outcome, kind):
+                        self._keep_one(kind, text, len(event.messages))
+        return outcome
 
     def _keep_one(self, kind: InjectionKind, text: Injection, place: int) -> None:
         handler = _injector(text)
@@ -497,6 +491,7 @@ class Turn(state.TurnCore):
 
     # -- results ----------------------------------------------------------------------------
 
+    @_runs
     def transform_tool_result(
         self,
         tool_name: str,
@@ -506,7 +501,7 @@ class Turn(state.TurnCore):
         tool_call_id: str | None = None,
         status: str = "ok",
         duration_ms: int | None = None,
-    ) -> ChainOutcome:
+    ) -> _Asked:
         """Run the hook on a tool's result, before the model sees it.
 
         Args:
@@ -517,33 +512,7 @@ class Turn(state.TurnCore):
             status: `ok` or `error`.
             duration_ms: how long it ran, in milliseconds.
         """
-        event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
-        return self._sync(event, self._scope)
-
-    async def atransform_tool_result(
-        self,
-        tool_name: str,
-        tool_args: dict[str, Any] | Arguments,
-        result: str,
-        *,
-        tool_call_id: str | None = None,
-        status: str = "ok",
-        duration_ms: int | None = None,
-    ) -> ChainOutcome:
-        """`transform_tool_result`, awaited."""
-        event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
-        return await self._async(event, self._scope)
-
-    def _result(
-        self,
-        tool_name: str,
-        tool_args: dict[str, Any] | Arguments,
-        result: str,
-        tool_call_id: str | None,
-        status: str,
-        duration_ms: int | None,
-    ) -> ToolResult:
-        return ToolResult(
+        event = ToolResult(
             tool_name=tool_name,
             tool_args=tool_args,
             tool_call_id=tool_call_id or self.new_call_id(),
@@ -552,6 +521,9 @@ class Turn(state.TurnCore):
             duration_ms=or_unknown(duration_ms),
             machine=self._machine,
         )
+        return event, self._scope, None
+
+    atransform_tool_result = _awaited(transform_tool_result)
 
     # -- running a chain --------------------------------------------------------------------
 
