@@ -27,6 +27,7 @@ from hermes_ext.hooks.payloads import (
     UserInput,
     or_unknown,
 )
+from hermes_ext.hooks.results import Keep
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import Action, HookName
 from hermes_ext.rules import Rules
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("hermes_ext")
 
-_KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
 # Looking a member up in its class takes as long as a call.
 _ANSWER: Final = Action.ANSWER
 _ASK: Final = Action.ASK
@@ -286,17 +286,10 @@ class Turn(state.TurnCore):
     def _kept(self, event: Event, outcome: ChainOutcome) -> ChainOutcome:
         """Remember injections that are to stay; the same one of the same handler stays once."""
         if isinstance(event, LLMRequest):
+            stay = _injected(outcome, len(event.messages), only="turn")
             with self.lock:
-                for kind in _KINDS:
-                    for text in _injections(outcome, kind):
-                        self._keep_one(kind, text, len(event.messages))
+                self.kept = tuple(dict.fromkeys((*self.kept, *stay)))
         return outcome
-
-    def _keep_one(self, kind: InjectionKind, text: Injection, place: int) -> None:
-        handler = _injector(text)
-        known = any((one.kind, one.handler, one.text) == (kind, handler, text) for one in self.kept)
-        if text.keep == "turn" and not known:
-            self.kept = (*self.kept, Kept(kind, text, handler, place))
 
     def system_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
         """All texts for the end of the system prompt, in handler order, each once.
@@ -305,20 +298,19 @@ class Turn(state.TurnCore):
             outcome: of `before_llm_call`.
             kept: the injections that stood before this request.
         """
-        stay = [(one.handler, str(one.text)) for one in kept if one.kind == "system"]
-        new = [(_injector(text), str(text)) for text in _new(outcome, "system", kept)]
+        stay = [one for one in kept if one.kind == "system"]
+        new = _new(outcome, "system", kept)
+        texts = [*stay, *new]
         if stay and new:
             chain = self.rules.manager.chain(HookName.BEFORE_LLM_CALL, None, self._scope.origin)
-            rank = {f"{one.extension}/{one.name}": n for n, one in enumerate(chain.handlers)}
+            rank = {str(handler): n for n, handler in enumerate(chain.handlers)}
             # What stays may be of a handler that is not there any more.
-            last = len(rank)
-            texts = sorted([*stay, *new], key=lambda one: rank.get(one[0], last))
-            return tuple(text for _, text in texts)
-        return tuple(text for _, text in (*stay, *new))
+            texts.sort(key=lambda one: rank.get(one.handler, len(rank)))
+        return tuple(str(one.text) for one in texts)
 
     def user_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
         """The new texts for the end of the request; those that are kept stand elsewhere in it."""
-        return tuple(str(text) for text in _new(outcome, "user", kept))
+        return tuple(str(one.text) for one in _new(outcome, "user", kept))
 
     def apply(
         self, outcome: ChainOutcome, messages: Sequence[Message], system_prompt: str = ""
@@ -336,7 +328,7 @@ class Turn(state.TurnCore):
         """
         body = outcome.final(list(messages))
         # What this very request was the first to inject is put in as new, and kept for later ones.
-        new = {id(text) for kind in _KINDS for text in _injections(outcome, kind)}
+        new = {id(one.text) for one in _injected(outcome)}
         kept = [one for one in self.kept if id(one.text) not in new]
         system: list[Message] = [{"role": "system", "content": system_prompt}]
         composed = compose(
@@ -603,12 +595,9 @@ class Turn(state.TurnCore):
         return outcome
 
     def _trace(self, event: Event, outcome: ChainOutcome) -> None:
+        hook = event.hook.value
         for listener in tuple(self.services.listeners):
-            try:
-                with state.entered(self):
-                    listener(event.hook.value, event, outcome)
-            except Exception:  # whoever looks on changes no outcome
-                logger.warning("a listener of %s failed", event.hook.value, exc_info=True)
+            self._tell(listener, hook, event, outcome, failed=f"a listener of {hook} failed")
 
     def _too_deep(
         self, event: Event, scope: Scope, before: Any, outer: Call | None
@@ -630,17 +619,17 @@ class Turn(state.TurnCore):
         return outcome
 
     def report_slow(self, text: str) -> None:
-        self._tell(self.services.on_slow, text)
+        self._tell(self.services.on_slow, text, failed=f"a line could not be shown: {text}")
 
-    def _tell(self, listener: Callable[[Any], None] | None, what: object) -> None:
+    def _tell(self, listener: Callable[..., None] | None, *what: object, failed: str) -> None:
         """Call a listener of the host's; what it raises changes no verdict."""
         if listener is None:
             return
         try:
             with state.entered(self):
-                listener(what)
+                listener(*what)
         except Exception:  # the host's own; the log has the line
-            logger.warning("a line could not be shown: %s", what, exc_info=True)
+            logger.warning("%s", failed, exc_info=True)
 
     def _note(self, call: ToolCall, outcome: ChainOutcome) -> None:
         """Keep in mind which tool calls run: from what lets one run to its result."""
@@ -726,7 +715,8 @@ class Turn(state.TurnCore):
 
     def _show(self, notice: Notice) -> None:
         shown = evolve(notice, session_id=self.session_id, turn_id=self.uid)
-        self._tell(self.services.on_notice, shown)
+        failed = f"a line could not be shown: {shown}"
+        self._tell(self.services.on_notice, shown, failed=failed)
 
     # -- the decision log -----------------------------------------------------------------------
 
@@ -770,18 +760,21 @@ def _lent(scope: Scope, outer: Call | None) -> Scope:
     return scope.lent(outer.lent)
 
 
-def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:
-    return outcome.system_injections if kind == "system" else outcome.user_injections
+def _injected(outcome: ChainOutcome, after: int = 0, only: Keep | None = None) -> Iterator[Kept]:
+    """What an outcome injects, behind so many messages; only: for how long."""
+    found: dict[InjectionKind, tuple[Injection, ...]] = {
+        "system": outcome.system_injections,
+        "user": outcome.user_injections,
+    }
+    for kind, texts in found.items():
+        for text in texts:
+            if only in (None, text.keep):
+                yield Kept(kind, text, f"{text.extension}/{text.handler}", after)
 
 
-def _new(outcome: ChainOutcome, kind: InjectionKind, kept: Sequence[Kept]) -> Iterator[Injection]:
+def _new(outcome: ChainOutcome, kind: InjectionKind, kept: Sequence[Kept]) -> list[Kept]:
     """What an outcome injects that `kept` does not already hold."""
-    there = {(one.handler, one.text) for one in kept if one.kind == kind}
-    return (text for text in _injections(outcome, kind) if (_injector(text), text) not in there)
-
-
-def _injector(text: Injection) -> str:
-    return f"{text.extension}/{text.handler}"
+    return [one for one in _injected(outcome) if one.kind == kind and one not in kept]
 
 
 def as_logged(outcome: ChainOutcome) -> dict[str, Any]:
