@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from weakref import WeakKeyDictionary, WeakSet
 
 from hermes_ext._forks import has_locks
+from hermes_ext.chain.threads import Lane
 
 if TYPE_CHECKING:
     from hermes_ext.chain.manager import HookManager
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from hermes_ext.hosts.hermes.adapter.person.commands import Typed
     from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion
     from hermes_ext.runtime import Runtime
+
+_COMMANDS_AT_ONCE: Final = 8
 
 
 class State:
@@ -44,6 +47,7 @@ class State:
         said_on_screen: by agent, the lines that its screen was given.
         matched: the managers whose patterns for tools were compared with the tools.
         messages: numbers of the messages to chats.
+        commands: the slash commands of a gateway, which has other work for its own threads.
         output: a duplicate of standard output; None while that is not needed.
         protocol: the stream on it that a protocol is written to.
         output_apart: whether standard output has become standard error.
@@ -80,6 +84,8 @@ class State:
         self.said_on_screen: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
         self.matched: WeakSet[HookManager] = WeakSet()
         self.messages = itertools.count(1)
+
+        self.commands = Lane("hermes-ext-commands", _COMMANDS_AT_ONCE)
 
         self.output: int | None = None
         self.protocol: TextIO | None = None

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
@@ -33,7 +32,6 @@ from hermes_ext.hosts.hermes.adapter.host import conversation_of_session
 from hermes_ext.hosts.hermes.adapter.places import session_directory
 from hermes_ext.hosts.hermes.adapter.state import state
 
-_AT_ONCE: Final = 8  # commands of one gateway that run at the same time; others wait
 _TUI_METHODS: Final = ("command.dispatch", "slash.exec")
 
 
@@ -234,12 +232,8 @@ async def _run_in_loop(command: Command, typed: Typed, raw_args: str) -> str:
     # Not the loop's own threads: the gateway needs those for every message, and commands that hang
     # could have all of them.
     run = functools.partial(copy_context().run, _run, command, typed, raw_args)
-    return await asyncio.get_running_loop().run_in_executor(_threads(), run)
-
-
-@functools.cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hermes-ext-commands")
+    text: str = await asyncio.wrap_future(state.commands.submit(run))
+    return text
 
 
 def _run(command: Command, typed: Typed, raw_args: str) -> str:
