@@ -40,7 +40,7 @@ from hermes_ext.trust.store import (
 )
 
 if TYPE_CHECKING:
-    from hermes_ext.loading.loaded import Loaded
+    from hermes_ext.loading.ended import Loaded
 
 SLOW_IMPORT_SECONDS = 1.0
 
