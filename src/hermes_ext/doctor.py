@@ -29,15 +29,7 @@ from hermes_ext.loading.tool_patterns import ToolNames
 from hermes_ext.records import BROKEN, ExtensionRecord, HookInfo, Status
 from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext.settings.names import name_fault
-from hermes_ext.trust.store import (
-    PIN,
-    Standing,
-    TrustStore,
-    Verdict,
-    listed_paths,
-    pin_fault,
-    pins,
-)
+from hermes_ext.trust.store import PIN, Standing, TrustStore, Verdict, listed_paths, pin_fault, pins
 
 if TYPE_CHECKING:
     from hermes_ext.loading.ended import Loaded

@@ -134,9 +134,7 @@ def _told(each: Judged) -> dict[str, Any]:
 
 
 def _handlers(
-    handled: Iterable[Handled],
-    steps: Sequence[Step],
-    texts: Mapping[tuple[str, str], list[str]],
+    handled: Iterable[Handled], steps: Sequence[Step], texts: Mapping[tuple[str, str], list[str]]
 ) -> Iterator[dict[str, Any]]:
     for each in handled:
         who = (each.handler.extension, each.handler.name)

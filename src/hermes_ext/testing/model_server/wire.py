@@ -93,8 +93,4 @@ def chat_tool(name: str, description: str, parameters: Json) -> Json:
 
 def chat_call(call_id: str, name: str, arguments: str) -> Json:
     """A tool call as an assistant message of chat completions holds it."""
-    return {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": name, "arguments": arguments},
-    }
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
