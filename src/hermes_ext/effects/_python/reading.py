@@ -65,7 +65,7 @@ class _Reading(ast.NodeVisitor):
     def __init__(self, program: Program, rec: Recorder, shell: Shell | None) -> None:
         self._program = program
         self._rec = rec
-        self._values = Values(program, homes_of(rec.machine), rec.machine.environ)
+        self._values = Values(program, homes_of(rec.machine), rec.variables)
         self._calls = Calls(program, self._values, rec, shell)
         self._sets_attributes = any(
             isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
