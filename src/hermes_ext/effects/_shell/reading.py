@@ -116,13 +116,13 @@ class Reading(ABC):
             state.variables[name] = (word if isinstance(word, str) else HOLE,)
             state.exported.add(name)
         state.arguments = tuple(args[1:])
-        outer, self._state = self._state, state
+        outer, self._state, before = self._state, state, self.rec.cwd
         try:
             with self.deeper(), self._reading(stdin):
                 self.read(code, state)
         finally:
             self._state = outer
-            self.rec.cwd = outer.cwd
+            self.rec.cwd = before
 
     @abstractmethod
     def python(self, code: str) -> None:
