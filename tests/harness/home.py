@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hermes_ext.hosts.hermes.process import home
-from hermes_ext.hosts.hermes.process.gateway import API_KEY, Answer, Gateway
+from hermes_ext.hosts.hermes.process.gateway import Answer, Gateway
 from hermes_ext.hosts.hermes.process.home import MODEL_NAME, PLUGIN, ModelServer, hermes_command
 from hermes_ext.hosts.hermes.process.processes import Run
 
@@ -22,7 +22,7 @@ ApiMode = Literal["chat_completions", "anthropic_messages", "codex_responses", "
 # Of a vendor whose models Hermes asks by converse alone.
 _BEDROCK_MODEL = "amazon.nova-pro-v1:0"
 
-__all__ = ["API_KEY", "PLUGIN", "Answer", "Gateway", "HermesHome", "Run", "hermes_command"]
+__all__ = ["PLUGIN", "Answer", "Gateway", "HermesHome", "Run", "hermes_command"]
 
 
 class HermesHome(home.HermesHome):

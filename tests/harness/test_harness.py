@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -103,14 +102,14 @@ def test_chat_is_saved_and_resumed(model_factory: ModelFactory, hermes: HomeFact
 def test_a_port_that_is_taken(
     model_factory: ModelFactory, hermes: HomeFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gateway whose port something else has taken meanwhile is started with another."""
+    """A gateway whose port another gateway has taken meanwhile is started with another."""
     pytest.importorskip("aiohttp")
-    home = hermes(model_factory(lambda request: Reply("hello")), plugins=())
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        ports = iter([other.getsockname()[1], free_port()])
+    model = model_factory(lambda request: Reply("hello"))
+    with hermes(model, plugins=()).gateway() as other:
+        ports = iter([other.port, free_port()])
         monkeypatch.setattr("hermes_ext.hosts.hermes.process.home.free_port", lambda: next(ports))
-        with home.gateway() as gateway:
-            assert gateway.port != other.getsockname()[1]
+        with hermes(model, plugins=()).gateway() as gateway:
+            assert gateway.port != other.port
             assert gateway.ask("hi").text == "hello"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.harness.home import API_KEY, Gateway, HermesHome
+from tests.harness.home import Gateway, HermesHome
 from tests.harness.irc import ChatServer, chat_server
 from tests.hermes.errands import Errands
 from tests.hermes.words import give_words
@@ -55,9 +55,7 @@ class Run:
         answer = gateway.post("/v1/runs", {"input": task})
         self.id = answer.body["run_id"]
         self._link = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
-        self._link.request(
-            "GET", f"/v1/runs/{self.id}/events", headers={"Authorization": f"Bearer {API_KEY}"}
-        )
+        self._link.request("GET", f"/v1/runs/{self.id}/events", headers=gateway.authorization)
         self._events = self._read(self._link.getresponse())
 
     def next(self, *kinds: str) -> dict[str, Any]:

@@ -26,11 +26,10 @@ def test_what_lacks_a_hook_says_which():
     """A room that adds something to each hook cannot be imported where it lacks one."""
     proved = {hook: "proof" for hook in HookName if hook is not HookName.BEFORE_LLM_CALL}
     with pytest.raises(LookupError, match="no proof for before_llm_call"):
-        complete("proof", proved)
+        complete("proof", proved, HookName)
+    found = {hook: hook.value[:-1] for hook in HookName} | {HookName.INTERCEPT_TOOL_CALL: ""}
     with pytest.raises(LookupError, match="no sample for intercept_tool_call"):
-        complete(
-            "sample", {hook: hook.value[:-1] for hook in HookName} | {"intercept_tool_call": ()}
-        )
+        complete("sample", found, HookName)
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -40,7 +40,7 @@ from hermes_ext.hooks.payloads import (
 from hermes_ext.hooks.results import HookResult
 from hermes_ext.hooks.sendable import Unsendable, is_sendable, sendable
 from hermes_ext.hooks.settings import named_in
-from hermes_ext.hooks.table import TABLE, Action, HookName
+from hermes_ext.hooks.table import ACTIONS, TABLE, Action, HookName, complete
 
 Watch: TypeAlias = Callable[[int, Event, Event], None]
 """Told of each handler that was called: its place, the event it was shown, the one it left."""
@@ -257,14 +257,14 @@ class _Fold(Trace):
     """
 
     # Most chains change few of these: what stays as it is costs nothing.
-    answer: str | None = None
-    block: tuple[str, str] | None = None
+    blocked_by: str | None = None
     changed = False
     ended = False
     examined = False
     rewrote = False
     severity = 0
     strict = False
+    value: Any = None
     watch: Watch | None = None
 
     def __init__(
@@ -442,8 +442,7 @@ class _Fold(Trace):
             if returned.action is Action.PASS and "setting" in metadata:
                 self._decides(_PASSES)
         if returned.action is not Action.PASS:
-            record = self._record(returned.action)
-            record.setting = named_in(metadata)
+            record = self._recorded(returned, metadata)
             _SETTLE[returned.action](self, handler, returned, record, event)
 
     def _checked(self, handler: Handler, returned: HookResult[Any]) -> Event | None:
@@ -497,34 +496,38 @@ class _Fold(Trace):
     def _observed(
         self, result: HookResult[Any], event: Event | None, metadata: Mapping[str, Any] | None
     ) -> None:
-        record = self._record(result.action)
+        record = self._recorded(result, metadata)
         record.observed = True
-        record.setting = named_in(metadata)
-        record.reason = result.value if result.action in _HAVE_REASON else None
         if event is not None:
             record.changed = not identical(event.value, self.view.value)
+
+    def _recorded(self, result: HookResult[Any], metadata: Mapping[str, Any] | None) -> Record:
+        record = self._record(result.action)
+        record.setting = named_in(metadata)
+        record.reason = result.value if result.action in _HAVE_REASON else None
+        return record
 
     def _decides(self, severity: int) -> None:
         """The handler at work decides, unless one before it did something more severe."""
         if severity >= self.severity:
             self.severity, self.decided = severity, self.place
 
-    def _block(self, handler: Handler, result: HookResult[Any], record: Record, _: Any) -> None:
-        self.block = (handler.extension, result.value)
+    def _ends(self, action: Action, value: str, blocked_by: str | None = None) -> None:
+        """The handler at work ends the chain."""
+        self.value, self.blocked_by = value, blocked_by
+        self.severity, self.decided = action.severity, self.place
         self.ended = True
-        self.decided = self.place
-        record.reason = result.value
+
+    def _block(self, handler: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
+        self._ends(_BLOCK, result.value, handler.extension)
 
     def _answer(self, handler: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
         # A reply of blanks says nothing; what a tool gives is taken as it is.
         is_result = handler.hook is HookName.INTERCEPT_TOOL_CALL
-        self.answer = result.value if is_result or result.value.strip() else ""
-        self.ended = True
-        self.decided = self.place
+        self._ends(Action.ANSWER, result.value if is_result or result.value.strip() else "")
 
-    def _ask(self, handler: Handler, result: HookResult[Any], record: Record, _: Any) -> None:
+    def _ask(self, handler: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
         self._asks(handler, result.value, result.key)
-        record.reason = result.value
 
     def _asks(self, handler: Handler, reason: str, key: str | None = None) -> None:
         if not self.asks:
@@ -563,9 +566,7 @@ class _Fold(Trace):
         text = f"{handler.name} failed ({type(error).__name__})"
         policy = handler.policy(error)
         if policy == "block":
-            self.block = (handler.extension, text + TABLE[handler.hook].so)
-            self.ended = True
-            self.decided = self.place
+            self._ends(_BLOCK, text + TABLE[handler.hook].so, handler.extension)
         elif policy == "ask":
             self._asks(handler, text)
         else:
@@ -577,28 +578,13 @@ class _Fold(Trace):
         """What the host gets."""
         if not self.records:
             return self.chain.passed
-        if self.block is not None:
-            action = _BLOCK
-            blocked_by, value = self.block
-        else:
-            blocked_by = None
-            action, value = self._decision()
+        if self.rewrote and not self.ended:
+            self.value = outgoing(self.event)
         # The outcome may outlive its turn; the turn's state must not.
         self.scope = None  # type: ignore[assignment]
         took = perf_counter_ns() - self.began
-        return made_outcome(action, value, self.event, self.changed, blocked_by, took, self)
-
-    def _decision(self) -> tuple[Action, Any]:
-        if self.answer is not None:
-            return Action.ANSWER, self.answer
-        value = outgoing(self.event) if self.rewrote else None
-        if self.asks:
-            return Action.ASK, value
-        if self.rewrote:
-            return Action.REWRITE, value
-        if self.system:
-            return Action.INJECT_SYSTEM, None
-        return (Action.INJECT_USER if self.user else Action.PASS), None
+        action, by = _RANKED[self.severity], self.blocked_by
+        return made_outcome(action, self.value, self.event, self.changed, by, took, self)
 
     def steps(self) -> tuple[Step, ...]:
         return tuple(map(self.step, range(len(self.chain.handlers))))
@@ -620,16 +606,21 @@ class _Fold(Trace):
 _Taken: TypeAlias = tuple[HookResult[Any], Event | None, dict[str, Any] | None]
 """What a handler returned, the event after it if it is a rewrite, and its metadata."""
 _Settle: TypeAlias = Callable[[_Fold, Handler, HookResult[Any], Record, Any], None]
-_SETTLE: Final[Mapping[Action, _Settle]] = {
-    Action.BLOCK: _Fold._block,
-    Action.ANSWER: _Fold._answer,
-    Action.ASK: _Fold._ask,
-    Action.REWRITE: _Fold._rewrite,
-    Action.INJECT_SYSTEM: _Fold._inject,
-    Action.INJECT_USER: _Fold._inject,
-}
-_TEXTS: Final = frozenset(Action) - {Action.PASS, Action.REWRITE}
-_HAVE_REASON: Final = frozenset({Action.BLOCK, Action.ASK})
+_RANKED: Final = tuple(Action)
+_SETTLE: Final[Mapping[Action, _Settle]] = complete(
+    "method of the fold",
+    {
+        Action.BLOCK: _Fold._block,
+        Action.ANSWER: _Fold._answer,
+        Action.ASK: _Fold._ask,
+        Action.REWRITE: _Fold._rewrite,
+        Action.INJECT_SYSTEM: _Fold._inject,
+        Action.INJECT_USER: _Fold._inject,
+    },
+    _RANKED[1:],
+)
+_TEXTS: Final = frozenset(one for one, row in ACTIONS.items() if row.value in ("text", "reply"))
+_HAVE_REASON: Final = frozenset(one for one in _TEXTS if ACTIONS[one].judges)
 
 
 def _own_result(returned: Any) -> HookResult[Any]:

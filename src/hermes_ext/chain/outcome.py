@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -16,7 +16,7 @@ from hermes_ext.hooks.isolation import raw
 from hermes_ext.hooks.payloads import NO_METADATA, Event, LLMRequest
 from hermes_ext.hooks.results import Keep
 from hermes_ext.hooks.settings import Setting
-from hermes_ext.hooks.table import Action, HookName
+from hermes_ext.hooks.table import ENDING, Action, HookName
 
 _V = TypeVar("_V")
 
@@ -290,7 +290,7 @@ class ChainOutcome(_Draft):
         """The rewritten value, or `original` if nothing changed it."""
         if not self.changed or self.event is None:
             return original
-        return self.value if self.action in _CARRY_VALUE else outgoing(self.event)
+        return outgoing(self.event) if self.action in ENDING else self.value
 
     def resolved(
         self,
@@ -368,11 +368,6 @@ class ChainOutcome(_Draft):
         data["duration_ns"] = self.duration_ns
         data["steps"] = [step.to_json() for step in self.steps]
         return data
-
-
-_CARRY_VALUE: Final = frozenset(
-    {Action.REWRITE, Action.ASK, Action.INJECT_SYSTEM, Action.INJECT_USER}
-)
 
 
 def outgoing(event: Event) -> Any:

@@ -12,22 +12,14 @@ from hermes_ext._prog import Prog
 from hermes_ext._text import printable
 from hermes_ext.hooks.settings import PREFIX, Setting, settings_named
 from hermes_ext.hooks.source import OWN, Source
-from hermes_ext.hooks.table import TABLE
+from hermes_ext.hooks.table import ACTIONS, TABLE
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.loading.switches import named
 from hermes_ext.records import Status
 from hermes_ext.turns.decisions.canonical import canonical_digest
 
 _HOOKS: Final = {row.name.value: row for row in TABLE.values()}
-_VERBS: Final = {
-    "block": "blocked {it}",
-    "answer": "answered {it} itself",
-    "rewrite": "rewrote {it}",
-    "inject_system": "added to {it}, in the system prompt",
-    "inject_user": "added to {it}, as a message",
-    "ask": "asked about {it}",
-    "pass": "let {it} pass",
-}
+_VERBS: Final = {action.value: row.did for action, row in ACTIONS.items()}
 _ANSWERS: Final = {
     ("person", True): "a person said yes",
     ("person", False): "a person said no",

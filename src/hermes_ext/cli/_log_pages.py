@@ -12,6 +12,7 @@ from hermes_ext.cli._decisions import when
 from hermes_ext.cli._explaining import done, observed_in, says, was_answered
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import ACTION_STYLES, cut
+from hermes_ext.hooks.table import ENDING
 
 _LONGEST: Final = 160  # characters of a reason in a table, and of a setting's value
 _CALL: Final = 60  # characters of a command, or of a change, in a table
@@ -208,7 +209,7 @@ def _known_steps(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """
     if not line.get("by"):
         return
-    ends = line.get("action") in ("block", "answer")
+    ends = line.get("action") in ENDING
     if ends:
         yield from line.get("by") or ()
     if line.get("handler"):

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from hermes_ext.cli._page import Page
+from hermes_ext.hooks.table import ACTIONS
 
 STYLES: Final = {
     "enabled": "green",
@@ -23,15 +24,7 @@ STYLES: Final = {
     "warning": "yellow",
     "note": "cyan",
 }
-ACTION_STYLES: Final = {
-    "block": "red",
-    "answer": "yellow",
-    "ask": "yellow",
-    "rewrite": "magenta",
-    "inject_system": "cyan",
-    "inject_user": "cyan",
-    "pass": "dim",
-}
+ACTION_STYLES: Final = {action.value: row.style for action, row in ACTIONS.items()}
 CHANGED = "changed since: takes effect on the next turn, or after a restart"
 _BANNER = ("project", "notices", "off", "not_in_force", "old_rules", "next_start")
 

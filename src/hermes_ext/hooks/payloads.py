@@ -493,6 +493,7 @@ Event: TypeAlias = UserInput | LLMRequest | ToolCall | ToolResult
 EVENT_OF: Final[Mapping[HookName, type[Event]]] = complete(
     "event class",
     {kind.hook: kind for kind in get_args(Event) if kind.__name__ == TABLE[kind.hook].event},
+    HookName,
 )
 
 SCOPE_IDS: Final = ("session_id", "conversation_id", "turn_id")

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from hermes_ext.exceptions import ResultError
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
-from hermes_ext.hooks.table import Action
+from hermes_ext.hooks.table import ACTIONS, Action
 
 _BY_NAME: dict[str, Action] = {action.value: action for action in Action}
 
@@ -205,15 +205,8 @@ def _replacement(action: Action, value: object) -> object:
     return value
 
 
-_VALUE_CHECKS: Final = {
-    Action.PASS: _nothing,
-    Action.REWRITE: _replacement,
-    Action.BLOCK: _text,
-    Action.ANSWER: _reply,
-    Action.ASK: _text,
-    Action.INJECT_SYSTEM: _text,
-    Action.INJECT_USER: _text,
-}
+_CHECKS: Final = {"nothing": _nothing, "other": _replacement, "reply": _reply, "text": _text}
+_VALUE_CHECKS: Final = {action: _CHECKS[row.value] for action, row in ACTIONS.items()}
 
 
 def _shown(value: object) -> str:
@@ -232,12 +225,12 @@ def _checked_metadata(metadata: object) -> dict[str, Any]:
 def _check_keep(action: Action, keep: object) -> None:
     if keep != "turn":
         raise ResultError(f"keep must be 'request' or 'turn', got {keep!r}")
-    if action not in (Action.INJECT_SYSTEM, Action.INJECT_USER):
+    if ACTIONS[action].option != "keep":
         raise ResultError(f"keep='turn' belongs to injections, not to {action.value!r}")
 
 
 def _checked_key(action: Action, key: object) -> str:
-    if action is not Action.ASK:
+    if ACTIONS[action].option != "key":
         raise ResultError(f"key= belongs to 'ask', not to {action.value!r}")
     if not isinstance(key, str) or not str.strip(key):
         raise ResultError(f"key= must be a text, got {_shown(key)}")

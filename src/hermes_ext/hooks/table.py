@@ -1,4 +1,4 @@
-"""The table of hooks: one `HookDef` for each. Whatever else lists the hooks follows from it."""
+"""The tables of hooks and of actions, from which follows whatever else lists them."""
 
 # Commands that only need the names import this: no attrs, nothing of ours.
 
@@ -45,8 +45,68 @@ class Action(StrEnum):
         return _SEVERITY[self]
 
 
+class ActionDef(NamedTuple):
+    """What there is to know about an action.
+
+    Attributes:
+        did: what it did, for people; `{it}` is what the hook is about.
+        style: how a terminal shows it.
+        value: what it needs: a `text` (not blank), a `reply` (a text, or ""), what takes the
+            place of the hook's own value (`other`), or `nothing`.
+        ends: whether it ends the chain, and the value goes no further.
+        judges: whether guards may return it; its text is then the reason.
+        option: the option of `HookResult` that belongs to it; "" for none.
+    """
+
+    did: str
+    style: str
+    value: Literal["text", "reply", "other", "nothing"] = "text"
+    ends: bool = False
+    judges: bool = False
+    option: Literal["", "keep", "key"] = ""
+
+
+_Name = TypeVar("_Name", bound=StrEnum)
+_Value = TypeVar("_Value")
+
+
+def complete(
+    what: str, found: Mapping[_Name, _Value], wanted: Iterable[_Name]
+) -> dict[_Name, _Value]:
+    """What another room adds to each of these hooks or actions, in their order.
+
+    Raises:
+        LookupError: one of them has none; names it.
+    """
+    names = tuple(wanted)
+    missing = [name.value for name in names if not found.get(name)]
+    if missing:
+        raise LookupError(f"no {what} for {', '.join(missing)}")
+    return {name: found[name] for name in names}
+
+
+ACTIONS: Final[Mapping[Action, ActionDef]] = complete(
+    "ActionDef",
+    {
+        Action.PASS: ActionDef("let {it} pass", "dim", "nothing", judges=True),
+        Action.INJECT_USER: ActionDef("added to {it}, as a message", "cyan", option="keep"),
+        Action.INJECT_SYSTEM: ActionDef(
+            "added to {it}, in the system prompt", "cyan", option="keep"
+        ),
+        Action.REWRITE: ActionDef("rewrote {it}", "magenta", "other"),
+        Action.ASK: ActionDef("asked about {it}", "yellow", judges=True, option="key"),
+        Action.ANSWER: ActionDef("answered {it} itself", "yellow", "reply", ends=True),
+        Action.BLOCK: ActionDef("blocked {it}", "red", ends=True, judges=True),
+    },
+    Action,
+)
+"""The actions, mildest first. Which of them a hook takes is in its `HookDef`."""
+
+ENDING: Final = frozenset(action for action, row in ACTIONS.items() if row.ends)
+"""The actions that end a chain."""
+
+_JUDGING: Final = frozenset(action for action, row in ACTIONS.items() if row.judges)
 _SEVERITY: Final = {action: rank for rank, action in enumerate(Action)}
-_JUDGING: Final = frozenset({Action.PASS, Action.ASK, Action.BLOCK})
 
 
 class Argument(NamedTuple):
@@ -576,29 +636,7 @@ def test_results_are_withheld(load_extension: LoadExtension) -> None:
     ),
 )
 
-_Value = TypeVar("_Value")
-
-
-def complete(
-    what: str, found: Mapping[HookName, _Value], hooks: Iterable[HookName] = HookName
-) -> dict[HookName, _Value]:
-    """What another room adds to each of these hooks, in their order.
-
-    Raises:
-        LookupError: a hook has none; names it.
-    """
-    wanted = tuple(hooks)
-    missing = [hook.value for hook in wanted if not found.get(hook)]
-    if missing:
-        raise LookupError(f"no {what} for {', '.join(missing)}")
-    return {hook: found[hook] for hook in wanted}
-
-
-def _by_name(defined: Iterable[HookDef]) -> dict[HookName, HookDef]:
-    return complete("HookDef", {one.name: one for one in defined})
-
-
-TABLE: Final[Mapping[HookName, HookDef]] = _by_name(
-    (_TRANSFORM_USER_INPUT, _BEFORE_LLM_CALL, _INTERCEPT_TOOL_CALL, _TRANSFORM_TOOL_RESULT)
-)
+_INPUT_ROWS: Final = (_TRANSFORM_USER_INPUT, _BEFORE_LLM_CALL)
+_TOOL_ROWS: Final = (_INTERCEPT_TOOL_CALL, _TRANSFORM_TOOL_RESULT)
+TABLE: Final = complete("HookDef", {row.name: row for row in (*_INPUT_ROWS, *_TOOL_ROWS)}, HookName)
 """The hooks, in the order in which a turn comes to them."""

@@ -96,7 +96,7 @@ def samples() -> tuple[Recorded, ...]:
     found = {name: row.samples or of_host.get(name, ()) for name, row in TABLE.items()}
     events = [
         EVENT_OF[hook].from_arguments(named)
-        for hook, samples in complete("sample", found).items()
+        for hook, samples in complete("sample", found, HookName).items()
         for named in samples
     ]
     return tuple(

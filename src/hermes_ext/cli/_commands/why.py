@@ -22,13 +22,12 @@ from hermes_ext.cli._explaining import Explaining, observed_in
 from hermes_ext.cli._log_pages import why as page
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
-from hermes_ext.hooks.table import TABLE
+from hermes_ext.hooks.table import ENDING, TABLE
 
 __all__ = ["arguments", "page", "work"]
 
 _LAST: Final = "last"
 _MOST_TURNS: Final = 1_000
-_STOPPED: Final = frozenset({"block", "answer"})
 _REPEATED: Final = frozenset(row.name.value for row in TABLE.values() if row.repeats)
 
 
@@ -86,14 +85,14 @@ def _last_of(request: Request) -> Line:
 
 
 def _is_verdict(line: Line) -> bool:
-    if line.get("action") in _STOPPED or line.get("asks") or _would_have(line):
+    if line.get("action") in ENDING or line.get("asks") or _would_have(line):
         return True
     return str(line.get("action")) == "rewrite" and line.get("hook") not in _REPEATED
 
 
 def _would_have(line: Line) -> bool:
     """Whether a handler that is only observed would have stopped it."""
-    return any(each.get("action") in {*_STOPPED, "ask"} for each in observed_in(line))
+    return any(each.get("action") in {*ENDING, "ask"} for each in observed_in(line))
 
 
 def _is_change(line: Line) -> bool:

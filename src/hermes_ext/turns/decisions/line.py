@@ -14,6 +14,7 @@ from attrs import field, frozen
 
 from hermes_ext.chain.outcome import is_taken_away
 from hermes_ext.hooks.payloads import Event, Scope, ToolCall, ToolResult
+from hermes_ext.hooks.table import ENDING
 from hermes_ext.turns.decisions.canonical import canonical_digest, canonical_json, readable
 from hermes_ext.turns.decisions.changes import call_of, changes_of
 from hermes_ext.turns.decisions.recorded import context_of, details_of
@@ -221,7 +222,7 @@ def _args(event: DecisionEvent) -> Any:
 
 def _change(event: DecisionEvent, outcome: Outcome) -> list[dict[str, Any]]:
     """What was changed; of a text that goes no further nothing."""
-    stopped = outcome.get("action") in ("block", "answer")
+    stopped = outcome.get("action") in ENDING
     if not outcome.get("changed") or (stopped and not isinstance(event.before, Mapping)):
         return []
     return changes_of(event.before, outcome.get("value"))

@@ -14,8 +14,6 @@ from typing import Any
 
 from hermes_ext.hosts.hermes.process.processes import Started, ends_soon, text_of
 
-API_KEY = "key-of-the-test-gateway"
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -34,8 +32,9 @@ class Answer:
 class Gateway:
     """A running `hermes gateway run` with its API server on 127.0.0.1."""
 
-    def __init__(self, port: int, process: Started, log: Path) -> None:
+    def __init__(self, port: int, key: str, process: Started, log: Path) -> None:
         self.port = port
+        self._key = key
         self.process = process
         self._log = log
 
@@ -82,7 +81,7 @@ class Gateway:
         timeout: float = 120,
     ) -> Answer:
         """Any POST of JSON with the bearer key; server-sent events are read to their end."""
-        told = {"Authorization": f"Bearer {API_KEY}", "Content-Type": "application/json"}
+        told = {**self.authorization, "Content-Type": "application/json"}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)) as link:
             link.request("POST", path, json.dumps(body), {**told, **(headers or {})})
             response = link.getresponse()
@@ -94,21 +93,27 @@ class Gateway:
         value = json.loads(raw)
         return Answer(response.status, _plain(value), session_id, value)
 
+    @property
+    def authorization(self) -> dict[str, str]:
+        """The header that its API server asks for."""
+        return {"Authorization": f"Bearer {self._key}"}
+
     def _answers(self) -> bool:
+        # With the key: another gateway that has taken the port refuses it.
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         with closing(link):
             try:
-                link.request("GET", "/health")
+                link.request("GET", "/v1/models", headers=self.authorization)
                 return link.getresponse().status == 200
             except (OSError, http.client.HTTPException):
                 return False
 
 
-def api_server_env(port: int) -> dict[str, str]:
+def api_server_env(port: int, key: str) -> dict[str, str]:
     """What turns the API server on, on loopback only."""
     return {
         "API_SERVER_ENABLED": "true",
-        "API_SERVER_KEY": API_KEY,
+        "API_SERVER_KEY": key,
         "API_SERVER_HOST": "127.0.0.1",
         "API_SERVER_PORT": str(port),
         "HERMES_ALLOW_ROOT_GATEWAY": "1",

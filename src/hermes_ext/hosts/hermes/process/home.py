@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Protocol, cast
 
 from hermes_ext.hosts.hermes.facts.host_package import has_main, host_package, host_program
@@ -178,13 +179,13 @@ class HermesHome:
             stop(gateway.process)
 
     def _gateway_up(self, timeout: float, env: Mapping[str, str] | None, *, tries: int) -> Gateway:
-        port = free_port()
+        port, key = free_port(), token_hex()
         log = self.base / "runs" / f"gateway-{port}.log"
-        settings = api_server_env(port) | dict(env or {})
+        settings = api_server_env(port, key) | dict(env or {})
         with log.open("wb") as out:
             command = (*hermes_command(), "gateway", "run")
             process = self.start(command, self.project, self.env(settings), out, out)
-        gateway = Gateway(port, process, log)
+        gateway = Gateway(port, key, process, log)
         try:
             gateway.wait_until_up(timeout)
         except BaseException as error:
