@@ -12,6 +12,7 @@ file. What crosses from one session to another shows in files, results and reque
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import re
 import sys
@@ -153,7 +154,10 @@ class _Model:
     def reply(self, request: ModelRequest) -> Reply:
         if request.messages[-1]["role"] == "tool":
             return Reply(f"Done, {request.last_user.split()[0]}.")
-        self.ready.wait(PATIENCE)
+        try:
+            self.ready.wait(PATIENCE)
+        except threading.BrokenBarrierError:  # raised, it would hide who did not come
+            return Reply("Not all have asked.")
         name, round_, _ = request.last_user.split()
         neighbour = f"s{(int(name[1:]) + 1) % self.sessions}"
         places = [self.root / round_ / name / f"{number}.txt" for number in range(FILES)]
@@ -186,7 +190,7 @@ def run(base: Path, sessions: int, rounds: int) -> Figures:
         directories = {f"s{n}": str(_project(home, n % PROJECTS)) for n in range(sessions)}
         begun = time.monotonic()
         with home.gateway(env={"DIRECTORIES": json.dumps(directories)}) as gateway:
-            answers = _talk(gateway, sessions, rounds)
+            answers = _talk(gateway, model, sessions, rounds)
         seconds = time.monotonic() - begun
         requests = server.main_requests
     crossed = [*answers, *_in_requests(requests), *_on_disk(work, sessions, rounds)]
@@ -219,19 +223,29 @@ def _project(home: HermesHome, number: int) -> Path:
     return root
 
 
-def _talk(gateway: Gateway, sessions: int, rounds: int) -> list[str]:
+def _talk(gateway: Gateway, model: _Model, sessions: int, rounds: int) -> list[str]:
+    """What was wrong with the answers; after the first that is, nobody waits for anybody."""
     wrong: list[str] = []
 
     def say(number: int, round_: int) -> None:
         name = f"s{number}"
         plan = "".join(map(str, sorted(plan_of(number)))) if round_ == 1 else "-"
-        answer = gateway.ask(f"{name} {round_} {plan}", session=name, timeout=2 * PATIENCE)
-        if (answer.status, answer.text) != (200, f"Done, {name}."):
-            wrong.append(f"{name}, round {round_}: {answer}")
+        text = f"{name} {round_} {plan}"
+        answer: object
+        try:
+            answer = said = gateway.ask(text, session=name, timeout=2 * PATIENCE)
+            if (said.status, said.text) == (200, f"Done, {name}."):
+                return
+        except (OSError, http.client.HTTPException) as error:
+            answer = repr(error)
+        wrong.append(f"{name}, round {round_}: {answer}")
+        model.ready.abort()
 
     with ThreadPoolExecutor(sessions) as people:
         for round_ in range(1, rounds + 1):
             list(people.map(say, range(sessions), [round_] * sessions))
+            if wrong:
+                return [*wrong, gateway.output[-4000:]]
     return wrong
 
 

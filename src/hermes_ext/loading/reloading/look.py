@@ -13,13 +13,13 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 
 from hermes_ext._regular import Signature, signature
 from hermes_ext._text import printable
-from hermes_ext.loading.finding.found import Found, counts
+from hermes_ext.loading.finding.candidate import Candidate, counts
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.manifest import MANIFEST_FILE
 
@@ -37,7 +37,7 @@ class TooMuchError(Exception):
     """An extension of more files than are looked at in each turn. `str()` is its folder."""
 
 
-class Look:
+class Look(NamedTuple):  # not attrs: to make such a class takes longer than a look
     """What was seen.
 
     Attributes:
@@ -48,26 +48,13 @@ class Look:
         folders: the same of folders whose listings were seen.
     """
 
-    __slots__ = ("config", "config_file", "file", "files", "folders", "global_dir", "read")
-
-    # Not attrs: to make such a class takes longer than a look.
-    def __init__(
-        self,
-        file: str,
-        config_file: Signature,
-        config: str,
-        read: ExtensionsConfig | None,
-        global_dir: Path,
-        files: Mapping[str, Signature],
-        folders: Mapping[str, Signature],
-    ) -> None:
-        self.file = file
-        self.config_file = config_file
-        self.config = config
-        self.read = read
-        self.global_dir = global_dir
-        self.files = files
-        self.folders = folders
+    file: str
+    config_file: Signature
+    config: str
+    read: ExtensionsConfig | None
+    global_dir: Path
+    files: Mapping[str, Signature]
+    folders: Mapping[str, Signature]
 
     def is_now(self) -> bool:
         """Whether all looks as it did. Cheap: the files are neither opened nor listed."""
@@ -110,11 +97,11 @@ class Look:
                 return path
         return None
 
-    def same_code(self, found: Found, other: Look) -> bool:
+    def same_code(self, candidate: Candidate, other: Look) -> bool:
         """Whether an extension's files look as they do in another look."""
-        if found.path is None:
+        if candidate.path is None:
             return False
-        return dict(self.of(found.path)) == dict(other.of(found.path))
+        return dict(self.of(candidate.path)) == dict(other.of(candidate.path))
 
     def of(self, path: Path) -> Iterator[tuple[str, Signature]]:
         """The files of the extension at this path."""
