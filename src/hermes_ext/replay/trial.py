@@ -61,7 +61,17 @@ class TrialTurn(Turn):
             return event
         machine = self.services.machine_for(event.tool_name, cwd)
         call_id = event.tool_call_id or self.new_call_id()
-        return evolve(event, tool_call_id=call_id, machine=machine)
+        if isinstance(event, ToolCall):
+            return ToolCall(event.tool_name, event.tool_args, call_id, machine)
+        return ToolResult(
+            event.tool_name,
+            event.tool_args,
+            call_id,
+            event.result,
+            event.status,
+            event.duration_ms,
+            machine,
+        )
 
 
 class TrialRuntime(Runtime):
