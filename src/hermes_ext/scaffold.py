@@ -198,12 +198,8 @@ def _take_name(made: Path, folder: Path) -> None:
 
 
 def _refuse(path: Path, error: OSError) -> NoReturn:
+    told, hint = f"{printable(path)} cannot be written: {error.strerror or error}", None
     if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-        raise HermesExtError(
-            f'"{printable(path.name)}" is there already, and nothing is overwritten',
-            path=path,
-            hint="Choose another name, or remove it first",
-        ) from error
-    raise HermesExtError(
-        f"{printable(path)} cannot be written: {error.strerror or error}", path=path
-    ) from error
+        told = f'"{printable(path.name)}" is there already, and nothing is overwritten'
+        hint = "Choose another name, or remove it first"
+    raise HermesExtError(told, path=path, hint=hint) from error

@@ -9,31 +9,35 @@ from hermes_ext._redaction import redacted
 from hermes_ext._redaction.names import is_secret
 from hermes_ext._text import printable
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.inventory import Inventory
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.by_schema import example, missing_settings
 from hermes_ext.settings.merging import Merged
 
 
-def settings_of(record: ExtensionRecord, found: Found | None, seen: Inventory) -> dict[str, Any]:
+def settings_of(
+    record: ExtensionRecord, candidate: Candidate | None, seen: Inventory
+) -> dict[str, Any]:
     """settings: by leaf, with `from`. problems: why they cannot be used. ignored: what the
     project says, and may not.
     """
-    found = found or Found(record.name, Source.GLOBAL, record.path)
-    merged = seen.merged(record, found)
+    candidate = candidate or Candidate(record.name, Source.GLOBAL, record.path)
+    merged = seen.merged(record, candidate)
     return {
-        "settings": [*_leaves(merged.values, merged.origins), *_missing(record, found, merged)],
+        "settings": [*_leaves(merged.values, merged.origins), *_missing(record, candidate, merged)],
         "problems": [problem.to_json() for problem in merged.problems],
         "ignored": [problem.to_json() for problem in merged.warnings],
     }
 
 
-def _missing(record: ExtensionRecord, found: Found, merged: Merged) -> Iterator[dict[str, Any]]:
+def _missing(
+    record: ExtensionRecord, candidate: Candidate, merged: Merged
+) -> Iterator[dict[str, Any]]:
     """What has to be set, and is not."""
-    if record.status is Status.UNTRUSTED or found.manifest is None:
+    if record.status is Status.UNTRUSTED or candidate.manifest is None:
         return
-    for path, schema in missing_settings(found.manifest.config, merged.values):
+    for path, schema in missing_settings(candidate.manifest.config, merged.values):
         said = example(str(path[-1]), schema)
         key = printable(".".join(map(str, path)))
         yield {"key": key, "value": None, "from": printable(f"missing; write, say, {said}")}

@@ -25,8 +25,8 @@ from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.registration import Registration, build_handlers, collecting, near_misses
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.ended import Ended, command_info, hook_info
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import fault_status, off_in_vain, record_of, standing
-from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.imports import children, import_name
 from hermes_ext.loading.imports.importing import (
     EndlessImport,
@@ -72,7 +72,7 @@ class Failed(Exception):  # noqa: N818 - never leaves this module
 class Loading:
     """The way of one extension from found to loaded."""
 
-    found: Found
+    candidate: Candidate
     config: ExtensionsConfig
     world: World
     look: bool
@@ -84,14 +84,14 @@ class Loading:
     seconds: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        self.package = "" if self.found.module else private_name(self.found.name)
+        self.package = "" if self.candidate.module else private_name(self.candidate.name)
 
     def stopped(self) -> Ended | None:
         """How it ends where something stands against it; None: its code is to be run."""
-        stand = standing(self.found, self.config)
+        stand = standing(self.candidate, self.config)
         if stand.status is None:
             return None
-        return Ended(self.found, self._record(stand.status, stand.reason, stand.configured_on))
+        return Ended(self.candidate, self._record(stand.status, stand.reason, stand.configured_on))
 
     def end(self) -> Ended:
         """Run its code, and see what came of it."""
@@ -105,19 +105,19 @@ class Loading:
     def endless(self, error: EndlessImport) -> Ended:
         """It did not come to an end."""
         what = "the import" if self.seconds is None else "checking its settings"
-        where = printable(self.found.module_file or self.found.module or "")
+        where = printable(self.candidate.module_file or self.candidate.module or "")
         return self._failed(Failed(Status.LOAD_ERROR, f"{what} {error} ({where})"))
 
     def shadowed(self, reason: str) -> Ended:
         """It is not loaded because another of its name keeps its place."""
-        return Ended(self.found, self._record(Status.SHADOWED, reason, configured_on=False))
+        return Ended(self.candidate, self._record(Status.SHADOWED, reason, configured_on=False))
 
     def set_anew(self, ended: Ended) -> Ended:
         """What was loaded before, with the settings that the project may give it."""
         merged = merged_settings(
-            self.found.name,
+            self.candidate.name,
             self.config,
-            self.found.manifest,
+            self.candidate.manifest,
             self.project,
             own=False,
             guard=ended.is_guard,
@@ -145,13 +145,13 @@ class Loading:
     def _failed(self, failed: Failed) -> Ended:
         self.forget()
         record = self._record(failed.status, failed.reason)
-        return Ended(self.found, record, problems=failed.problems)
+        return Ended(self.candidate, record, problems=failed.problems)
 
     def _record(
         self, status: Status, reason: str, configured_on: bool = True, **changes: Any
     ) -> ExtensionRecord:
         return record_of(
-            self.found,
+            self.candidate,
             self.config,
             status=status,
             reason=reason,
@@ -170,7 +170,7 @@ class Loading:
             imported = Imported(self.earlier.module, self.earlier.package, seconds)
             registered = self.earlier.registered
         self.package, self.seconds = imported.package, round(imported.seconds, 4)
-        if not registered and self.config.is_required(self.found.name):
+        if not registered and self.config.is_required(self.candidate.name):
             raise Failed(Status.LOAD_ERROR, self._nothing(imported.module))
         settings, merged = self._settings(imported.module, self.package, merged)
         handlers, turned_off = self._handlers(registered.handlers, settings, merged)
@@ -185,7 +185,7 @@ class Loading:
             warnings=tuple(self._warnings(imported.module, registered)),
         )
         return Ended(
-            self.found,
+            self.candidate,
             record,
             handlers,
             settings,
@@ -199,8 +199,8 @@ class Loading:
         )
 
     def _merged(self) -> Merged:
-        name, manifest = self.found.name, self.found.manifest
-        if self.found.source is not Source.PROJECT:
+        name, manifest = self.candidate.name, self.candidate.manifest
+        if self.candidate.source is not Source.PROJECT:
             return merged_settings(name, self.config, manifest)
         projects = (*((each, False) for each in self.outer), (self.project, True))
         return merged_through(name, self.config, manifest, projects)
@@ -225,23 +225,25 @@ class Loading:
 
     def _collected(self) -> tuple[Imported, Registered]:
         with collecting() as handlers, collecting_commands() as commands:
-            if self.found.module:
+            if self.candidate.module:
                 self.before = frozenset(sys.modules)
-                imported = import_entry_point(self.found.module)
+                imported = import_entry_point(self.candidate.module)
             else:
-                assert self.found.module_file is not None
-                imported = import_file(self.package, self.found.module_file, self.found.tree)
+                assert self.candidate.module_file is not None
+                imported = import_file(
+                    self.package, self.candidate.module_file, self.candidate.tree
+                )
         own = Registered(
             tuple(each for each in handlers if not self._is_foreign(each)),
             tuple(each for each in commands if not self._is_foreign(each)),
         )
         # An installed package may have been imported before, by the host or by an earlier load.
-        return imported, own or (marked_in(imported.package) if self.found.module else own)
+        return imported, own or (marked_in(imported.package) if self.candidate.module else own)
 
     def _is_foreign(self, registration: Registration | CommandRegistration) -> bool:
         """Whether it belongs to another extension that this one happened to import first."""
         root = str(getattr(registration.function, "__module__", "")).partition(".")[0]
-        return self.world.roots.get(root, self.found.name) != self.found.name
+        return self.world.roots.get(root, self.candidate.name) != self.candidate.name
 
     def _settings(self, module: ModuleType, package: str, merged: Merged) -> tuple[Any, Merged]:
         cls = settings_class(module, package)
@@ -255,7 +257,7 @@ class Loading:
         self, registrations: tuple[Registration, ...], settings: Any, merged: Merged
     ) -> tuple[tuple[Handler, ...], tuple[Handler, ...]]:
         """Those that are to be called, and those that `disabled` turns off."""
-        off = self.config.hooks_off(self.found.name)
+        off = self.config.hooks_off(self.candidate.name)
         if off:
             # One that cannot be built counts only where it is to be called.
             with contextlib.suppress(RegistrationError):
@@ -273,7 +275,7 @@ class Loading:
         self, registrations: tuple[CommandRegistration, ...], settings: Any
     ) -> tuple[Command, ...]:
         try:
-            return build_commands(self.found.name, registrations, config=settings)
+            return build_commands(self.candidate.name, registrations, config=settings)
         except RegistrationError as error:
             raise Failed(Status.LOAD_ERROR, printable(str(error))) from error
 
@@ -284,12 +286,12 @@ class Loading:
         merged: Merged,
         off: Iterable[str] = (),
     ) -> tuple[Handler, ...]:
-        name = self.found.name
+        name = self.candidate.name
         given = {hook: self.config.priority_of(name, hook) for hook in HOOKS}
         return build_handlers(
             name,
             map(self.world.with_found_names, registrations),
-            source=self.found.source,
+            source=self.candidate.source,
             config=settings,
             observe=self.config.is_observed(name),
             disabled_hooks=off,
@@ -300,10 +302,10 @@ class Loading:
     def _warnings(self, module: ModuleType, registered: Registered) -> Iterator[str]:
         if not registered:
             yield self._nothing(module)
-        if self.look and self.found.is_package:
+        if self.look and self.candidate.is_package:
             yield from taken_for_own(sys.modules[name] for name in modules_of(self.package))
         hooks = {each.mark.hook.value for each in registered.handlers}
-        yield from off_in_vain(self.config, self.found.name, hooks)
+        yield from off_in_vain(self.config, self.candidate.name, hooks)
 
     def _nothing(self, module: ModuleType) -> str:
         modules = [sys.modules.get(name, module) for name in modules_of(module.__name__)]
@@ -315,7 +317,7 @@ class Loading:
         text = _text_of(error)
         if isinstance(error, SystemExit):
             text = f"it called sys.exit({text}) while loading"
-        place = place_of(error, self.found.path) if self.found.path is not None else ""
+        place = place_of(error, self.candidate.path) if self.candidate.path is not None else ""
         told = text if isinstance(error, HermesExtError) else f"{type(error).__name__}: {text}"
         told = told if not place or place in told else f"{place}: {told}"
         hint = self._import_hint(error)
@@ -324,18 +326,18 @@ class Loading:
 
     def _import_hint(self, error: BaseException) -> str:
         name = getattr(error, "name", None)
-        if not isinstance(error, ModuleNotFoundError) or not name or not self.found.is_package:
+        if not isinstance(error, ModuleNotFoundError) or not name or not self.candidate.is_package:
             return ""
-        assert self.found.path is not None
-        near = (self.found.path / f"{name}.py", self.found.path / name)
+        assert self.candidate.path is not None
+        near = (self.candidate.path / f"{name}.py", self.candidate.path / name)
         return f"Write `from . import {name}`" if any(map(os.path.exists, near)) else ""
 
     def forget(self) -> None:
         """Leave no module of it behind."""
         if self.earlier is not None:
             return  # the earlier load is still in force
-        if self.found.module:
-            root = self.found.module.partition(":")[0].partition(".")[0].strip()
+        if self.candidate.module:
+            root = self.candidate.module.partition(":")[0].partition(".")[0].strip()
             forget(root, keep=self.before)
         else:
             forget(self.package)
@@ -348,7 +350,7 @@ def all_ended(loadings: Iterable[Loading], seconds: float) -> list[Ended]:
     """
     ended = {each: each.stopped() for each in loadings}
     free = [each for each, stopped in ended.items() if stopped is None]
-    hows = one_by_one([(each.found.name, each.end) for each in free], seconds)
+    hows = one_by_one([(each.candidate.name, each.end) for each in free], seconds)
     try:
         for each, how in zip(free, hows, strict=True):
             ended[each] = each.endless(how) if isinstance(how, EndlessImport) else how

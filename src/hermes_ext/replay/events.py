@@ -159,10 +159,8 @@ _EXAMPLE: Final = (
 
 def _of_node(node: Node, file: Path, number: int) -> Recorded:
     if not isinstance(node, MappingNode):
-        raise EventError(
-            f"found {described(node)}, expected a mapping", path=file, line=line_of(node),
-            hint=_EXAMPLE,
-        )  # fmt: skip
+        told = f"found {described(node)}, expected a mapping"
+        raise EventError(told, path=file, line=line_of(node), hint=_EXAMPLE)
     try:
         given: dict[str, Any] = plain(node)
     except Unreadable as error:

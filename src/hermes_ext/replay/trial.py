@@ -20,7 +20,7 @@ from hermes_ext.hooks.payloads import Event, ToolCall, ToolResult
 from hermes_ext.hooks.source import OWN
 from hermes_ext.loading.directories import Projects, rules_of
 from hermes_ext.loading.ended import Loaded
-from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.projects import projects_at
 from hermes_ext.loading.loader import load_base, load_projects
 from hermes_ext.replay.events import Recorded
@@ -121,7 +121,7 @@ def one(
     cwd: Path | None,
     config: ExtensionsConfig,
     name: str,
-    found: Sequence[Found],
+    found: Sequence[Candidate],
     import_seconds: float,
     *,
     alone: bool,

@@ -267,10 +267,8 @@ class _Reading:
             self._tell_misspelled(root)
             return None
         if len(found) > 1:
-            first = line_of(found[0][0])
-            self.problem(
-                found[-1][0], "", f"given twice (first in line {first}); the last one counts"
-            )
+            told = f"given twice (first in line {line_of(found[0][0])}); the last one counts"
+            self.problem(found[-1][0], "", told)
         node: Node = found[-1][1]
         if is_null(node):
             return None
@@ -445,10 +443,8 @@ class _Reading:
             told = f"{text!r} names one hook, expected the name of an extension; not used"
             self.problem(node, path, told)
         elif colon and hook not in HOOKS:
-            told = f"no hook is called {hook!r}; not used"
-            self.problem(
-                node, path, told, did_you_mean(hook, HOOKS) or f"Hooks: {', '.join(HOOKS)}"
-            )
+            hint = did_you_mean(hook, HOOKS) or f"Hooks: {', '.join(HOOKS)}"
+            self.problem(node, path, f"no hook is called {hook!r}; not used", hint)
         else:
             return canonical_name(name) + colon + hook
         return None

@@ -23,8 +23,8 @@ from hermes_ext.cli._trying_pages import test as page
 from hermes_ext.cli._values import hook
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import found_at
-from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import verdict_of
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.loading.switches import UnknownExtensionError, named, unknown_extension
@@ -163,7 +163,7 @@ def _project_of(path: Path, request: Request, seen: Inventory) -> Verdict | None
     return None
 
 
-def _found(path: Path, home: Path) -> Found:
+def _found(path: Path, home: Path) -> Candidate:
     try:
         found = found_at(path, home)
     except OSError as error:

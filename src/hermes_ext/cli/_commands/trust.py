@@ -25,9 +25,9 @@ from hermes_ext.loading.inventory import inventory
 from hermes_ext.records import Status
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.project_settings import ProjectSettings, read_project_settings
-from hermes_ext.trust.candidates import Listed, find_candidates
 from hermes_ext.trust.diff import FileChange, changes
 from hermes_ext.trust.place import HERMES, Project, find_project, real_path, repository_root
+from hermes_ext.trust.possible_projects import Listed, possible_projects
 from hermes_ext.trust.store import PIN, Entry, Standing, TrustStore, judge, listed_paths, pins
 from hermes_ext.trust.tree import Tree, read_tree
 from hermes_ext.trust.walk import TreeError
@@ -152,7 +152,7 @@ def _project(request: Request, config: ExtensionsConfig) -> Project:
 def _trusted_above(here: Path, request: Request, config: ExtensionsConfig) -> Project | None:
     """The nearest project that was trusted before and applies here, whatever lies in between."""
     listed = Listed.now(request.home)
-    found = find_candidates(here, listed, home=request.home, global_dir=config.global_dir)
+    found = possible_projects(here, listed, home=request.home, global_dir=config.global_dir)
     return next((each.project for each in found if each.listed and not each.project.refused), None)
 
 

@@ -15,15 +15,15 @@ from attrs import evolve, frozen
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import as_name, printable
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.finding.found import Found, counts, package, well_named
+from hermes_ext.loading.finding.candidate import Candidate, counts, package, well_named
 from hermes_ext.loading.finding.not_extensions import no_extension
 from hermes_ext.records import Status
 from hermes_ext.settings.config import ExtensionsConfig
 from hermes_ext.settings.manifest import MANIFEST_FILE, parse_manifest
 from hermes_ext.settings.names import name_fault
 from hermes_ext.settings.project_settings import ProjectSettings, read_project_settings
-from hermes_ext.trust.candidates import Candidate, Listed, find_candidates
 from hermes_ext.trust.place import EXTENSIONS, Project
+from hermes_ext.trust.possible_projects import Listed, PossibleProject, possible_projects
 from hermes_ext.trust.store import Standing, Verdict, judge, listed_paths
 from hermes_ext.trust.tree import Tree
 
@@ -69,7 +69,7 @@ def projects_at(config: ExtensionsConfig, home: Path, directory: Path | None) ->
     if directory is None or not config.project_local:
         return NO_PROJECTS
     listed = Listed.now(home)
-    found = find_candidates(directory, listed, home=home, global_dir=config.global_dir)
+    found = possible_projects(directory, listed, home=home, global_dir=config.global_dir)
     stack = stacked((each, judge(each.project, home, each.trusted_like)) for each in found)
     return evolve(stack, drifted=tuple(filter(has_drifted, stack.trusted)))
 
@@ -77,7 +77,7 @@ def projects_at(config: ExtensionsConfig, home: Path, directory: Path | None) ->
 def verdict_of(project: Project, config: ExtensionsConfig, home: Path) -> Verdict:
     """The verdict on one project; in a linked work tree the trust of the main one holds too."""
     listed = Listed.now(home)
-    found = find_candidates(project.root, listed, home=home, global_dir=config.global_dir)
+    found = possible_projects(project.root, listed, home=home, global_dir=config.global_dir)
     like = (each.trusted_like for each in found if each.project.root == project.root)
     return judge(project, home, next(like, None))
 
@@ -87,8 +87,8 @@ def has_drifted(verdict: Verdict) -> bool:
     return not verdict.is_trusted or bool(verdict.changed)
 
 
-def stacked(judged: Iterable[tuple[Candidate, Verdict]]) -> ProjectStack:
-    """Of candidates, the innermost first, and what is thought of each, those that apply.
+def stacked(judged: Iterable[tuple[PossibleProject, Verdict]]) -> ProjectStack:
+    """Of possible projects, the innermost first, and what is thought of each, those that apply.
 
     All trusted ones do, except where a linked work tree has the same tree, or another that is
     trusted, in the place of one. Of the others, those are reported that the user trusted before,
@@ -96,33 +96,33 @@ def stacked(judged: Iterable[tuple[Candidate, Verdict]]) -> ProjectStack:
     """
     judged = tuple(judged)
     trusted: list[Verdict] = []
-    left_out: list[tuple[Candidate, Verdict]] = []
-    for candidate, verdict in judged:
+    left_out: list[tuple[PossibleProject, Verdict]] = []
+    for possible, verdict in judged:
         if verdict.is_trusted:
             if not any(_gives_way(verdict, *each) for each in judged):
                 trusted.append(verdict)
-        elif candidate.listed or (candidate.found and not trusted):
-            left_out.append((candidate, verdict))
+        elif possible.listed or (possible.found and not trusted):
+            left_out.append((possible, verdict))
     kept = left_out if trusted else [e for n, e in enumerate(left_out) if not n or e[0].listed]
     return ProjectStack(tuple(reversed(trusted)), tuple(verdict for _, verdict in kept))
 
 
-def _gives_way(verdict: Verdict, candidate: Candidate, other: Verdict) -> bool:
+def _gives_way(verdict: Verdict, possible: PossibleProject, other: Verdict) -> bool:
     """Whether a trusted project gives way to another, its twin in a linked work tree."""
     if not other.is_trusted:
         return False
     assert verdict.tree is not None
     assert other.tree is not None
     same = verdict.tree.digest == other.tree.digest
-    return candidate.replaces(verdict.project.root, same=same)
+    return possible.replaces(verdict.project.root, same=same)
 
 
-def found_in(verdict: Verdict) -> tuple[Found, ...]:
+def found_in(verdict: Verdict) -> tuple[Candidate, ...]:
     """The extensions of a project, to be loaded only where it is trusted."""
     if not verdict.is_trusted:
         names = () if verdict.tree is None else verdict.tree.names()
         return tuple(
-            Found(
+            Candidate(
                 printable(name),
                 Source.PROJECT,
                 _place(verdict, name),
@@ -200,7 +200,7 @@ def _named(names: Sequence[str]) -> str:
     return f"{told} and {more:,} more" if told else f"{more:,} whose names are none of an extension"
 
 
-def kept_from(other: Found, *, guard: bool, config: ExtensionsConfig) -> str | None:
+def kept_from(other: Candidate, *, guard: bool, config: ExtensionsConfig) -> str | None:
     """Why a trusted project's extension of the same name may not take its place; None if it may.
 
     guard: whether it registers a guard, as far as is known.
@@ -216,7 +216,7 @@ def kept_from(other: Found, *, guard: bool, config: ExtensionsConfig) -> str | N
     )
 
 
-def replaced_by(project: Found) -> str:
+def replaced_by(project: Candidate) -> str:
     """The reason of an extension whose place a project's has taken."""
     return f"the project's own of this name is used here: {printable(project.path or '')}"
 
@@ -228,7 +228,7 @@ def _place(verdict: Verdict, name: str) -> Path:
     return folder / (name if is_package else f"{name}.py")
 
 
-def _in_tree(folder: Path, tree: Tree) -> Iterator[Found]:
+def _in_tree(folder: Path, tree: Tree) -> Iterator[Candidate]:
     inside: dict[str, set[str]] = {}
     for relative in tree.files:
         top, *path = PurePosixPath(relative).parts
@@ -240,10 +240,10 @@ def _in_tree(folder: Path, tree: Tree) -> Iterator[Found]:
             yield well_named(evolve(found, tree=tree), found.name)
 
 
-def _found(path: Path, files: set[str], tree: Tree) -> Found | None:
+def _found(path: Path, files: set[str], tree: Tree) -> Candidate | None:
     if not files:
         is_module = path.suffix == ".py"
-        return Found(path.stem, Source.PROJECT, path, module_file=path) if is_module else None
+        return Candidate(path.stem, Source.PROJECT, path, module_file=path) if is_module else None
     if "__init__.py" not in files:
         return no_extension(path, Source.PROJECT, files)
     manifest = None

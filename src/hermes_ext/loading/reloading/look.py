@@ -19,7 +19,7 @@ import attrs
 
 from hermes_ext._regular import Signature, signature
 from hermes_ext._text import printable
-from hermes_ext.loading.finding.found import Found, counts
+from hermes_ext.loading.finding.candidate import Candidate, counts
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.manifest import MANIFEST_FILE
 
@@ -97,11 +97,11 @@ class Look(NamedTuple):  # not attrs: to make such a class takes longer than a l
                 return path
         return None
 
-    def same_code(self, found: Found, other: Look) -> bool:
+    def same_code(self, candidate: Candidate, other: Look) -> bool:
         """Whether an extension's files look as they do in another look."""
-        if found.path is None:
+        if candidate.path is None:
             return False
-        return dict(self.of(found.path)) == dict(other.of(found.path))
+        return dict(self.of(candidate.path)) == dict(other.of(candidate.path))
 
     def of(self, path: Path) -> Iterator[tuple[str, Signature]]:
         """The files of the extension at this path."""
