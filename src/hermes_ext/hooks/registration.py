@@ -7,7 +7,6 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -257,8 +256,9 @@ def _checked_mark(hook: Any, options: Mapping[str, Any]) -> HookMark:
     for name in options:
         if name not in _CHECKS:
             raise _bad(known, f"unknown option {name!r}", did_you_mean(name, _CHECKS))
-    checked = {name: _CHECKS[name](known, name, value) for name, value in options.items()}
-    return HookMark(known, **checked)
+    unmarked = HookMark(known)
+    given = {name: value for name, value in options.items() if value is not getattr(unmarked, name)}
+    return HookMark(known, **{name: _CHECKS[name](known, name, given[name]) for name in given})
 
 
 def _hook_name(hook: Any) -> HookName:
@@ -303,32 +303,30 @@ def _names(hook: HookName, name: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _tools(hook: HookName, name: str, value: Any) -> tuple[str, ...] | None:
-    if value is None:
-        return None
+def _some(hook: HookName, name: str, value: Any) -> tuple[str, ...]:
+    names = _names(hook, name, value)
+    if not names:
+        raise _bad(hook, f"{name}= is empty, so the handler would never be called", "Leave it out")
+    return names
+
+
+def _tools(hook: HookName, name: str, value: Any) -> tuple[str, ...]:
     if not TABLE[hook].tools:
         raise _bad(
             hook,
             "tools= is for the tool hooks only",
             f"Leave it out, or register for {_those_with(lambda one: one.tools)}",
         )
-    tools = _names(hook, name, value)
-    if not tools:
-        raise _bad(hook, "tools= is empty, so the handler would never be called", "Leave it out")
-    return tools
+    return _some(hook, name, value)
 
 
-def _origins(hook: HookName, name: str, value: Any) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    origins = _names(hook, name, value)
+def _origins(hook: HookName, name: str, value: Any) -> tuple[str, ...]:
+    origins = _some(hook, name, value)
     for origin in origins:
         if origin not in ORIGINS:
             raise _bad(
                 hook, f"{name}: there is no origin {origin!r}", did_you_mean(origin, ORIGINS)
             )
-    if not origins:
-        raise _bad(hook, "origins= is empty, so the handler would never be called", "Leave it out")
     return origins
 
 
@@ -342,18 +340,16 @@ def _flag(hook: HookName, name: str, value: Any) -> bool:
     return value
 
 
-def _on_error(hook: HookName, name: str, value: Any) -> OnError | None:
+def _on_error(hook: HookName, name: str, value: Any) -> OnError:
     if value == "ask" and Action.ASK not in TABLE[hook].actions:
         asking = _those_with(lambda one: Action.ASK in one.actions)
         raise _bad(hook, f"{name}='ask' is for {asking} only", "Use 'pass' or 'block'")
-    if value not in (None, "pass", "block", "ask"):
+    if value not in ("pass", "block", "ask"):
         raise _bad(hook, f"{name}={value!r}", "Use 'pass', 'block' or 'ask'")
-    return cast("OnError | None", value)
+    return cast("OnError", value)
 
 
-def _timeout(hook: HookName, name: str, value: Any) -> float | None:
-    if value is None:
-        return None
+def _timeout(hook: HookName, name: str, value: Any) -> float:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0:
         raise _bad(
@@ -550,9 +546,6 @@ def build_handlers(
     """
     off = frozenset(disabled_hooks)
     built: list[Handler] = []
-    make = partial(
-        Handler, extension=extension, source=source, config=config, observe=observe, leaves=leaves
-    )
     for sequence, registration in enumerate(_with_instances(extension, registrations)):
         mark = _checked_order(extension, registration)
         if mark.hook.value in off:
@@ -561,7 +554,8 @@ def build_handlers(
             wanted = _priority(mark.hook, "priority", priorities[mark.hook.value])
             mark = evolve(mark, priority=wanted)
         own = _of_function(extension, registration.function, mark)
-        built.append(make(sequence=sequence, **own))
+        own |= {"extension": extension, "source": source, "sequence": sequence}
+        built.append(Handler(config=config, observe=observe, leaves=leaves, **own))
     return tuple(built)
 
 
