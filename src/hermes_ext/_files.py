@@ -91,11 +91,8 @@ def locked(path: Path, seconds: float = 10.0) -> Iterator[None]:
     try:
         waiting.acquire()
     except Timeout:
-        raise ConfigError(
-            f"another program has been changing {path.name} for too long; nothing was written",
-            path=lock,
-            hint="Try again when it is done",
-        ) from None
+        told = f"another program has been changing {path.name} for too long; nothing was written"
+        raise ConfigError(told, path=lock, hint="Try again when it is done") from None
     try:
         yield
     finally:

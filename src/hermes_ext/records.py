@@ -132,3 +132,8 @@ class ExtensionRecord(_Told):
     required: bool = False
     also_at: tuple[Path, ...] = ()
     import_seconds: float | None = None
+
+    @property
+    def known_hooks(self) -> tuple[HookInfo, ...]:
+        """All its handlers, as far as they are known, turned off or not."""
+        return (*self.hooks, *self.turned_off)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Final
 
 from attrs import field, frozen
@@ -129,7 +130,7 @@ class Table:
                 found.operands.extend(words[place:])
                 break
             text = beginning(word)
-            if isinstance(word, Hole) and _is_unclear(word):
+            if isinstance(word, Hole) and is_unclear(word):
                 found.unclear.append(word)
             if len(text) > 1 and text[0] == "-":
                 place = self._option(text, word, words, place, found)
@@ -169,11 +170,8 @@ class Table:
         if self._words:
             other = name[1:] if name.startswith("--") else f"-{name}"
             return other, self._by_name.get(other)
-        place = bisect_left(self._long, name)
-        names = []
-        while place < len(self._long) and self._long[place].startswith(name):
-            names.append(self._long[place])
-            place += 1
+        ahead = islice(self._long, bisect_left(self._long, name), None)
+        names = [*takewhile(lambda each: each.startswith(name), ahead)]
         if len(names) == 1:
             return names[0], self._by_name[names[0]]
         return name, _UNCLEAR if any(self._by_name[each].may_harm for each in names) else None
@@ -208,6 +206,6 @@ class Table:
         return place + count
 
 
-def _is_unclear(word: Hole) -> bool:
+def is_unclear(word: Hole) -> bool:
     """Whether a word may be an option, or several words."""
     return not isinstance(word, Below) and (word.many or word.prefix in ("", "-"))

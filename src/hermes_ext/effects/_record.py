@@ -266,9 +266,8 @@ class Recorder:
     def made_below(self, directory: str) -> list[str]:
         """Names right below a directory that were made on the way."""
         start = directory.rstrip("/") + "/"
-        names = (path[len(start) :].split("/")[0] for path in self._made if path.startswith(start))
-        links = (path[len(start) :].split("/")[0] for path in self._links if path.startswith(start))
-        return list(dict.fromkeys((*names, *links)))
+        made = (path for path in (*self._made, *self._links) if path.startswith(start))
+        return list(dict.fromkeys(path[len(start) :].split("/")[0] for path in made))
 
     def is_directory(self, word: Word) -> bool | None:
         """Whether a path leads to a directory; None if that cannot be told."""

@@ -59,8 +59,7 @@ class Inventory:
 
     def merged(self, record: ExtensionRecord, candidate: Candidate) -> Merged:
         """What all files say of an extension, each as far as it may."""
-        hooks = (*record.hooks, *record.turned_off)
-        guard = not hooks or any(hook.guard for hook in hooks)
+        guard = _may_guard(record.known_hooks)
         return merged_of(candidate, self.config, self.settings, guard=guard)
 
 
@@ -134,9 +133,7 @@ def _with_places_taken(
 def _kept_from(
     candidate: Candidate, record: ExtensionRecord, config: ExtensionsConfig
 ) -> str | None:
-    # Not loaded yet: as long as nobody knows, it may be a guard.
-    known = bool(_hooks(record)) and record.status is Status.ENABLED
-    guard = not known or any(hook.guard for hook in _hooks(record))
+    guard = record.status is not Status.ENABLED or _may_guard(record.known_hooks)
     return kept_from(candidate, guard=guard, config=config)
 
 
@@ -149,8 +146,9 @@ def _on(record: ExtensionRecord) -> bool:
     return record.status is Status.ENABLED or (record.configured_on and record.status in BROKEN)
 
 
-def _hooks(record: ExtensionRecord) -> tuple[HookInfo, ...]:
-    return (*record.hooks, *record.turned_off)
+def _may_guard(hooks: Sequence[HookInfo]) -> bool:
+    """Whether one of them is a guard; as long as nobody knows any, it may be."""
+    return not hooks or any(hook.guard for hook in hooks)
 
 
 def _inventory_record(
@@ -171,8 +169,7 @@ def _inventory_record(
     if stand.status is not None:
         changes |= {"status": stand.status, "reason": stand.reason}
         return record_of(candidate, config, configured_on=stand.configured_on, **changes)
-    guard = not known or any(hook.guard for hook in known)
-    problems = merged_of(candidate, config, settings, guard=guard).problems
+    problems = merged_of(candidate, config, settings, guard=_may_guard(known)).problems
     changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
     if problems:
         changes["status"] = fault_status(problems, config)

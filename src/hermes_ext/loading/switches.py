@@ -226,7 +226,7 @@ def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> Iterat
         yield f"{len(records)} extensions have this name, and {what}: {those}"
     if after.config.is_required(name) and not hook:
         yield f"extensions.required names {name}: while it is off, every tool call is refused"
-    known = {info.hook for record in records[:1] for info in (*record.hooks, *record.turned_off)}
+    known = {info.hook for record in records[:1] for info in record.known_hooks}
     if hook and known and hook not in known:
         has = ", ".join(sorted(known))
         yield f"as last loaded it has no handler for {hook}; it has {has}"

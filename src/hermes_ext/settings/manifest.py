@@ -225,9 +225,8 @@ class _Reading:
             text = text_of(item)
             if text is None or not _is_requirement(text):
                 told = f"found {described(item)}, expected a pip requirement"
-                self._problem(
-                    item, f"requires[{index}]", told, 'Write it as in "tree-sitter>=0.21"'
-                )
+                hint = 'Write it as in "tree-sitter>=0.21"'
+                self._problem(item, f"requires[{index}]", told, hint)
             else:
                 found.append(text)
         self.values["requires"] = tuple(found)

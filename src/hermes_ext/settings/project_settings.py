@@ -49,15 +49,9 @@ class ProjectSettings(SettingsFile):
         known = {canonical_name(name) for name in names}
         told = "is the name of no extension that is installed or in this project; ignored"
         strange = [name for name in self.settings if canonical_name(name) not in known]
+        hints = {name: did_you_mean(name, names) for name in strange[:_HINTED]}
         return tuple(
-            Problem(
-                self.file,
-                self.line_of(name),
-                name,
-                told,
-                did_you_mean(name, names) if index < _HINTED else None,
-            )
-            for index, name in enumerate(strange)
+            Problem(self.file, self.line_of(name), name, told, hints.get(name)) for name in strange
         )
 
 

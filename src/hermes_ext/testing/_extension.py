@@ -629,8 +629,7 @@ class DrivenTurn:
         self, outcome: ChainOutcome, messages: list[Message], system_prompt: str
     ) -> ChainOutcome:
         stopped = outcome.blocked or outcome.answered
-        applied = None if stopped else self.turn.apply(outcome, messages, system_prompt)
-        self._sent = None if applied is None else Sent(*applied)
+        self._sent = None if stopped else Sent(*self.turn.apply(outcome, messages, system_prompt))
         return outcome
 
 

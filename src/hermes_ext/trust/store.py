@@ -261,11 +261,9 @@ class TrustStore:
         """The folder must be the user's, and nobody else may put another into its place."""
         found = os.lstat(self.folder)
         if stat.S_ISLNK(found.st_mode):
-            raise ConfigError(
-                "the folder of the list of trusted projects is a link; no project is trusted",
-                path=self.folder,
-                hint="Remove the link, and trust your projects again",
-            )
+            told = "the folder of the list of trusted projects is a link; no project is trusted"
+            hint = "Remove the link, and trust your projects again"
+            raise ConfigError(told, path=self.folder, hint=hint)
         _check_private(self.folder, found)
         home = os.stat(self._home)
         _check_private(self._home, home, what="the Hermes home", own_group=True)
@@ -353,13 +351,8 @@ def _standing(tree: Tree, store: TrustStore, twin: Path | None) -> _Judged:
             return Standing.TRUSTED, "", (), tree, entry.path
         old = store.copy(entry.digest)
         if old is not None and _only_has_more(tree, old):
-            return (
-                Standing.TRUSTED,
-                "",
-                changed_paths(old, tree),
-                kept_tree(tree.root, old),
-                entry.path,
-            )
+            kept = kept_tree(tree.root, old)
+            return Standing.TRUSTED, "", changed_paths(old, tree), kept, entry.path
     if here is None:
         return Standing.UNTRUSTED, _never_trusted(tree, entries), (), tree, None
     old = store.copy(here.digest)
@@ -442,20 +435,16 @@ def _check_private(
     if os.name != "posix":
         return
     if found.st_uid != os.geteuid():
-        raise ConfigError(
-            f"{what} belongs to another user (uid {found.st_uid}); no project is trusted",
-            path=path,
-            hint="Use one of your own, or give it to yourself with `chown`"
-            if own_group
-            else "Remove it, and trust your projects again",
-        )
+        told = f"{what} belongs to another user (uid {found.st_uid}); no project is trusted"
+        hint = "Remove it, and trust your projects again"
+        if own_group:
+            hint = "Use one of your own, or give it to yourself with `chown`"
+        raise ConfigError(told, path=path, hint=hint)
     evil = stat.S_IWOTH if own_group and found.st_gid == os.getegid() else _EVIL
     if found.st_mode & evil:
-        raise ConfigError(
-            f"others may write {what}; no project is trusted",
-            path=path,
-            hint="Look at what it lists, then take the right away with `chmod go-w`",
-        )
+        told = f"others may write {what}; no project is trusted"
+        hint = "Look at what it lists, then take the right away with `chmod go-w`"
+        raise ConfigError(told, path=path, hint=hint)
 
 
 def _bounded(path: Path, limit: int, check: Any = None) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from hermes_ext.effects._options import Below
+from hermes_ext.effects._options import Below, is_unclear
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word, beginning, is_many
 
@@ -55,7 +55,7 @@ class _Find:
         while self.words and not _is_expression(self.words[0]):
             word = self.next()
             self.folders.append(word)
-            if isinstance(word, Hole) and not isinstance(word, Below) and _may_be_more(word):
+            if isinstance(word, Hole) and is_unclear(word):
                 self.call.unknown("is given words that may stand for actions", word)
         self.folders = self.folders or ["."]
         self.follows = self.follows or "-follow" in self.words
@@ -199,10 +199,6 @@ def _is_expression(word: Word) -> bool:
     if isinstance(word, Hole):
         return word.prefix[:1] in ("-", "(", "!", ",") and word.prefix != "-"
     return word[:1] == "-" or word in ("!", "(", ")", ",")
-
-
-def _may_be_more(word: Hole) -> bool:
-    return word.many or word.prefix in ("", "-")
 
 
 def _is_plain(word: Word) -> bool:

@@ -91,7 +91,8 @@ def _for(shell: Reading, node: Node, state: State) -> Ends:
     given = node.children_by_field_name("value")
     body = node.child_by_field_name("body")
     if any(each.type == "in" for each in node.children):
-        words = [word for each in given for word in _flat(shell, each, state)]
+        # Of several ways they may be, all of them.
+        words = [w for each in given for way in shell.alternatives(each, state) for w in way]
     else:
         words = list((ANYTHING,) if state.arguments is None else state.arguments)
     known = [each for each in words if isinstance(each, str)]
@@ -110,11 +111,6 @@ def _for(shell: Reading, node: Node, state: State) -> Ends:
         at = merged(*_turn(shell, name, (word,), body, at))
         after = merged(after, None if at is None else at.copy())
     return after, after
-
-
-def _flat(shell: Reading, node: Node, state: State) -> list[Word]:
-    """The words of a loop; of several ways they may be, all of them."""
-    return [word for words in shell.alternatives(node, state) for word in words]
 
 
 def _turn(shell: Reading, name: str, values: Values, body: Node, state: State) -> Ends:

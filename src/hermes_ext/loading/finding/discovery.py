@@ -205,16 +205,6 @@ def off_in_vain(config: ExtensionsConfig, name: str, registered: Set[str]) -> tu
     )
 
 
-def manifest_problems(found: Iterable[Candidate]) -> tuple[Problem, ...]:
-    """What is wrong with the manifests, whether their extensions are on or off."""
-    return tuple(
-        problem
-        for each in found
-        if each.manifest is not None
-        for problem in (*each.manifest.problems, *each.manifest.warnings)
-    )
-
-
 def problems_of(
     config: ExtensionsConfig,
     home: Path,
@@ -228,11 +218,12 @@ def problems_of(
     """
     unknown, missing = unknown_names(config, found, trusted_names(home), discovery.problems)
     names = [each.name for each in found]
+    manifests = [each.manifest for each in found if each.manifest is not None]
     told = (
         *config.problems,
         *discovery.problems,
         *discovery.writable,
-        *manifest_problems(found),
+        *(problem for each in manifests for problem in (*each.problems, *each.warnings)),
         *unknown,
         *(problem for each in settings for problem in each.problems),
         *(problem for each in settings for problem in each.unknown(names)),
@@ -243,8 +234,8 @@ def problems_of(
 def unknown_names(
     config: ExtensionsConfig,
     found: Iterable[Candidate],
-    elsewhere: Iterable[str] = (),
-    unseen: Iterable[Problem] = (),
+    elsewhere: Iterable[str],
+    unseen: Iterable[Problem],
 ) -> tuple[tuple[Problem, ...], tuple[ExtensionRecord, ...]]:
     """Problems for names that are nowhere, and a record for each that should be somewhere.
 
@@ -319,13 +310,9 @@ def _unknown(
 
 
 def _missing(config: ExtensionsConfig, name: str, problem: Problem) -> ExtensionRecord:
+    on, required = not config.is_disabled(name), config.is_required(name)
     return ExtensionRecord(
-        printable(name),
-        None,
-        Status.MISSING,
-        str(problem),
-        configured_on=not config.is_disabled(name),
-        required=config.is_required(name),
+        printable(name), None, Status.MISSING, str(problem), configured_on=on, required=required
     )
 
 
@@ -520,24 +507,18 @@ def _not_in_tree(path: Path, entry: os.DirEntry[str]) -> Candidate:
 
 def _entry_point(offered: Offered) -> Candidate:
     point = offered.point
+    told: dict[str, Any] = {"module": point.value}
     fault = name_fault(point.name)
     if fault:
         reason = f"the entry point {point.name!r} cannot be an extension: {fault}"
-        return Candidate(
-            printable(point.name),
-            Source.ENTRY_POINT,
-            None,
-            module=point.value,
-            status=Status.LOAD_ERROR,
-            reason=reason,
-        )
+        told |= {"status": Status.LOAD_ERROR, "reason": reason}
+        return Candidate(printable(point.name), Source.ENTRY_POINT, None, **told)
     spec = _spec(point.value.partition(":")[0].strip())
     file = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
-    told: dict[str, Any] = {"module": point.value, "version": offered.version}
+    told["version"] = offered.version
     if file is not None and file.name == "__init__.py":
-        return package(
-            point.name, Source.ENTRY_POINT, file.parent, read_manifest(file.parent), **told
-        )
+        folder = file.parent
+        return package(point.name, Source.ENTRY_POINT, folder, read_manifest(folder), **told)
     if spec is None:
         reason = f"the entry point names {point.value!r}, and there is no such module"
         told |= {"status": Status.LOAD_ERROR, "reason": reason}

@@ -20,6 +20,7 @@ from hermes_ext.records import Status
 
 _DEPTH: Final = 3  # folders below an entry that are searched for the extension itself
 _ENTRIES: Final = 500
+_NOT_SEARCHED: Final = frozenset({"tests", "test", "docs", "node_modules"})
 _BYTECODE: Final = (".pyc", ".pyo")
 _NATIVE: Final = (".so", ".pyd", ".dylib", ".dll")
 _MISNAMED: Final = re.compile(r"(.+)\.py([wx]|\.txt|)", re.IGNORECASE)  # `.PY` is not found either
@@ -165,14 +166,11 @@ def _inside(folder: Path) -> Iterator[Path]:
                 if left < 0:
                     return
                 if entry.is_dir(follow_symlinks=False):
-                    below += [Path(entry.path)] if _is_searched(entry.name) else []
+                    searched = not entry.name.startswith(".") and entry.name not in _NOT_SEARCHED
+                    below += [Path(entry.path)] if searched else []
                 elif is_kind(entry, stat.S_ISREG):
                     yield Path(entry.path)
         level = below
-
-
-def _is_searched(name: str) -> bool:
-    return not name.startswith(".") and name not in {"tests", "test", "docs", "node_modules"}
 
 
 def listed(folder: Path) -> list[os.DirEntry[str]]:

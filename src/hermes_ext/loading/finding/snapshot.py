@@ -123,7 +123,7 @@ def _told(record: ExtensionRecord, stamp: int) -> dict[str, Any]:
         "path": "" if record.path is None else printable(record.path),
         "status": str(record.status),
         "reason": record.reason,
-        "hooks": [hook.to_json() for hook in (*record.hooks, *record.turned_off)],
+        "hooks": [hook.to_json() for hook in record.known_hooks],
         "commands": [command.to_json() for command in record.commands],
         "warnings": list(record.warnings),
         "stamp": stamp,

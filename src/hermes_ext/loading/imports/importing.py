@@ -36,7 +36,7 @@ from importlib.machinery import (
 )
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from attrs import frozen
@@ -394,13 +394,10 @@ def _install_finder() -> None:
 
 
 def _inside_import() -> bool:
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         code = frame.f_code
         if code.co_name == "_find_and_load" and "importlib._bootstrap" in code.co_filename:
             return True
-        above = frame.f_back
-        if above is None:
-            return False
-        frame = above
+        frame = frame.f_back
     return False

@@ -232,7 +232,9 @@ class InForce(Rulebook):
             if action is Action.EXCHANGE and new is not None:
                 self._exchange(new, after)
                 return action
-            self._drop(new)
+            if new is not None:
+                for package in new.packages() - self._projects.packages() - self._old_packages:
+                    forget(package)
             if event is Event.LOST:
                 self._say(not_taken.would_lose(lost))
             else:
@@ -271,9 +273,7 @@ class InForce(Rulebook):
                 self._home,
                 config=now.read,
                 before=old.base,
-                same=lambda found: (
-                    found.path is not None and now.same_code(found, self._ledger.taken)
-                ),
+                same=lambda found: now.same_code(found, self._ledger.taken),
             )
             new = old.on(base)
             loads = new.loads()
@@ -319,11 +319,6 @@ class InForce(Rulebook):
             if file in seen.files:
                 hold(package, seen.files)
 
-    def _drop(self, new: Projects | None) -> None:
-        if new is not None:
-            for package in new.packages() - self._projects.packages() - self._old_packages:
-                forget(package)
-
     def _is_a_turns(self, now: Look) -> bool:
         """Whether a turn may have done what has changed since the last look at all.
 
@@ -361,10 +356,8 @@ class InForce(Rulebook):
         try:
             return look(self._home)
         except TooMuchError as error:
-            logger.warning(
-                "extensions are not reloaded: %s has more files than are looked at in every turn",
-                error,
-            )
+            told = "extensions are not reloaded: %s has more files than are looked at in every turn"
+            logger.warning(told, error)
             return None
 
     def _give_up(self, why: str) -> None:
