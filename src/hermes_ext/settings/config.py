@@ -17,11 +17,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from attrs import Factory, field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name, is_same_name
+from hermes_ext._values import Factory, field, frozen
 from hermes_ext.hooks.settings import DEFAULT, PREFIX, Setting
 from hermes_ext.hosts.default import default_host
 from hermes_ext.settings.effects_settings import Tell, read_effects

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._distributions import version_of
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import field, frozen
 from hermes_ext.hosts.default import default_host
 from hermes_ext.settings.yaml_nodes import (
     SETTINGS_BYTES,

@@ -15,10 +15,9 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
-from attrs import frozen
-
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import is_same_name
+from hermes_ext._values import frozen
 from hermes_ext.chain.fold import arun, run
 from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.exceptions import HandlerError

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from attrs import evolve, frozen
-
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import as_name, printable
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.candidate import Candidate, counts, package, well_named
 from hermes_ext.loading.finding.not_extensions import no_extension
