@@ -15,7 +15,7 @@ from hermes_ext._text import printable
 from hermes_ext.cli import _options
 from hermes_ext.cli._decisions import NothingFoundError, log_file
 from hermes_ext.cli._loading import Loading, run_in_child
-from hermes_ext.cli._options import LOAD_SECONDS
+from hermes_ext.cli._options import LOAD_SECONDS, add
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._streams import regular
@@ -46,25 +46,13 @@ class ChildError(HermesExtError):
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "ext_name", metavar="NAME", help="its name, or the path of its folder or file"
-    )
+    add(command, "NAME", "its name, or the path of its folder or file")
     events = command.add_mutually_exclusive_group()
-    events.add_argument(
-        "--event", metavar="FILE", type=Path, dest="ext_event",
-        help="on the events of a JSON or YAML file instead of samples; - is standard input",
-    )  # fmt: skip
-    events.add_argument(
-        "--last", action="store_true", dest="ext_last",
-        help="on the newest event of the decision log that it is called for",
-    )  # fmt: skip
-    command.add_argument(
-        "--hook", metavar="HOOK", type=hook, dest="ext_hook", help="only its handlers for this hook"
-    )
-    command.add_argument(
-        "--chain", action="store_true", dest="ext_chain",
-        help="as part of the whole chain, with everything else that is on",
-    )  # fmt: skip
+    told = "on the events of a JSON or YAML file instead of samples; - is standard input"
+    add(events, "--event FILE", told, type=Path)
+    add(events, "--last", "on the newest event of the decision log that it is called for")
+    add(command, "--hook HOOK", "only its handlers for this hook", type=hook)
+    add(command, "--chain", "as part of the whole chain, with everything else that is on")
     _options.deadline(command)
 
 

@@ -20,6 +20,7 @@ from hermes_ext.cli._decisions import (
 )
 from hermes_ext.cli._explaining import Explaining, observed_in
 from hermes_ext.cli._log_pages import why as page
+from hermes_ext.cli._options import add
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.hooks.table import ENDING, TABLE
@@ -32,10 +33,8 @@ _REPEATED: Final = frozenset(row.name.value for row in TABLE.values() if row.rep
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "ext_query_turn", metavar="TURN", nargs="?", default="last",
-        help="how the id of a turn begins (default: last, the last decision of all)",
-    )  # fmt: skip
+    told = "how the id of a turn begins (default: last, the last decision of all)"
+    add(command, "TURN", told, nargs="?", default="last", dest="query_turn")
     _options.filters(command)
 
 
