@@ -75,7 +75,8 @@ def page(payload: Mapping[str, Any], page: Page) -> None:
     if payload["failure"]:
         page.blank()
         page.lines(payload["failure"], style="red")
-    if payload["failure"] or any(map(_was_stopped, extensions)):
+    late = "the import did not finish within"
+    if payload["failure"] or any(str(each["reason"]).startswith(late) for each in extensions):
         page.line("If it only takes its time: --deadline SECONDS gives it longer.")
     if "order" not in payload:
         _what_next(payload, page)
@@ -147,10 +148,6 @@ def _order(order: Mapping[str, Any], page: Page) -> None:
         head, why = _order_texts(row)
         page.lines(f"{number}. {head}", indent=4)
         page.lines(why, indent=7)
-
-
-def _was_stopped(extension: Mapping[str, Any]) -> bool:
-    return str(extension["reason"]).startswith("the import did not finish within")
 
 
 def _broken(payload: Mapping[str, Any], page: Page) -> None:

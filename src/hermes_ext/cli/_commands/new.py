@@ -76,10 +76,7 @@ def _fault(name: str) -> str | None:
     words = {name.lower(), name.replace("-", "_"), name.replace("-", "_").lower()}
     faults = (
         ("/" in name or "\\" in name or name in {".", ".."}, "it is a path"),
-        (
-            not _NAME.fullmatch(name),
-            "a name begins with one of a-z, followed by a-z, 0-9, - and _",
-        ),
+        (not _NAME.fullmatch(name), "a name begins with one of a-z, followed by a-z, 0-9, - and _"),
         (len(name) > _LONGEST, f"it is longer than {_LONGEST} characters"),
         (any(map(keyword.iskeyword, words)), "it is a word of Python itself"),
         (

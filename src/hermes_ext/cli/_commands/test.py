@@ -76,7 +76,11 @@ def _test(request: Request) -> Result:
     if record is None:
         raise UnknownExtensionError(f'"{printable(name)}" is gone')
     if request.last and not told["events"] and record["loaded"]:
-        raise _nothing_recorded(request, record)
+        raise NothingFoundError(
+            f"the decision log has no events with payloads that {record['name']} is called for",
+            path=log_file(request.home),
+            hint=how_to_record(request),
+        )
     payload = {
         "home": printable(request.home),
         "chain": request.chain,
@@ -173,21 +177,12 @@ def _untrusted(name: str, reason: str, request: Request) -> HermesExtError:
 
 def _settings(seen: Inventory, record: Mapping[str, Any], path: Path | None) -> list[Any]:
     """As they were given to it; of one that was named by its place, those that its name has."""
-    for each in named(seen, record["name"]) if path is None else ():
-        return [*settings_of(each, seen.found_of(each), seen)["settings"]]
     if path is None:
-        return []
-    found = found_at(path, seen.config.file.parent)
-    own = ExtensionRecord(record["name"], Source.GLOBAL, Status.ENABLED, "", path=path)
-    return [*settings_of(own, found, seen)["settings"]]
-
-
-def _nothing_recorded(request: Request, record: Mapping[str, Any]) -> NothingFoundError:
-    return NothingFoundError(
-        f"the decision log has no events with payloads that {record['name']} is called for",
-        path=log_file(request.home),
-        hint=how_to_record(request),
-    )
+        those = [(each, seen.found_of(each)) for each in named(seen, record["name"])[:1]]
+    else:
+        own = ExtensionRecord(record["name"], Source.GLOBAL, Status.ENABLED, "", path=path)
+        those = [(own, found_at(path, seen.config.file.parent))]
+    return [row for each in those for row in settings_of(*each, seen)["settings"]]
 
 
 def how_to_record(request: Request) -> str:

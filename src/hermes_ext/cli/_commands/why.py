@@ -71,7 +71,7 @@ def _last_of(request: Request) -> Line:
         number += 1
         if _is_verdict(line):
             return line
-        if change is None and _is_change(line):
+        if change is None and str(line.get("action", "pass")) != "pass":
             change = line
     if change is not None:
         return change
@@ -94,10 +94,6 @@ def _would_have(line: Line) -> bool:
     return any(each.get("action") in {*ENDING, "ask"} for each in observed_in(line))
 
 
-def _is_change(line: Line) -> bool:
-    return str(line.get("action", "pass")) != "pass"
-
-
 def _only_one(request: Request, asked: str) -> str:
     """The id of the one turn that begins so."""
     turns: dict[str, None] = {}
@@ -112,7 +108,6 @@ def _only_one(request: Request, asked: str) -> str:
         number = f"{len(turns)} or more" if len(turns) == _MOST_TURNS else str(len(turns))
         listed = ", ".join(map(printable, reversed([*turns][:10])))
         raise NothingFoundError(
-            f"{number} turns begin with {printable(asked)}: {listed}",
-            hint="Name more of one",
+            f"{number} turns begin with {printable(asked)}: {listed}", hint="Name more of one"
         )
     return next(iter(turns))
