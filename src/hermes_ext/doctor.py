@@ -152,9 +152,6 @@ def _is_idle(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
     return record.loaded and not registered and not config.hooks_off(record.name)
 
 
-# -- the configuration ----------------------------------------------------------------------------
-
-
 def _off_findings(config: ExtensionsConfig) -> Iterator[Finding]:
     if switched_off():
         told = f"the environment variable {OFF_SWITCH} turns every extension off"
@@ -212,9 +209,6 @@ def _problem_findings(
         yield Finding(severity, code, None, where, message, problem.hint)
 
 
-# -- session state ---------------------------------------------------------------------------------
-
-
 def _state_findings(home: Path) -> Iterator[Finding]:
     """Whether what extensions keep for conversations can be read and stored."""
     from hermes_ext.turns.sqlite_store import STATE_FILE, SQLiteStore
@@ -227,9 +221,6 @@ def _state_findings(home: Path) -> Iterator[Finding]:
         yield Finding(Severity.ERROR, "session-state", None, where, error.message, error.hint)
     finally:
         store.close()
-
-
-# -- trust ----------------------------------------------------------------------------------------
 
 
 def _trust_findings(
@@ -285,9 +276,6 @@ def _pin_findings(projects: ProjectStack) -> Iterator[Finding]:
     told = f"{PIN} trusts nothing here: {here}"
     hint = "Right if it is meant for another project; else look at what changed, and set it anew"
     yield Finding(Severity.WARNING, "pin-unmatched", None, f"${PIN}", told, hint)
-
-
-# -- one extension --------------------------------------------------------------------------------
 
 
 def _record_findings(
@@ -393,9 +381,6 @@ def _about(
 ) -> Finding:
     where = None if record.path is None else printable(record.path)
     return Finding(severity, code, record.name, where, message, hint)
-
-
-# -- names of tools -------------------------------------------------------------------------------
 
 
 def _tool_name_findings(

@@ -138,9 +138,6 @@ def _import(module: str, names: Sequence[str]) -> str:
     return f"from {module} import (\n{listed})\n"
 
 
-# -- its folder ------------------------------------------------------------------------------------
-
-
 def write_extension(root: Path, name: str, files: Mapping[str, str]) -> Path:
     """Write an extension's folder below `root`, which is made if need be; returns the folder.
 

@@ -58,9 +58,6 @@ class Recorded:
     line: Mapping[str, Any] | None = None
 
 
-# -- of the log -----------------------------------------------------------------------------------
-
-
 def of_line(line: Mapping[str, Any]) -> Recorded:
     """The event that a line of the decision log tells of.
 
@@ -87,9 +84,6 @@ def of_line(line: Mapping[str, Any]) -> Recorded:
     return Recorded(event, f"{line.get('time')} turn {line.get('turn')}", context, cwd, line)
 
 
-# -- samples --------------------------------------------------------------------------------------
-
-
 def samples() -> tuple[Recorded, ...]:
     """One or a few events of each hook, each in a turn of its own."""
     of_host = default_host().samples()
@@ -104,8 +98,6 @@ def samples() -> tuple[Recorded, ...]:
         for number, event in enumerate(events, 1)
     )
 
-
-# -- a file ---------------------------------------------------------------------------------------
 
 _OF_THE_TURN: Final = (*SCOPE_IDS, *SCOPE_FACTS)
 _TYPES: Final = {

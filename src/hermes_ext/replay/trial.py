@@ -163,9 +163,6 @@ def _trial(config: ExtensionsConfig, book: Rulebook, cwd: Path | None = None) ->
     return Trial(TrialRuntime.of(services, book, cwd), store, services.warned)
 
 
-# -- running events -------------------------------------------------------------------------------
-
-
 @frozen
 class Handled:
     """What went into a handler and what it left. place: its own. touched: what it looked at."""

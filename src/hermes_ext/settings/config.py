@@ -21,7 +21,7 @@ from attrs import Factory, field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext._problems import Problem, did_you_mean
-from hermes_ext._text import canonical_name
+from hermes_ext._text import canonical_name, is_same_name
 from hermes_ext.hooks.settings import DEFAULT, PREFIX, Setting
 from hermes_ext.hosts.default import default_host
 from hermes_ext.settings.effects_settings import Tell, read_effects
@@ -205,14 +205,12 @@ def switched_off() -> bool:
     return os.environ.get(OFF_SWITCH, "").strip().lower() not in {"", "0", "false", "no", "off"}
 
 
-def read_config(home: Path | None = None, file: Path | None = None) -> ExtensionsConfig:
+def read_config(home: Path, file: Path | None = None) -> ExtensionsConfig:
     """Read the host's configuration. Raises nothing about its content.
 
-    home: the host's by default. file: read this one, as if it were the home's.
+    file: read this one, as if it were the home's.
     """
-    host = default_host()
-    home = host.home() if home is None else home
-    file = home / host.config_file if file is None else file
+    file = file or home / default_host().config_file
     document = read_document(file)
     config = ExtensionsConfig(file, home / "extensions")
     if document.fault is not None:
@@ -487,8 +485,7 @@ class SettingsByName:
 
 
 def _names(written: tuple[str, ...], name: str) -> bool:
-    canonical = canonical_name(name)
-    return any(canonical_name(each) == canonical for each in written)
+    return any(is_same_name(each, name) for each in written)
 
 
 def _opens(entry: str, target: tuple[str, ...]) -> bool:

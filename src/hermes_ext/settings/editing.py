@@ -212,9 +212,6 @@ def _located(real: Path) -> Iterator[None]:
         raise ConfigError(told, path=real, line=error.line, key=key) from None
 
 
-# -- reading and checking -------------------------------------------------------------------------
-
-
 def _parsed(real: Path, data: bytes | None) -> YamlText:
     data = data or b""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -44,9 +44,6 @@ class Finding:
         return f"{self.kind}: {self.text}"
 
 
-# -- coroutines -----------------------------------------------------------------------------------
-
-
 class CoroutineWatch:
     """Finds out which coroutines of an extension end without having been awaited.
 
@@ -82,9 +79,6 @@ def is_below(file: str, folder: str) -> bool:
     """Whether a file is a folder's, or that file itself; `folder` has no links in it."""
     real = os.path.realpath(file)
     return real == folder or real.startswith(folder + os.sep)
-
-
-# -- state ----------------------------------------------------------------------------------------
 
 
 class StateWatch:

@@ -234,8 +234,8 @@ def problems_of(
 def unknown_names(
     config: ExtensionsConfig,
     found: Iterable[Candidate],
-    elsewhere: Iterable[str] = (),
-    unseen: Iterable[Problem] = (),
+    elsewhere: Iterable[str],
+    unseen: Iterable[Problem],
 ) -> tuple[tuple[Problem, ...], tuple[ExtensionRecord, ...]]:
     """Problems for names that are nowhere, and a record for each that should be somewhere.
 
