@@ -154,9 +154,6 @@ def _of_attempt(names: dict[str, Any], _: FrameType) -> AtWork | None:
     return AtWork(handler, running.scope, running.chain.handlers, key)
 
 
-_READERS = {
-    fold.run.__code__: _of_run,
-    fold._Fold.attempt.__code__: _of_attempt,
-}
+_READERS = {fold.run.__code__: _of_run, fold._Fold.attempt.__code__: _of_attempt}
 # What a handler's frames end with.
 _OUTERMOST = {*_READERS, made.__code__}

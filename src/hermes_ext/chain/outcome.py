@@ -293,11 +293,7 @@ class ChainOutcome(_Draft):
         return outgoing(self.event) if self.action in ENDING else self.value
 
     def resolved(
-        self,
-        approved: bool,
-        message: str = "",
-        by: str | None = None,
-        refused: Ask | None = None,
+        self, approved: bool, message: str = "", by: str | None = None, refused: Ask | None = None
     ) -> ChainOutcome:
         """The outcome after the asks were answered.
 
@@ -329,11 +325,7 @@ class ChainOutcome(_Draft):
         """
         if self.blocked:
             return json.dumps(
-                {
-                    "error": self.value,
-                    "blocked_by_extension": True,
-                    "extension": self.blocked_by,
-                },
+                {"error": self.value, "blocked_by_extension": True, "extension": self.blocked_by},
                 ensure_ascii=False,
             )
         return self.value if self.answered else None

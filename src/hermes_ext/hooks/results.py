@@ -129,22 +129,14 @@ class HookResult(Generic[A_co]):
 
     @classmethod
     def inject_system(
-        cls,
-        text: str,
-        *,
-        keep: Keep = "request",
-        metadata: Mapping[str, Any] | None = None,
+        cls, text: str, *, keep: Keep = "request", metadata: Mapping[str, Any] | None = None
     ) -> HookResult[Literal[Action.INJECT_SYSTEM]]:
         """Add `text` to the end of the system prompt, for this request (or the whole turn)."""
         return HookResult(Action.INJECT_SYSTEM, text, metadata, keep=keep)
 
     @classmethod
     def inject_user(
-        cls,
-        text: str,
-        *,
-        keep: Keep = "request",
-        metadata: Mapping[str, Any] | None = None,
+        cls, text: str, *, keep: Keep = "request", metadata: Mapping[str, Any] | None = None
     ) -> HookResult[Literal[Action.INJECT_USER]]:
         """Add `text` behind everything else, for this request (or the whole turn)."""
         return HookResult(Action.INJECT_USER, text, metadata, keep=keep)

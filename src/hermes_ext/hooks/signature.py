@@ -189,11 +189,7 @@ def _plain_names(function: Any, is_method: bool) -> tuple[str, ...] | None:
     if (
         type(function) is not FunctionType
         or function.__defaults__
-        or function.__dict__.keys()
-        & {
-            "__wrapped__",
-            "__signature__",
-        }
+        or function.__dict__.keys() & {"__wrapped__", "__signature__"}
     ):
         return None
     code = function.__code__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
@@ -12,9 +11,8 @@ from typing import Any
 from attrs import define, evolve, field
 
 from hermes_ext._problems import Problem
-from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
-from hermes_ext.exceptions import HermesExtError, RegistrationError, SkipExtension
+from hermes_ext.exceptions import RegistrationError, SkipExtension
 from hermes_ext.hooks.commands import (
     Command,
     CommandRegistration,
@@ -22,9 +20,10 @@ from hermes_ext.hooks.commands import (
     collecting_commands,
 )
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.registration import Registration, build_handlers, collecting, near_misses
+from hermes_ext.hooks.registration import Registration, build_handlers, collecting
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.ended import Ended, command_info, hook_info
+from hermes_ext.loading.failed import Failed, nothing_registered, words_of
 from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import fault_status, off_in_vain, record_of, standing
 from hermes_ext.loading.imports import children, import_name
@@ -36,7 +35,6 @@ from hermes_ext.loading.imports.importing import (
     import_file,
     modules_of,
     one_by_one,
-    place_of,
     private_name,
 )
 from hermes_ext.loading.imports.source_code import taken_for_own
@@ -53,19 +51,6 @@ from hermes_ext.settings.merging import (
 )
 from hermes_ext.settings.names import HOOKS
 from hermes_ext.settings.project_settings import ProjectSettings
-
-_LONGEST = 400  # characters of an extension's own error text
-_LONGEST_OF_OURS = 4000  # ours list names, which are of no use if they are cut off
-
-
-class Failed(Exception):  # noqa: N818 - never leaves this module
-    """Loading ends here, with this status and reason."""
-
-    def __init__(self, status: Status, reason: str, problems: tuple[Problem, ...] = ()) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.problems = problems
 
 
 @define(eq=False)
@@ -100,7 +85,7 @@ class Loading:
         except Failed as failed:
             return self._failed(failed)
         except Exception as error:  # noqa: BLE001 - objects of the author, looked at
-            return self._failed(Failed(Status.LOAD_ERROR, self._told(error)))
+            return self._failed(Failed(Status.LOAD_ERROR, words_of(error, self.candidate)))
 
     def endless(self, error: EndlessImport) -> Ended:
         """It did not come to an end."""
@@ -171,7 +156,7 @@ class Loading:
             registered = self.earlier.registered
         self.package, self.seconds = imported.package, round(imported.seconds, 4)
         if not registered and self.config.is_required(self.candidate.name):
-            raise Failed(Status.LOAD_ERROR, self._nothing(imported.module))
+            raise Failed(Status.LOAD_ERROR, nothing_registered(imported.module))
         settings, merged = self._settings(imported.module, self.package, merged)
         handlers, turned_off = self._handlers(registered.handlers, settings, merged)
         commands = self._commands(registered.commands, settings)
@@ -221,7 +206,7 @@ class Loading:
             reason = printable(str(skip)) or "it raised SkipExtension and gave no reason"
             raise Failed(Status.SKIPPED, reason) from skip
         except BaseException as error:  # foreign code: SystemExit and GeneratorExit too
-            raise Failed(Status.LOAD_ERROR, self._told(error)) from error
+            raise Failed(Status.LOAD_ERROR, words_of(error, self.candidate)) from error
 
     def _collected(self) -> tuple[Imported, Registered]:
         with collecting() as handlers, collecting_commands() as commands:
@@ -301,36 +286,11 @@ class Loading:
 
     def _warnings(self, module: ModuleType, registered: Registered) -> Iterator[str]:
         if not registered:
-            yield self._nothing(module)
+            yield nothing_registered(module)
         if self.look and self.candidate.is_package:
             yield from taken_for_own(sys.modules[name] for name in modules_of(self.package))
         hooks = {each.mark.hook.value for each in registered.handlers}
         yield from off_in_vain(self.config, self.candidate.name, hooks)
-
-    def _nothing(self, module: ModuleType) -> str:
-        modules = [sys.modules.get(name, module) for name in modules_of(module.__name__)]
-        near = [text for each in modules for text in near_misses(each)]
-        hint = "; ".join(near) or "Put @register_hook(...) above its functions"
-        return f"registers no handler, so nothing of it is ever called. {hint}"
-
-    def _told(self, error: BaseException) -> str:
-        text = _text_of(error)
-        if isinstance(error, SystemExit):
-            text = f"it called sys.exit({text}) while loading"
-        place = place_of(error, self.candidate.path) if self.candidate.path is not None else ""
-        told = text if isinstance(error, HermesExtError) else f"{type(error).__name__}: {text}"
-        told = told if not place or place in told else f"{place}: {told}"
-        hint = self._import_hint(error)
-        shown: str = redacted(told)
-        return f"{shown}. {hint}" if hint else shown
-
-    def _import_hint(self, error: BaseException) -> str:
-        name = getattr(error, "name", None)
-        if not isinstance(error, ModuleNotFoundError) or not name or not self.candidate.is_package:
-            return ""
-        assert self.candidate.path is not None
-        near = (self.candidate.path / f"{name}.py", self.candidate.path / name)
-        return f"Write `from . import {name}`" if any(map(os.path.exists, near)) else ""
 
     def forget(self) -> None:
         """Leave no module of it behind."""
@@ -359,12 +319,3 @@ def all_ended(loadings: Iterable[Loading], seconds: float) -> list[Ended]:
             each.forget()
         raise
     return [each for each in ended.values() if each is not None]
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        text = " ".join(str(error).split())
-    except Exception as broken:  # noqa: BLE001 - an author's own __str__
-        text = f"(its __str__ raised {type(broken).__name__})"
-    longest = _LONGEST_OF_OURS if isinstance(error, HermesExtError) else _LONGEST
-    return printable(text if len(text) <= longest else f"{text[:longest]}...")

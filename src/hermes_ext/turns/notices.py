@@ -82,11 +82,7 @@ class Notice:
 
 
 def notice_of(
-    hook: HookName,
-    tool: str | None,
-    outcome: ChainOutcome,
-    notify: Notify,
-    why: str | None = None,
+    hook: HookName, tool: str | None, outcome: ChainOutcome, notify: Notify, why: str | None = None
 ) -> Notice | None:
     """What an outcome has to report; None where it has nothing, or the user wants none.
 

@@ -108,16 +108,12 @@ class SQLiteStore:
         _stores[id(self)] = self
 
     def get(self, conversation_id: str, extension: str, key: str) -> str | None:
-        def work(connection: sqlite3.Connection) -> str | None:
-            return _text(connection, conversation_id, extension, key)
-
-        return self._read(conversation_id, work, None)
+        slot = (conversation_id, extension, key)
+        return self._read(conversation_id, lambda connection: _text(connection, *slot), None)
 
     def items(self, conversation_id: str, extension: str) -> dict[str, str]:
-        def work(connection: sqlite3.Connection) -> dict[str, str]:
-            return dict(connection.execute(_ITEMS, (conversation_id, extension)))
-
-        return self._read(conversation_id, work, {})
+        owner = (conversation_id, extension)
+        return self._read(conversation_id, lambda found: dict(found.execute(_ITEMS, owner)), {})
 
     def set(self, conversation_id: str, extension: str, key: str, value: str) -> None:
         slot = (conversation_id, extension, key, value)

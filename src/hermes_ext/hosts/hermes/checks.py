@@ -30,10 +30,7 @@ CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def host_findings(
-    home: Path,
-    seen: Inventory | Loaded,
-    survey: Survey | None = None,
-    prog: Prog = HERMES_EXT,
+    home: Path, seen: Inventory | Loaded, survey: Survey | None = None, prog: Prog = HERMES_EXT
 ) -> Iterator[Finding]:
     """Everything found about Hermes.
 

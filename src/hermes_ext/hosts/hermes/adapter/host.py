@@ -15,12 +15,8 @@ from hermes_ext._redaction import redacted
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.person import notices
 from hermes_ext.hosts.hermes.adapter.person.approvals import approver, is_interactive
-from hermes_ext.hosts.hermes.adapter.places import (
-    has_processes,
-    machine_now,
-    session_directory,
-)
-from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.places import has_processes, machine_now, session_directory
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.hosts.hermes.adapter.turns.batches import BATCH, is_batch
 from hermes_ext.hosts.hermes.home.lost_hooks import note_lost_hooks
 from hermes_ext.rules import Rules
@@ -124,10 +120,7 @@ def _load(home: Path) -> Runtime:
     try:
         # In no project: each turn chooses its own.
         runtime = Runtime.from_config(
-            cwd=os.sep,
-            home=home.absolute(),
-            tool_schemas=_schema_of,
-            command="hermes extensions",
+            cwd=os.sep, home=home.absolute(), tool_schemas=_schema_of, command="hermes extensions"
         )
     except Exception as error:
         # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
@@ -201,7 +194,7 @@ def refusal_of_request(*ids: str | None) -> str | None:
 
 def open_turn(agent: Any, history: Any, task_id: str | None) -> Turn:
     """A turn for one `run_conversation` of an agent."""
-    with notices.beginning(agent):
+    with held(state.beginning, agent):  # what is said is for the person who talks to it
         turn = _turn_of(agent, history, task_id)
         notices.report(turn.rules, turn.services)
     return turn

@@ -107,11 +107,7 @@ def _is_among(name: str, loaded: Sequence[str]) -> bool:
 
 
 def _culprits(
-    workshop: _Workshop,
-    proofs: Sequence[Proof],
-    plugins: UsersPlugins,
-    deadline: float,
-    tell: Tell,
+    workshop: _Workshop, proofs: Sequence[Proof], plugins: UsersPlugins, deadline: float, tell: Tell
 ) -> tuple[str, ...]:
     """Whose functions stand in the way; else, by leaving plugins out, whose absence mends it."""
     failed = [proof for proof in proofs if proof.failed]
@@ -150,10 +146,7 @@ class _Workshop:
         self._children: list[Children] = []
 
     def turns(
-        self,
-        wanted: dict[str, tuple[Surface, UsersPlugins]],
-        deadline: float,
-        tell: Tell,
+        self, wanted: dict[str, tuple[Surface, UsersPlugins]], deadline: float, tell: Tell
     ) -> dict[str, Seen]:
         """A turn for each name, side by side."""
         running: dict[Future[Seen], str] = {}

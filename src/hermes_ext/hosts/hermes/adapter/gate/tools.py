@@ -25,8 +25,7 @@ from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.gate.results import error_result, internal_fault, looked_at
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Arrived, Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on
-from hermes_ext.hosts.hermes.adapter.person.host_questions import agreed_to
-from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.turns.approval import ENDED
 from hermes_ext.turns.state import entered
 from hermes_ext.turns.turn import Turn
@@ -153,11 +152,7 @@ def _without_exact(judge: Judge, arrived: Arrived, host_id: str) -> Verdict:
 
 
 def run_tool_execution(
-    original: Callable[..., Any],
-    tool_name: str,
-    args: Any,
-    next_call: NextCall,
-    **context: Any,
+    original: Callable[..., Any], tool_name: str, args: Any, next_call: NextCall, **context: Any
 ) -> Any:
     """Wraps `hermes_cli.middleware.run_tool_execution_middleware`: the last gate.
 
@@ -329,17 +324,14 @@ def _not_evaluated(turn: Turn, tool: str, error: Exception) -> str:
 
 @contextmanager
 def _granted(turn: Turn, verdict: Verdict) -> Iterator[Grant]:
-    given = Grant(verdict, turn)
-    grant = state.grant.set(given)
-    # What runs inside (a subagent, say) is on paths of its own.
-    path = state.in_invoke_tool.set(False)
-    try:
-        # `entered` also in a thread that has found it by its ids.
-        with entered(turn), agreed_to(lambda: given.verdict.host_question):
-            yield given
-    finally:
-        state.in_invoke_tool.reset(path)
-        state.grant.reset(grant)
+    grant = Grant(verdict, turn)
+    with (
+        held(state.grant, grant),
+        held(state.in_invoke_tool, False),  # what runs inside, a subagent say, is on its own paths
+        entered(turn),  # also in a thread that has found it by its ids
+        held(state.agreed, lambda: grant.verdict.host_question),
+    ):
+        yield grant
 
 
 def _not_run(
@@ -367,11 +359,8 @@ def _not_run(
 
 def invoke_tool(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `AIAgent._invoke_tool`: marks the path on which a gate must tell observers itself."""
-    token = state.in_invoke_tool.set(True)
-    try:
+    with held(state.in_invoke_tool, True):
         return original(agent, *args, **kwargs)
-    finally:
-        state.in_invoke_tool.reset(token)
 
 
 def dispatch(

@@ -14,8 +14,9 @@ from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion, collecting
+from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion
 from hermes_ext.hosts.hermes.adapter.places import tool_directory
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.turns.decisions.canonical import canonical_json
 from hermes_ext.turns.state import judging_again
 from hermes_ext.turns.turn import Turn
@@ -285,7 +286,7 @@ def _other_plugins() -> str:
 
 
 def _asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
-    with collecting() as answered:
+    with held(state.answered, []) as answered:
         settled = turn.settle(outcome, verdict.tool, verdict.arguments)
     if not settled.approved:
         return f"[{settled.blocked_by}] {settled.message}"

@@ -12,7 +12,7 @@ from hermes_ext._log import logger
 from hermes_ext._text import printable
 from hermes_ext.hosts.hermes.adapter.person import host_questions
 from hermes_ext.hosts.hermes.adapter.person.full_texts import kept_in_full
-from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.turns.approval import Approval, ApprovalRequest, nobody_there
 
 _YES: Final = frozenset({"once", "session", "always"})
@@ -37,16 +37,13 @@ def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalReq
             return nobody_there(request, approve=approve_without_human())
         with kept_in_full(request) as place:
             person = Person(request, place)
-            token = state.question.set(person)
-            try:
+            with held(state.question, person):
                 answer = gate(
                     person.call,
                     person.question,
                     rule_key=request.rule_key,
                     approval_callback=person.answers,
                 )
-            finally:
-                state.question.reset(token)
         if not isinstance(answer, dict):
             return Approval(approved=False)
         if answer.get("approved") is True:

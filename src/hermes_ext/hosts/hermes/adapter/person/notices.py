@@ -16,8 +16,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
 
 from hermes_ext._log import logger
@@ -42,16 +41,6 @@ _WHO: Final = f"{OWN}: "
 # Programs whose person has a screen of Hermes's, and clients that get nothing but the answer.
 _SCREENS: Final = frozenset({"tui", "desktop"})
 _NO_CHATS: Final = frozenset({"", "cli", "api", "api_server", "batch", "cron", "acp"})
-
-
-@contextmanager
-def beginning(agent: Any) -> Iterator[None]:
-    """While open, what is said is for the person who talks to this agent: its turn begins."""
-    token = state.beginning.set(agent)
-    try:
-        yield
-    finally:
-        state.beginning.reset(token)
 
 
 def say(text: str, *, log: bool = True, again: bool = False) -> None:

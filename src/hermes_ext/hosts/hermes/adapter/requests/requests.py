@@ -193,10 +193,7 @@ def _digest(messages: list[Message], model: str) -> str:
 
 
 def run_llm_execution(
-    original: Callable[..., Any],
-    request: Any,
-    next_call: Callable[[Any], Any],
-    **context: Any,
+    original: Callable[..., Any], request: Any, next_call: Callable[[Any], Any], **context: Any
 ) -> Any:
     """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
     turn = host.find_turn(context)

@@ -13,7 +13,7 @@ from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on, origin_of
 from hermes_ext.hosts.hermes.adapter.requests import forms
-from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.hosts.hermes.adapter.turns import api_store, pastes, silence, titles
 from hermes_ext.hosts.hermes.adapter.turns.inputs import Typed, put_back, take_apart
 from hermes_ext.turns.turn import Turn
@@ -303,16 +303,13 @@ def _said_meanwhile(agent: Any, text: Any, take: Callable[[Any], Any]) -> Any:
     # While a tool runs, Hermes makes a `steer` of a `redirect`.
     if state.taking.get() or not isinstance(text, str) or not text.strip():
         return take(text)
-    token = state.taking.set(True)
-    try:
+    with held(state.taking, True):
         turn = host.turn_of_agent(agent)
         if turn is not None:
             return _transformed(turn, agent, text, take)
         # The turn has just ended, or not begun: Hermes keeps the text for the next one.
         with host.open_turn(agent, None, None) as own:
             return _transformed(own, agent, text, take)
-    finally:
-        state.taking.reset(token)
 
 
 def _transformed(turn: Turn, agent: Any, text: str, take: Callable[[Any], Any]) -> Any:

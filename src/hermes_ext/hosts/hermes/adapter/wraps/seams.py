@@ -86,13 +86,7 @@ SEAMS: Final = (
         by_name=True,
         hooks=_INPUT + _REQUEST + _CALL + _RESULT,
     ),
-    Seam(
-        "run_agent",
-        "AIAgent.steer",
-        turns.steer,
-        "text for a running turn",
-        _NO_INPUT_HOOK,
-    ),
+    Seam("run_agent", "AIAgent.steer", turns.steer, "text for a running turn", _NO_INPUT_HOOK),
     Seam(
         "run_agent",
         "AIAgent.redirect",
