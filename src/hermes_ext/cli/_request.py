@@ -132,16 +132,12 @@ def _project(verdict: Verdict) -> dict[str, Any]:
 
 def error_payload(error: HermesExtError) -> dict[str, Any]:
     return {
-        "error": one_line(error),
+        "error": printable(str(error)),
         "file": None if error.path is None else printable(error.path),
         "line": error.line,
         "key": error.key,
         "hint": error.hint,
     }
-
-
-def one_line(error: HermesExtError) -> str:
-    return printable(str(error))
 
 
 def usage_error(prog: str, message: str, usage: str) -> str:

@@ -186,8 +186,6 @@ class YamlText:
             raise TextRefusedError("the file is nested too deeply") from None
         return cls(text, root, "\r\n" if "\r\n" in text else "\n")
 
-    # -- reading ------------------------------------------------------------------------------
-
     def entries(self, section: str, key: str) -> tuple[str, ...]:
         """The list at `section.key` as it is written, () where there is none.
 
@@ -241,8 +239,6 @@ class YamlText:
             if pair:
                 return pair
         return None
-
-    # -- changing -----------------------------------------------------------------------------
 
     def adding(self, section: str, key: str, name: str) -> YamlText:
         """The text with `name` as the list's last entry; makes list and section if need be."""
@@ -407,8 +403,6 @@ class YamlText:
 
     def _key(self, key: str) -> str:
         return f"{self._quote}{key}{self._quote}"
-
-    # -- positions ----------------------------------------------------------------------------
 
     def _replaced(self, start: int, end: int, text: str) -> YamlText:
         """The text with a piece replaced. Positions are those of the old text: parse it anew."""

@@ -165,8 +165,6 @@ class LoadedExtension:
             section[place.name] = dict(config)
         self._configure(section)
 
-    # -- loading --------------------------------------------------------------------------------
-
     def _configure(self, section: Mapping[str, Any]) -> None:
         text = json.dumps({"extensions": dict(section)}, indent=2, ensure_ascii=False, default=str)
         (self.home / "config.yaml").write_text(f"{text}\n", encoding="utf-8")
@@ -239,8 +237,6 @@ class LoadedExtension:
         if self.record.path is None or self.record.source != "entry-point":
             forget(self._package)
 
-    # -- turns ----------------------------------------------------------------------------------
-
     def turn(
         self, session_id: str = "test", *, platform: str = "cli", **options: Any
     ) -> DrivenTurn:
@@ -307,8 +303,6 @@ class LoadedExtension:
     def write(self, path: str, text: str = "x\n") -> Path:
         """Put a file into the project; returns its path."""
         return write_below(self.project, path, text)
-
-    # -- findings -------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def expect_failure(self, match: str | None = None) -> Iterator[list[HandlerError]]:
