@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import field, frozen
-
+from hermes_ext._values import field, frozen
 from hermes_ext.exceptions import StateError
 from hermes_ext.hooks.isolation import Messages, own_copy
 from hermes_ext.hooks.payloads import NO_METADATA, Scope

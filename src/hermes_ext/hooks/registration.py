@@ -10,8 +10,7 @@ from contextvars import ContextVar
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
-from attrs import asdict, evolve, frozen
-
+from hermes_ext._values import asdict, evolve, frozen
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.handler import Handler, HookMark, OnError
 from hermes_ext.hooks.payloads import ORIGINS

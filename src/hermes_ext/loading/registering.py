@@ -6,9 +6,8 @@ import contextlib
 import sys
 from collections.abc import Iterable, Mapping
 
-from attrs import evolve, frozen
-
 from hermes_ext._text import canonical_name
+from hermes_ext._values import evolve, frozen
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.commands import CommandRegistration, commands_of
 from hermes_ext.hooks.handler import HookMark

@@ -27,11 +27,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from attrs import frozen
-
 from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._regular import READING
 from hermes_ext._text import as_name, printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.trust.diff import changed_paths
 from hermes_ext.trust.place import Project, real_path, refusal

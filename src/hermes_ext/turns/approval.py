@@ -8,10 +8,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from attrs import evolve, field, frozen
-
 from hermes_ext._interrupts import let_through
 from hermes_ext._text import printable, printable_lines
+from hermes_ext._values import evolve, field, frozen
 from hermes_ext.hooks.payloads import Scope
 from hermes_ext.turns import state
 

@@ -19,11 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
-
 from hermes_ext._files import replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
