@@ -216,18 +216,12 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         notes.append(printable(str(error)))
     entry = next((each for each in entries if each.path == tree.root), None)
     same = entry is not None and entry.digest == tree.digest
-    was = Standing.UNTRUSTED if entry is None else Standing.CHANGED
-    was = Standing.TRUSTED if same else was
+    was = Standing.TRUSTED if same else Standing.CHANGED if entry else Standing.UNTRUSTED
     pinned = tree.digest in pins()
     settings = _settings(project, tree)
     found = _changes(request, store, None if same else entry, tree)
     if found is not None and not all(change.matched for change in found):
         notes.append(_HURRIED)
-    changed = None
-    if found is not None:
-        changed = [
-            {"path": printable(each.path), "kind": each.kind, "diff": each.diff} for each in found
-        ]
     return {
         "root": printable(project.root),
         "folder": printable(project.folder),
@@ -246,7 +240,9 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         "size": sum(file.size for file in tree.files.values()),
         "settings": [*_leaves(settings)],
         "problems": [problem.to_json() for problem in settings.problems],
-        "changes": changed,
+        "changes": None
+        if found is None
+        else [{"path": printable(e.path), "kind": e.kind, "diff": e.diff} for e in found],
         "same_content_at": [
             printable(each.path)
             for each in entries
