@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from attrs import frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 
 
 @frozen

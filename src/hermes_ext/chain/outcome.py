@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from attrs import evolve, field, frozen
-
+from hermes_ext._values import evolve, field, frozen
 from hermes_ext.chain.failures import Crash, handler_error
 from hermes_ext.exceptions import HandlerError
 from hermes_ext.hooks.handler import Handler
@@ -293,11 +292,7 @@ class ChainOutcome(_Draft):
         return outgoing(self.event) if self.action in ENDING else self.value
 
     def resolved(
-        self,
-        approved: bool,
-        message: str = "",
-        by: str | None = None,
-        refused: Ask | None = None,
+        self, approved: bool, message: str = "", by: str | None = None, refused: Ask | None = None
     ) -> ChainOutcome:
         """The outcome after the asks were answered.
 
@@ -329,11 +324,7 @@ class ChainOutcome(_Draft):
         """
         if self.blocked:
             return json.dumps(
-                {
-                    "error": self.value,
-                    "blocked_by_extension": True,
-                    "extension": self.blocked_by,
-                },
+                {"error": self.value, "blocked_by_extension": True, "extension": self.blocked_by},
                 ensure_ascii=False,
             )
         return self.value if self.answered else None

@@ -9,21 +9,14 @@ from typing import Any, Final
 from hermes_ext.cli._page import Page
 from hermes_ext.hooks.table import ACTIONS
 
-STYLES: Final = {
-    "enabled": "green",
-    "disabled": "dim",
-    "shadowed": "dim",
-    "skipped": "yellow",
-    "untrusted": "yellow",
-    "incompatible": "red",
-    "config-error": "red",
-    "load-error": "red",
-    "not-an-extension": "red",
-    "missing": "red",
-    "error": "red",
-    "warning": "yellow",
-    "note": "cyan",
+_OF_STATUSES: Final = {
+    "green": "enabled",
+    "dim": "disabled shadowed",
+    "yellow": "skipped untrusted warning",
+    "red": "incompatible config-error load-error not-an-extension missing error",
+    "cyan": "note",
 }
+STYLES: Final = {name: style for style, names in _OF_STATUSES.items() for name in names.split()}
 ACTION_STYLES: Final = {action.value: row.style for action, row in ACTIONS.items()}
 CHANGED = "changed since: takes effect on the next turn, or after a restart"
 _BANNER = ("project", "notices", "off", "not_in_force", "old_rules", "next_start")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hermes_ext._redaction import redacted
@@ -24,8 +24,13 @@ def settings_of(
     """
     candidate = candidate or Candidate(record.name, Source.GLOBAL, record.path)
     merged = seen.merged(record, candidate)
+    leaves = (
+        {"key": printable(".".join(path)), "value": _told(path, merged.values), "from": origin}
+        for path, origin in merged.origins.items()
+        if path  # without settings there is one leaf, the empty mapping itself
+    )
     return {
-        "settings": [*_leaves(merged.values, merged.origins), *_missing(record, candidate, merged)],
+        "settings": [*leaves, *_missing(record, candidate, merged)],
         "problems": [problem.to_json() for problem in merged.problems],
         "ignored": [problem.to_json() for problem in merged.warnings],
     }
@@ -43,25 +48,9 @@ def _missing(
         yield {"key": key, "value": None, "from": printable(f"missing; write, say, {said}")}
 
 
-def _leaves(
-    values: Mapping[str, Any], origins: Mapping[tuple[str, ...], str]
-) -> Iterator[dict[str, Any]]:
-    for path, origin in origins.items():
-        if path:  # without settings there is one leaf, the empty mapping itself
-            yield {
-                "key": printable(".".join(path)),
-                "value": _told(path, _at(values, path)),
-                "from": origin,
-            }
-
-
-def _at(values: Any, path: Sequence[str]) -> Any:
-    for step in path:
-        values = next(value for key, value in values.items() if str(key) == step)
-    return values
-
-
 def _told(path: Sequence[str], value: Any) -> Any:
-    """The value without secrets. A secret's name may stand anywhere on the way to it."""
+    """The value of a leaf without secrets, whose names may stand anywhere on the way to it."""
+    for step in path:
+        value = next(below for key, below in value.items() if str(key) == step)
     name = next(filter(is_secret, path), path[-1])
     return redacted({name: value})[name]

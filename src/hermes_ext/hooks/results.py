@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import ResultError
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
 from hermes_ext.hooks.table import ACTIONS, Action
@@ -129,22 +128,14 @@ class HookResult(Generic[A_co]):
 
     @classmethod
     def inject_system(
-        cls,
-        text: str,
-        *,
-        keep: Keep = "request",
-        metadata: Mapping[str, Any] | None = None,
+        cls, text: str, *, keep: Keep = "request", metadata: Mapping[str, Any] | None = None
     ) -> HookResult[Literal[Action.INJECT_SYSTEM]]:
         """Add `text` to the end of the system prompt, for this request (or the whole turn)."""
         return HookResult(Action.INJECT_SYSTEM, text, metadata, keep=keep)
 
     @classmethod
     def inject_user(
-        cls,
-        text: str,
-        *,
-        keep: Keep = "request",
-        metadata: Mapping[str, Any] | None = None,
+        cls, text: str, *, keep: Keep = "request", metadata: Mapping[str, Any] | None = None
     ) -> HookResult[Literal[Action.INJECT_USER]]:
         """Add `text` behind everything else, for this request (or the whole turn)."""
         return HookResult(Action.INJECT_USER, text, metadata, keep=keep)

@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
 from hermes_ext._problems import did_you_mean
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, trusted_names

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, TypeAlias
 
-from attrs import Factory, asdict, define
+from hermes_ext._values import Factory, asdict, define
 
 _FILES: Final = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect"})
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec"})

@@ -454,8 +454,7 @@ def begin(turn: TurnCore) -> None:
     open_turns.begun += 1  # that two at once count as one does no harm
     known = open_turns.has_dropped
     open_turns.index(
-        turn,
-        (("turn", turn.turn_id), ("session", turn.session_id), ("task", turn.task_id)),
+        turn, (("turn", turn.turn_id), ("session", turn.session_id), ("task", turn.task_id))
     )
     if open_turns.has_dropped and not known:  # once in a process
         _logger().warning(
@@ -555,10 +554,7 @@ def leave(turn: TurnCore, before: weakref.ref[TurnCore] | None) -> None:
 
 
 def find_turn(
-    *,
-    turn_id: str | None = None,
-    task_id: str | None = None,
-    session_id: str | None = None,
+    *, turn_id: str | None = None, task_id: str | None = None, session_id: str | None = None
 ) -> TurnCore | None:
     """The open turn that these ids, or this context, belong to.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hermes_ext._text import printable
 from hermes_ext.cli import _options
+from hermes_ext.cli._options import add
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import changes
 from hermes_ext.cli._request import Request, Result, not_in_force
@@ -17,9 +18,7 @@ from hermes_ext.loading import switches
 
 def arguments(command: ArgumentParser) -> None:
     _options.name(command)
-    command.add_argument(
-        "--hook", metavar="HOOK", type=hook, dest="ext_hook", help="only this hook of it"
-    )
+    add(command, "--hook HOOK", "only this hook of it", type=hook)
 
 
 def work(request: Request) -> Result:

@@ -15,6 +15,7 @@ from typing import Any
 
 from hermes_ext._text import printable
 from hermes_ext.cli import _options
+from hermes_ext.cli._options import add
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.cli._trust_pages import trust as page
@@ -52,24 +53,16 @@ __all__ = ["arguments", "page", "untrust", "work"]
 
 def arguments(command: ArgumentParser) -> None:
     _options.path(command, "a folder of the project")
-    command.add_argument(
-        "-y", "--yes", action="store_true", dest="ext_yes", help="do not ask, even in a terminal"
-    )
-    command.add_argument(
-        "--full", action="store_true", dest="ext_full",
-        help="cut nothing; of a project that was never trusted, show all files",
-    )  # fmt: skip
-    command.add_argument(
-        "--expect", metavar="DIGEST", type=digest, dest="ext_expect",
-        help="record it only if this is its digest",
-    )  # fmt: skip
+    add(command, "-y --yes", "do not ask, even in a terminal")
+    add(command, "--full", "cut nothing; of a project that was never trusted, show all files")
+    add(command, "--expect DIGEST", "record it only if this is its digest", type=digest)
     only = command.add_mutually_exclusive_group()
     for look, told in (
         ("diff", "only show it; exit code 0 if it is trusted as it is, else 1"),
         ("digest", "only print the digest, for HERMES_EXT_TRUST"),
         ("list", "only list the projects that are trusted"),
     ):
-        only.add_argument(f"--{look}", action="store_const", const=look, dest="ext_look", help=told)
+        add(only, f"--{look}", told, action="store_const", const=look, dest="look")
 
 
 def work(request: Request) -> Result:

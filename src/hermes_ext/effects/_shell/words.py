@@ -119,13 +119,7 @@ class WordReader:
         return (found,)
 
     def _unquoted(
-        self,
-        node: Node,
-        text: str,
-        state: State,
-        first: bool,
-        head: int,
-        assigned: bool = False,
+        self, node: Node, text: str, state: State, first: bool, head: int, assigned: bool = False
     ) -> Iterable[str]:
         place = 0
         for part in _NOT_ESCAPED.finditer(text):

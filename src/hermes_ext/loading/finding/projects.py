@@ -8,12 +8,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Final
-
-from attrs import evolve, frozen
+from typing import Any, Final
 
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import as_name, printable
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.candidate import Candidate, counts, package, well_named
 from hermes_ext.loading.finding.not_extensions import no_extension
@@ -121,14 +120,9 @@ def found_in(verdict: Verdict) -> tuple[Candidate, ...]:
     """The extensions of a project, to be loaded only where it is trusted."""
     if not verdict.is_trusted:
         names = () if verdict.tree is None else verdict.tree.names()
+        why: dict[str, Any] = {"status": Status.UNTRUSTED, "reason": verdict.reason}
         return tuple(
-            Candidate(
-                printable(name),
-                Source.PROJECT,
-                _place(verdict, name),
-                status=Status.UNTRUSTED,
-                reason=verdict.reason,
-            )
+            Candidate(printable(name), Source.PROJECT, _place(verdict, name), **why)
             for name in names
         )
     assert verdict.tree is not None

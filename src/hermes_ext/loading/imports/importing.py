@@ -39,10 +39,9 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from attrs import define, frozen
-
 from hermes_ext._regular import Signature, read_regular, signature
 from hermes_ext._text import printable
+from hermes_ext._values import define, frozen
 from hermes_ext.chain.threads import threads
 from hermes_ext.loading.imports.source_code import compiled
 

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import define, field
-
 from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
+from hermes_ext._values import define, field
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.person import notices
 from hermes_ext.hosts.hermes.adapter.person.approvals import approver, is_interactive

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
 
-from attrs import asdict, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import asdict, frozen
 from hermes_ext.hooks.table import HookName, complete
 from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.hosts.hermes.canary import marks

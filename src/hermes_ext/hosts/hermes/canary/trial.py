@@ -12,8 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Surface, judge, skipped
 from hermes_ext.hosts.hermes.canary.scratch import UsersPlugins, users_plugins
 from hermes_ext.hosts.hermes.canary.surfaces import SURFACES, Children, one_turn, why_not_on

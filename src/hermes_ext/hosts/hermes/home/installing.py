@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from hermes_ext._distributions import entry_points_fault, installed_points
 from hermes_ext._text import printable
+from hermes_ext._values import evolve, frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hosts.hermes.facts.host_package import HostPackage, host_package
 from hermes_ext.hosts.hermes.home.sentinel import NAME as SENTINEL

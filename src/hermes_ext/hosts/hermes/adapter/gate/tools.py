@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from attrs import define, evolve, field
-
 from hermes_ext._log import logger
+from hermes_ext._values import define, evolve, field
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from attrs import define, field
-
+from hermes_ext._values import define, field
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN

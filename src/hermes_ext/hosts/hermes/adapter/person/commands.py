@@ -19,11 +19,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from attrs import frozen
-
 from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import CommandError
 from hermes_ext.hooks.commands import Command
 from hermes_ext.hosts.hermes.adapter import host

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.turns.requests import append_text, compose
 
 Request = dict[str, Any]

@@ -14,10 +14,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
-from attrs import frozen
-
 from hermes_ext._log import logger
 from hermes_ext._text import text_of
+from hermes_ext._values import frozen
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.host import current_agent_turn, hook_is_on

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from attrs import frozen
-
 from hermes_ext._text import text_of
+from hermes_ext._values import frozen
 
 _SKILL_NAME = re.compile(r'invoked the "([^"]+)" (?:stacked )?skill')
 

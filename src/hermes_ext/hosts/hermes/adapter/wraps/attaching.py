@@ -17,10 +17,9 @@ from itertools import zip_longest
 from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, Literal
 
-from attrs import field, frozen
-
 from hermes_ext._log import logger
 from hermes_ext._text import printable
+from hermes_ext._values import field, frozen
 from hermes_ext.hosts.hermes.adapter.person import commands
 from hermes_ext.hosts.hermes.adapter.turns import inbound_log
 from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported

@@ -17,9 +17,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from attrs import evolve, frozen
-
 from hermes_ext._log import logger
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import host
