@@ -6,9 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import asdict, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import asdict, frozen
 from hermes_ext.hooks.source import Source
 
 

@@ -13,8 +13,7 @@ from itertools import accumulate, repeat
 from types import FrameType
 from typing import Any, Final
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.chain import fold
 from hermes_ext.chain.calls import Call, waiting
 from hermes_ext.chain.timeouts import made

@@ -10,10 +10,9 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Final, TypeAlias
 
-from attrs import Factory, define, frozen
-
 from hermes_ext._interrupts import let_through
 from hermes_ext._text import printable_lines
+from hermes_ext._values import Factory, define, frozen
 from hermes_ext.chain.raised import forget_frames
 from hermes_ext.chain.timeouts import TimedOut
 from hermes_ext.exceptions import FailureKind, HandlerError, ResultError

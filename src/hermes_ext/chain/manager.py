@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pluggy
-from attrs import frozen
 
+from hermes_ext._values import frozen
 from hermes_ext.chain.failures import Failure, FailureBook
 from hermes_ext.chain.fold import CompiledChain
 from hermes_ext.exceptions import OrderCycleError, RegistrationError

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from attrs import evolve, field, frozen
-
+from hermes_ext._values import evolve, field, frozen
 from hermes_ext.chain.failures import Crash, handler_error
 from hermes_ext.exceptions import HandlerError
 from hermes_ext.hooks.handler import Handler

@@ -8,11 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
-
 from hermes_ext._problems import did_you_mean
 from hermes_ext._redaction import redacted
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hooks.source import OWN
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from attrs import field, frozen
-
 from hermes_ext._prog import Prog
 from hermes_ext._text import printable
+from hermes_ext._values import field, frozen
 from hermes_ext.cli._decisions import Query
 from hermes_ext.exceptions import HermesExtError
 

@@ -10,8 +10,7 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.effects import Change, ChangeKind, Command, Effects
 from hermes_ext.effects.readings import strings_in
 from hermes_ext.guard.places import Identities, Protected

@@ -15,9 +15,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Final
 
-from attrs import define, field, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import define, field, frozen
 from hermes_ext.hosts.default import default_host
 from hermes_ext.hosts.facts import HostFacts
 

@@ -10,10 +10,9 @@ from contextvars import ContextVar
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
-from attrs import asdict, evolve, frozen
-
+from hermes_ext._values import asdict, evolve, frozen
 from hermes_ext.exceptions import RegistrationError
-from hermes_ext.hooks.handler import Handler, OnError
+from hermes_ext.hooks.handler import Handler, HookMark, OnError
 from hermes_ext.hooks.payloads import ORIGINS
 from hermes_ext.hooks.results import (
     CallResult,
@@ -41,22 +40,6 @@ from hermes_ext.hooks.table import TABLE, Action, HookDef, HookName
 _MARKS: Final = "__hermes_ext_marks__"
 
 _T = TypeVar("_T")
-
-
-@frozen
-class HookMark:
-    """What `register_hook` notes on a function."""
-
-    hook: HookName
-    priority: int = 100
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    guard: bool = False
-    tools: tuple[str, ...] | None = None
-    origins: tuple[str, ...] | None = None
-    on_error: OnError | None = None
-    on_store_error: OnError | None = None
-    timeout: float | None = None
 
 
 @frozen

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import ResultError
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
 from hermes_ext.hooks.table import ACTIONS, Action

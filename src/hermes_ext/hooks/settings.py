@@ -9,9 +9,9 @@ from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
 import attrs
-from attrs import frozen
 
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import frozen
 
 PREFIX: Final = "extensions."
 DEFAULT: Final = "default"

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TypeAlias
 from weakref import WeakSet
 
-from attrs import Factory, define, evolve
-
 from hermes_ext._forks import has_locks
 from hermes_ext._prog import Prog
 from hermes_ext._regular import Signature, signature
+from hermes_ext._values import Factory, define, evolve
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.handler import Handler

@@ -7,10 +7,9 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from attrs import Factory, evolve, field, frozen
-
 from hermes_ext._problems import Problem
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import Factory, evolve, field, frozen
 from hermes_ext.chain.outcome import Cause
 from hermes_ext.exceptions import OrderCycleError
 from hermes_ext.hooks.commands import Command

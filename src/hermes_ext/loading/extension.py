@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from attrs import define, evolve, field
-
 from hermes_ext._problems import Problem
 from hermes_ext._text import printable
+from hermes_ext._values import define, evolve, field
 from hermes_ext.exceptions import RegistrationError, SkipExtension
 from hermes_ext.hooks.commands import (
     Command,

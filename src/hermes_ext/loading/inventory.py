@@ -7,10 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from attrs import evolve, frozen
-
 from hermes_ext._problems import Problem
 from hermes_ext._text import canonical_name
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from attrs import frozen
-
 from hermes_ext._text import canonical_name
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import OrderCycleError
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.ended import Base, Ended, Kept, in_order, replaced, without

@@ -6,12 +6,12 @@ import contextlib
 import sys
 from collections.abc import Iterable, Mapping
 
-from attrs import evolve, frozen
-
 from hermes_ext._text import canonical_name
+from hermes_ext._values import evolve, frozen
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.commands import CommandRegistration, commands_of
-from hermes_ext.hooks.registration import HookMark, Registration, registrations_of
+from hermes_ext.hooks.handler import HookMark
+from hermes_ext.hooks.registration import Registration, registrations_of
 from hermes_ext.hooks.source import OWN
 from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.imports.importing import modules_of

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import Factory, frozen
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from hermes_ext._problems import did_you_mean
 from hermes_ext._text import printable
+from hermes_ext._values import Factory, frozen
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hooks.payloads import EVENT_OF, SCOPE_FACTS, SCOPE_IDS, Event
 from hermes_ext.hooks.table import EVERYWHERE, TABLE, HookName, complete

@@ -8,10 +8,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, evolve, frozen
-
 from hermes_ext._prog import Prog
 from hermes_ext._text import is_same_name
+from hermes_ext._values import Factory, evolve, frozen
 from hermes_ext.chain.fold import Watch, run
 from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.effects import Machine

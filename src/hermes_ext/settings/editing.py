@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from attrs import frozen
 
 from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.settings.yaml_nodes import Unreadable, compose, line_of_error
 from hermes_ext.settings.yaml_text import TextRefusedError, YamlText, is_key

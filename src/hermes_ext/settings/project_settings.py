@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import MappingProxyType
 
-from attrs import frozen
 from yaml.nodes import MappingNode, Node
 
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name
+from hermes_ext._values import frozen
 from hermes_ext.settings.config import SettingsByName, SettingsFile
 from hermes_ext.settings.names import RESERVED_KEYS
 from hermes_ext.settings.yaml_nodes import (

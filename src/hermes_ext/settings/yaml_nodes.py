@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from attrs import frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext._problems import Problem
 from hermes_ext._regular import read_regular
+from hermes_ext._values import frozen
 
 # libyaml parses a long configuration about ten times as fast, and this runs at each start.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -15,8 +15,7 @@ from pathlib import Path
 from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final, Literal, Self
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.loading.imports.importing import modules_of
 
 Kind = Literal["failed", "mutated", "coroutine", "state", "slow", "unanswered", "warning"]

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
-
+from hermes_ext._values import field, frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.trust.place import Project, find_projects_at, project_at, real_path
 from hermes_ext.trust.store import TrustStore, pins

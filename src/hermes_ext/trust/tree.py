@@ -21,9 +21,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from attrs import asdict, field, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import asdict, field, frozen
 from hermes_ext.trust.place import EXTENSIONS, HERMES, SETTINGS, Project
 from hermes_ext.trust.walk import (
     MAX_BYTES,

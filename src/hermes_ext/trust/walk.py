@@ -19,10 +19,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from attrs import define, field, frozen
-
 from hermes_ext._regular import READING, kind_of
 from hermes_ext._text import printable
+from hermes_ext._values import define, field, frozen
 from hermes_ext.trust.place import EXTENSIONS, SETTINGS, Project, real_path
 
 Stamp: TypeAlias = int

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from attrs import evolve, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import TABLE, Action, HookName
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from attrs import field, frozen
+from hermes_ext._values import field, frozen
 
 Message = dict[str, Any]
 InjectionKind = Literal["system", "user"]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from hermes_ext._forks import living
 from hermes_ext._text import printable
 from hermes_ext.exceptions import StateError
 from hermes_ext.turns.store import DAY, EPOCH, integer
@@ -458,11 +459,6 @@ def _code(error: Exception) -> int:
 _stores: WeakValueDictionary[int, SQLiteStore] = WeakValueDictionary()
 
 
-def _open_stores() -> list[SQLiteStore]:
-    # valuerefs() copies in one step; iterating fails when another thread makes a store meanwhile.
-    return [store for ref in _stores.valuerefs() if (store := ref()) is not None]
-
-
 class _Forks:
     """Closes all connections for the moment of a fork.
 
@@ -477,7 +473,7 @@ class _Forks:
 
     def before(self) -> None:
         self._one_at_a_time.acquire()
-        for store in _open_stores():
+        for store in living(_stores):
             store._guard.acquire()
             self._held.append(store)
             store._disconnect()
@@ -490,7 +486,7 @@ class _Forks:
 
 
 def _close_all() -> None:
-    for store in _open_stores():
+    for store in living(_stores):
         store.close()
 
 

@@ -379,7 +379,7 @@ class Turn(state.TurnCore):
             return outcome
         answers: list[Approval] = []
         for ask, request in self._questions(outcome, tool_name, _final(outcome, call)):
-            answers.append(await self._aanswer(request))
+            answers.append(await aanswered(self, self.services, request))
             if not answers[-1].approved:
                 return self._resolved(outcome, answers[-1], ask)
         return self._resolved(outcome, all_yes(answers), None)
@@ -425,7 +425,7 @@ class Turn(state.TurnCore):
             return outcome
         answers: list[Approval] = []
         for ask, request in self._questions(outcome, tool_name, Arguments.of(tool_args)):
-            answers.append(self._answer(request))
+            answers.append(answered(self, self.services, request, self._scope))
             if not answers[-1].approved:
                 return self._resolved(outcome, answers[-1], ask)
         return self._resolved(outcome, all_yes(answers), None)
@@ -451,16 +451,6 @@ class Turn(state.TurnCore):
             )
             yield ask, request
 
-    def _answer(self, request: ApprovalRequest) -> Approval:
-        services = self.services
-        approve = services.approve_without_human
-        return answered(self, services.approver, request, self._scope, approve=approve)
-
-    async def _aanswer(self, request: ApprovalRequest) -> Approval:
-        services = self.services
-        approve = services.approve_without_human
-        return await aanswered(self, services.approver, request, approve=approve)
-
     def _resolved(
         self, outcome: ChainOutcome, answer: Approval, refused: Ask | None
     ) -> ChainOutcome:
@@ -470,11 +460,10 @@ class Turn(state.TurnCore):
         if answer is TOO_LATE:
             settled = evolve(settled, blocked_by=OWN, settled=Settled(None))
         call = settled.first or settled.event
-        came_in = None if call is None else call.value
         machine = getattr(call, "machine", None)
         where = self._scope.cwd if machine is None or machine.cwd is None else machine.cwd
         scope = self._scope if where == self._scope.cwd else self._scope.replace(cwd=where)
-        self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, came_in, settled)
+        self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, None, settled)
         if isinstance(call, ToolCall):
             self._note(call, settled)
         by_person = refused is not None and answer.by == "person"
@@ -702,8 +691,7 @@ class Turn(state.TurnCore):
             cause: what is lacking, as `Rules.cause` has it.
         """
         outcome = ChainOutcome.refused(reason, extension, call, cause)
-        value = None if call is None else call.value
-        self._write(hook, call, self._scope, value, outcome, again=False)
+        self._write(hook, call, self._scope, None, outcome, again=False)
 
     def _notify(
         self, hook: HookName, event: Any, outcome: ChainOutcome, why: str | None = None

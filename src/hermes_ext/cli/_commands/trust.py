@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -76,7 +75,7 @@ def work(request: Request) -> Result:
         raise HermesExtError(
             f"nothing was recorded: the digest is {tree.digest}, not {request.expect} as expected",
             path=project.folder,
-            hint=f"Look at it: {request.prog('trust --diff')} {_quoted(project.root)}",
+            hint=f"Look at it: {request.prog('trust --diff', project.root)}",
         )
     if request.look == "digest":
         return Result(0, {"root": printable(project.root), "digest": tree.digest})
@@ -174,13 +173,9 @@ def _no_project(here: Path, request: Request, config: ExtensionsConfig) -> Herme
         if above is not None:
             return HermesExtError(
                 f"{told}: it is in no git repository, so that folders above it do not count",
-                hint=f"There is one above: {request.prog('trust')} {_quoted(above.root)}",
+                hint=f"There is one above: {request.prog('trust', above.root)}",
             )
     return HermesExtError(told, hint=_HAS)
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(printable(path))
 
 
 def _read(project: Project) -> Tree:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import evolve, field, frozen
 from hermes_ext.hooks.source import Source
 from hermes_ext.records import Status
 from hermes_ext.settings.manifest import Manifest, name_differs

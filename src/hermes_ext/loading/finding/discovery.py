@@ -18,12 +18,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
-
 from hermes_ext._distributions import Installed, Offered, installed_points
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._regular import check_readable, kind_of
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import evolve, frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.candidate import Candidate, counts, package, well_named

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
 from hermes_ext._files import replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 from hermes_ext.hooks.source import Source
 from hermes_ext.records import CommandInfo, ExtensionRecord, HookInfo, Status
 

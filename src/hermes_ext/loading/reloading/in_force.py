@@ -89,8 +89,6 @@ class InForce(Rulebook):
         self._lock = threading.RLock()
         self._choosing = 0
 
-    # -- what is in force ---------------------------------------------------------------------
-
     @property
     def config(self) -> ExtensionsConfig:
         """The configuration that is in force."""
@@ -120,8 +118,6 @@ class InForce(Rulebook):
         self._on(Event.CLOSED)
         state.open_turns.watchers.discard(self)
         self._for_others.remove()
-
-    # -- events ---------------------------------------------------------------------------------
 
     def _on(self, event: Event) -> Action:
         """Go to the next state; what is to be done."""
@@ -218,8 +214,6 @@ class InForce(Rulebook):
             elif action is Action.REFUSE:
                 self._say(not_taken.changed_by_the_agent(ledger.suspects))
             return action
-
-    # -- loading --------------------------------------------------------------------------------
 
     def _load(self) -> Action:
         """Load what was seen; what was done."""
@@ -347,8 +341,6 @@ class InForce(Rulebook):
         except Exception:  # the host's own; what is not known may be
             logger.warning("cannot tell whether the agent's processes are running", exc_info=True)
             return True
-
-    # -- what is told ---------------------------------------------------------------------------
 
     def _first_look(self) -> Look | None:
         if switched_off():

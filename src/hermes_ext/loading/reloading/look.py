@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -101,14 +101,12 @@ class Look(NamedTuple):  # not attrs: to make such a class takes longer than a l
         """Whether an extension's files look as they do in another look."""
         if candidate.path is None:
             return False
-        return dict(self.of(candidate.path)) == dict(other.of(candidate.path))
-
-    def of(self, path: Path) -> Iterator[tuple[str, Signature]]:
-        """The files of the extension at this path."""
-        alone, inside = str(path), f"{path}{os.sep}"
-        for file, seen in self.files.items():
-            if file == alone or file.startswith(inside):
-                yield file, seen
+        alone, inside = str(candidate.path), f"{candidate.path}{os.sep}"
+        mine, others = (
+            {file: seen for file, seen in files.items() if file == alone or file.startswith(inside)}
+            for files in (self.files, other.files)
+        )
+        return mine == others
 
 
 def look(home: Path, before: Look | None = None) -> Look:

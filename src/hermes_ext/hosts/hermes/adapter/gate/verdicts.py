@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from attrs import define, field
-
+from hermes_ext._values import define, field
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN
@@ -67,12 +66,7 @@ class Verdict:
 
 
 class Arrived:
-    """A call as it arrives at a gate, possibly after other plugins have changed its arguments.
-
-    Args:
-        tool: the tool.
-        args: whatever the host has for arguments.
-    """
+    """A call as it arrives at a gate, possibly after other plugins have changed its arguments."""
 
     def __init__(self, tool: str, args: Any) -> None:
         self.tool = tool

@@ -19,11 +19,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from attrs import frozen
-
 from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import CommandError
 from hermes_ext.hooks.commands import Command
 from hermes_ext.hosts.hermes.adapter import host
@@ -212,7 +211,7 @@ def _ours() -> Mapping[str, Command]:
             if loaded is None:
                 return {}
             return loaded.for_directory(session_directory()).commands
-        return host.rules_in(typed.directory).commands
+        return host.runtime().for_directory(typed.directory).commands
     except Exception:
         logger.exception("the slash commands of extensions could not be looked up")
         return {}

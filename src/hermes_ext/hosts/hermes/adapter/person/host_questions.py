@@ -12,9 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from attrs import define, field
-
 from hermes_ext._log import logger
+from hermes_ext._values import define, field
 from hermes_ext.hosts.hermes.adapter.state import state
 
 _SCRIPT_KEY: Final = "execute_code"

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.gate import tools
 from hermes_ext.hosts.hermes.adapter.person import approvals, commands, host_questions
