@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,7 +44,7 @@ def replace_file(
 def _replaced(
     path: Path, data: bytes, mode: int | None, durable: bool, still: Callable[[], bool] | None
 ) -> bool:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}{_TEMPORARY}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(temporary, flags, 0o600)
     try:

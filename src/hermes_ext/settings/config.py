@@ -9,7 +9,6 @@ cannot be read at all leaves the defaults: the global directory is loaded, nothi
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -279,8 +278,10 @@ class _Reading:
         return None
 
     def _tell_misspelled(self, root: MappingNode) -> None:
+        from difflib import SequenceMatcher  # late: most files have the section
+
         for name, key, value in items_of(root):
-            near = difflib.SequenceMatcher(None, canonical_name(name), "extensions").ratio()
+            near = SequenceMatcher(None, canonical_name(name), "extensions").ratio()
             if near > _NEAR and isinstance(value, MappingNode):
                 told = "is a section that nothing reads; the defaults are used"
                 hint = 'Did you mean "extensions"?'

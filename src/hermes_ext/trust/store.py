@@ -16,9 +16,6 @@ import json
 import os
 import re
 import stat
-import struct
-import zipfile
-import zlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -231,7 +228,7 @@ class TrustStore:
             return None
         try:
             files = _unpacked(_bounded(self._copy_file(digest), 2 * KEPT_BYTES))
-        except (OSError, ValueError, RuntimeError, EOFError, *_ZIP_ERRORS):
+        except (OSError, ValueError):
             return None
         hashes = {path: sha256(data).hexdigest() for path, data in files.items()}
         return files if digest_of(hashes) == digest else None
@@ -329,9 +326,6 @@ class _DamagedError(ConfigError):
             path=file,
             hint="`hermes extensions trust` sets it aside and begins a new one",
         )
-
-
-_ZIP_ERRORS: Final = (zipfile.BadZipFile, zlib.error, struct.error, IndexError)
 
 
 _Judged: TypeAlias = tuple[Standing, str, tuple[str, ...], Tree, Path | None]
@@ -475,6 +469,8 @@ def _stat_of(path: Path) -> Hashable:
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:
+    import zipfile  # late: most starts have no kept copy to read
+
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in files.items():
@@ -485,10 +481,18 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
 
 
 def _unpacked(raw: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        members = archive.infolist()
-        if sum(each.file_size for each in members) > KEPT_BYTES:
-            raise ValueError("it is too big")
-        return {
-            os.fsdecode(unquote_to_bytes(each.filename)): archive.read(each) for each in members
-        }
+    import struct
+    import zipfile
+    import zlib
+
+    damaged = (zipfile.BadZipFile, zlib.error, struct.error, IndexError, RuntimeError, EOFError)
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            members = archive.infolist()
+            if sum(each.file_size for each in members) > KEPT_BYTES:
+                raise ValueError("it is too big")
+            return {
+                os.fsdecode(unquote_to_bytes(each.filename)): archive.read(each) for each in members
+            }
+    except damaged as error:
+        raise ValueError("it is damaged") from error
