@@ -44,7 +44,7 @@ async def _ended(function: Callable[..., Any], values: Any) -> Ended:
 
 
 class _Pool(ThreadPoolExecutor):
-    """Threads for `run_in_executor`, which know in whose call they work."""
+    """Threads for `run_in_executor`, which know in whose call they work; asyncio takes no other."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return super().submit(copy_context().run, fn, *args, **kwargs)

@@ -175,7 +175,7 @@ def _workshop(start: Start) -> Iterator[_Workshop]:
             prefix="hermes-ext-canary-", ignore_cleanup_errors=True
         ) as folder,
         _ended_by_signals(),
-        ThreadPoolExecutor(max_workers=3) as threads,
+        ThreadPoolExecutor(max_workers=3) as threads,  # not of the pool: leaving waits for them
     ):
         workshop = _Workshop(Path(folder), start, threads)
         try:
