@@ -5,7 +5,6 @@ Nothing here loads an extension: what loading showed is handed in.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -233,7 +232,7 @@ def _new_data(project: Verdict, prog: Prog) -> Finding:
     told = f"new data since you trusted it: {new}; the trusted version is in force"
     hint = (
         "Remove the files (extensions should write to their data_dir), or review and trust them: "
-        f"{prog('trust')} {shlex.quote(printable(project.project.root))}"
+        f"{prog('trust', project.project.root)}"
     )
     return Finding(Severity.WARNING, "new-data", None, where, told, hint)
 
@@ -245,8 +244,7 @@ def _distrust(project: Verdict, prog: Prog) -> Finding:
         told += project.reason
     else:
         told += f"{', '.join(project.names) or 'only settings'} ({project.reason})"
-        root = shlex.quote(printable(project.project.root))
-        hint = f"To look at them and decide: {prog('trust')} {root}"
+        hint = f"To look at them and decide: {prog('trust', project.project.root)}"
     severity = Severity.NOTE if project.standing is Standing.UNTRUSTED else Severity.WARNING
     where = printable(project.project.folder)
     return Finding(severity, str(project.standing), None, where, told, hint)

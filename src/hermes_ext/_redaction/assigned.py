@@ -107,12 +107,7 @@ _LONG_TOKEN: Final = 12
 def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterator[Span]:
     """Where the values are whose names begin in a piece of a text.
 
-    Args:
-        text: as it is.
-        shown: without its escapes, see `pieces.unescaped`.
-        lower: `shown` in lower case.
-        begin: the piece's begin.
-        end: the piece's end.
+    shown: the text without its escapes, see `pieces.unescaped`. lower: that in lower case.
     """
     hidden = rejected = 0  # up to where a value was found, and up to where a header has none
     for match in found(_NAMED, lower, begin, end):

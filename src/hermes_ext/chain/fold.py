@@ -30,7 +30,7 @@ from hermes_ext.chain.outcome import (
 from hermes_ext.chain.raised import readable
 from hermes_ext.chain.timeouts import Ended, TimedOut, workers
 from hermes_ext.hooks.handler import Caller, Handler
-from hermes_ext.hooks.isolation import identical, own_copy, raw
+from hermes_ext.hooks.isolation import identical, own_copy
 from hermes_ext.hooks.payloads import (
     Event,
     LLMRequest,
@@ -481,7 +481,7 @@ class _Fold(Trace):
         """The event after a rewrite to `value`, as a host can send it."""
         if isinstance(value, str):
             return event  # `HookResult` has seen to it
-        before, after = _plain(self.view), _plain(event)  # copies of ours: nobody changes them
+        before, after = outgoing(self.view), outgoing(event)  # copies of ours: nobody changes them
         # Another text in an argument is another file or command, so there it is a failure.
         replace = not isinstance(event, ToolCall)
         known = before if isinstance(event, LLMRequest) else ()
@@ -645,10 +645,6 @@ def _close(returned: Any) -> None:
     # A coroutine that is dropped unawaited warns on stderr; the failure says it better.
     if inspect.iscoroutine(returned) or inspect.isgenerator(returned):
         returned.close()
-
-
-def _plain(event: Any) -> Any:
-    return raw(event.messages) if isinstance(event, LLMRequest) else event.value
 
 
 def _touched(given: Mapping[str, Any], view: Event) -> bool:

@@ -223,10 +223,16 @@ def nothing_found(home: Path, query: Query, known: Callable[[], Iterable[str]]) 
 
     known: the names of extensions that there are, for one that the log does not know.
     """
-    seen = _Seen()
+    there = False
+    names: set[str] = set()
+    ids: dict[str, dict[str, None]] = {"session": {}, "turn": {}}  # the newest first
     for line in newest_first(home, Query()):
-        seen.add(line)
-    if not seen.lines:
+        there = True
+        names |= names_in(line)
+        for name, seen in ids.items():
+            if name in line and len(seen) < _MOST_IDS:
+                seen[str(line[name])] = None
+    if not there:
         return NothingFoundError(
             note_on(home)
             or f"there is no decision log yet ({printable(log_file(home))}): it begins with the "
@@ -235,25 +241,8 @@ def nothing_found(home: Path, query: Query, known: Callable[[], Iterable[str]]) 
     return NothingFoundError(
         f"the decision log has no lines{query.in_words()}",
         path=log_file(home),
-        hint=_meant(query, seen, known),
+        hint=_meant(query, names, ids, known),
     )
-
-
-class _Seen:
-    """What there is in a log that could have been asked for. ids: the newest first."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self.names: set[str] = set()
-        self.ids: dict[str, dict[str, None]] = {"session": {}, "turn": {}}
-
-    def add(self, line: Line) -> None:
-        """Take in a line; the newest come first."""
-        self.lines += 1
-        self.names |= names_in(line)
-        for name, ids in self.ids.items():
-            if name in line and len(ids) < _MOST_IDS:
-                ids[str(line[name])] = None
 
 
 def unreadable(home: Path, error: OSError) -> HermesExtError:
@@ -262,11 +251,16 @@ def unreadable(home: Path, error: OSError) -> HermesExtError:
     return HermesExtError(f"the decision log cannot be read: {told}", path=log_file(home))
 
 
-def _meant(query: Query, seen: _Seen, known: Callable[[], Iterable[str]]) -> str | None:
-    """What was probably meant; nothing of other sessions in a chat."""
-    if query.extension is not None and canonical_name(query.extension) not in seen.names:
+def _meant(
+    query: Query,
+    seen: Iterable[str],
+    ids: Mapping[str, Mapping[str, None]],
+    known: Callable[[], Iterable[str]],
+) -> str | None:
+    """What was probably meant; nothing of other sessions in a chat. seen: names in the log."""
+    if query.extension is not None and canonical_name(query.extension) not in seen:
         # The log has names in their canonical form, which is told only of what is gone.
-        there = {canonical_name(name): name for name in (*seen.names, *known(), OWN)}
+        there = {canonical_name(name): name for name in (*seen, *known(), OWN)}
         names = sorted(there.values())
         if canonical_name(query.extension) not in there:
             return did_you_mean(query.extension, names) or f"Extensions: {', '.join(names)}"
@@ -274,10 +268,9 @@ def _meant(query: Query, seen: _Seen, known: Callable[[], Iterable[str]]) -> str
     if query.chat is not None:
         return None
     for name, asked in (("session", query.session), ("turn", query.turn)):
-        ids = seen.ids[name]
-        if asked and not any(each.startswith(asked) for each in ids):
-            last = printable(next(iter(ids), "unknown"))
-            return did_you_mean(asked, ids) or f"Its last {name} is {last}"
+        if asked and not any(each.startswith(asked) for each in ids[name]):
+            last = printable(next(iter(ids[name]), "unknown"))
+            return did_you_mean(asked, ids[name]) or f"Its last {name} is {last}"
     return None
 
 

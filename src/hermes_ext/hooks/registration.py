@@ -430,9 +430,7 @@ def _found_in(thing: Any) -> Iterator[Registration]:
 
 def _belongs_to(value: Any, module: ModuleType) -> bool:
     home = getattr(value, "__module__", None)
-    return isinstance(home, str) and (
-        home == module.__name__ or home.startswith(f"{module.__name__}.")
-    )
+    return isinstance(home, str) and f"{home}.".startswith(f"{module.__name__}.")
 
 
 def _found_in_object(thing: Any) -> Iterator[Registration]:

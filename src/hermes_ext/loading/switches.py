@@ -12,7 +12,6 @@ imported, so that a broken one can be turned off.
 from __future__ import annotations
 
 import functools
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -213,8 +212,8 @@ def _stands(after: Inventory, record: ExtensionRecord, prog: Prog) -> str:
     reason = record.reason
     if verdict.standing is Standing.CHANGED:  # `trust` says in which files
         reason = reason.partition(":")[0]
-    root = shlex.quote(printable(verdict.project.root))
-    return f"is untrusted: {reason}. To look at it and decide: {prog('trust')} {root}"
+    typed = prog("trust", verdict.project.root)
+    return f"is untrusted: {reason}. To look at it and decide: {typed}"
 
 
 def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.cli._options import add
 from hermes_ext.cli._page import Page
+from hermes_ext.cli._pages import in_force
 from hermes_ext.cli._request import Request, Result, UsageError, not_in_force
 from hermes_ext.cli._values import hook
 from hermes_ext.exceptions import ConfigError, HermesExtError
@@ -141,12 +142,7 @@ def page(payload: Mapping[str, Any], page: Page) -> None:
     page.lines(payload["folder"], indent=4)
     for file in payload["files"]:
         page.line(file, indent=6)
-    if payload["not_in_force"]:
-        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
-    elif payload["scope"] == "global":
-        page.line(
-            "Takes effect on the next turn. If Hermes is in the middle of a turn, restart it."
-        )
+    in_force(payload, page, takes_effect=payload["scope"] == "global")
     page.line("What next:")
     for step in payload["next"]:
         page.line(f"{step['what']}: {step['command']}", indent=4)

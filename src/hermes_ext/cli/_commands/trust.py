@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -76,7 +75,7 @@ def work(request: Request) -> Result:
         raise HermesExtError(
             f"nothing was recorded: the digest is {tree.digest}, not {request.expect} as expected",
             path=project.folder,
-            hint=f"Look at it: {request.prog('trust --diff')} {_quoted(project.root)}",
+            hint=f"Look at it: {request.prog('trust --diff', project.root)}",
         )
     if request.look == "digest":
         return Result(0, {"root": printable(project.root), "digest": tree.digest})
@@ -174,13 +173,9 @@ def _no_project(here: Path, request: Request, config: ExtensionsConfig) -> Herme
         if above is not None:
             return HermesExtError(
                 f"{told}: it is in no git repository, so that folders above it do not count",
-                hint=f"There is one above: {request.prog('trust')} {_quoted(above.root)}",
+                hint=f"There is one above: {request.prog('trust', above.root)}",
             )
     return HermesExtError(told, hint=_HAS)
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(printable(path))
 
 
 def _read(project: Project) -> Tree:
@@ -216,18 +211,12 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         notes.append(printable(str(error)))
     entry = next((each for each in entries if each.path == tree.root), None)
     same = entry is not None and entry.digest == tree.digest
-    was = Standing.UNTRUSTED if entry is None else Standing.CHANGED
-    was = Standing.TRUSTED if same else was
+    was = Standing.TRUSTED if same else Standing.CHANGED if entry else Standing.UNTRUSTED
     pinned = tree.digest in pins()
     settings = _settings(project, tree)
     found = _changes(request, store, None if same else entry, tree)
     if found is not None and not all(change.matched for change in found):
         notes.append(_HURRIED)
-    changed = None
-    if found is not None:
-        changed = [
-            {"path": printable(each.path), "kind": each.kind, "diff": each.diff} for each in found
-        ]
     return {
         "root": printable(project.root),
         "folder": printable(project.folder),
@@ -246,7 +235,9 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         "size": sum(file.size for file in tree.files.values()),
         "settings": [*_leaves(settings)],
         "problems": [problem.to_json() for problem in settings.problems],
-        "changes": changed,
+        "changes": None
+        if found is None
+        else [{"path": printable(e.path), "kind": e.kind, "diff": e.diff} for e in found],
         "same_content_at": [
             printable(each.path)
             for each in entries

@@ -84,14 +84,11 @@ def _last_of(request: Request) -> Line:
 
 
 def _is_verdict(line: Line) -> bool:
-    if line.get("action") in ENDING or line.get("asks") or _would_have(line):
+    # Also where a handler that is only observed would have stopped it.
+    would_have = any(each.get("action") in {*ENDING, "ask"} for each in observed_in(line))
+    if line.get("action") in ENDING or line.get("asks") or would_have:
         return True
     return str(line.get("action")) == "rewrite" and line.get("hook") not in _REPEATED
-
-
-def _would_have(line: Line) -> bool:
-    """Whether a handler that is only observed would have stopped it."""
-    return any(each.get("action") in {*ENDING, "ask"} for each in observed_in(line))
 
 
 def _only_one(request: Request, asked: str) -> str:

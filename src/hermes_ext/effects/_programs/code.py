@@ -219,7 +219,9 @@ def perl(call: Call) -> None:
     if "v" in flags and not codes:
         return
     safe = codes and all(isinstance(each, str) and _PERL.match(each) for each in codes)
-    if not safe or any(_is_magic(each) for each in words):
+    # Perl takes these for more than the name of a file: `cat x|`, `>x`.
+    magic = any(isinstance(each, Hole) or re.search(r"[|<>&\s]", each) for each in words)
+    if not safe or magic:
         call.unknown("runs code that is not looked into")
     if suffix is not None:
         call.by = "perl -i"
@@ -227,11 +229,6 @@ def perl(call: Call) -> None:
     else:
         for file in words:
             call.read(file)
-
-
-def _is_magic(word: Word) -> bool:
-    """Whether Perl takes it for more than the name of a file: `cat x|`, `>x`."""
-    return isinstance(word, Hole) or re.search(r"[|<>&\s]", word) is not None
 
 
 _RUBY: Final = re.compile(

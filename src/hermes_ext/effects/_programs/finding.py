@@ -174,11 +174,12 @@ class _Find:
             return
         found = [self._found(folder) for folder in self.folders[:_MOST_FOLDERS]]
         if len(self.folders) > _MOST_FOLDERS:
-            found = [Hole("./" if all(map(_is_plain, self.folders)) else "")]
-        elsewhere = action.endswith("dir")
-        for each in [Hole("./")] if elsewhere else found:
+            elsewhere = any(isinstance(e, Hole) or e.startswith(("-", "/")) for e in self.folders)
+            found = [Hole("" if elsewhere else "./")]
+        there = action.endswith("dir")
+        for each in [Hole("./")] if there else found:
             words = [_with(word, each) for word in command]
-            self.call.shell.run(words, cwd=Hole() if elsewhere else None, stdin="")
+            self.call.shell.run(words, cwd=Hole() if there else None, stdin="")
 
     def _found(self, folder: Word) -> Word:
         if isinstance(folder, Hole):
@@ -199,10 +200,6 @@ def _is_expression(word: Word) -> bool:
     if isinstance(word, Hole):
         return word.prefix[:1] in ("-", "(", "!", ",") and word.prefix != "-"
     return word[:1] == "-" or word in ("!", "(", ")", ",")
-
-
-def _is_plain(word: Word) -> bool:
-    return isinstance(word, str) and not word.startswith(("-", "/"))
 
 
 def _with(word: Word, found: Word) -> Word:

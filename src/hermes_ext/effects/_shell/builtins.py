@@ -270,19 +270,10 @@ def _shift(shell: Reading, words: list[Word], state: State) -> None:
         state.arguments = known[int(count) :]
 
 
-def _exit(shell: Reading, words: list[Word], state: State) -> Ends:
-    # Where functions may be called so too, it may come back.
-    return None, None
-
-
 def _changes_the_shell(shell: Reading, words: list[Word], state: State) -> None:
     """What gives names or patterns another meaning from now on."""
     if any(each not in ("-p", "-l", "-r", "-t", "-q", "-u", "-c") for each in words[1:]):
         shell.rec.unknown(f"`{words[0]}` changes what later commands mean", *words[1:])
-
-
-def _runs_apart(shell: Reading, words: list[Word], state: State) -> None:
-    shell.rec.unknown("`coproc` is not followed", *words[1:])
 
 
 _QUIET: Final[dict[str, Callable[[Reading, list[Word], State], Ends | None]]] = {
@@ -290,10 +281,10 @@ _QUIET: Final[dict[str, Callable[[Reading, list[Word], State], Ends | None]]] = 
     "alias bind compgen complete enable hash shopt": _changes_the_shell,
     "break continue return unalias": lambda shell, words, state: None,
     "cd": _cd,
-    "coproc": _runs_apart,
+    "coproc": lambda shell, words, state: shell.rec.unknown("`coproc` is not followed", *words[1:]),
     "dirs": _dirs,
     "exec": _exec,
-    "exit logout": _exit,
+    "exit logout": lambda shell, words, state: (None, None),
     "getopts mapfile read readarray": _sets_names,
     "let": _let,
     "popd": _popd,

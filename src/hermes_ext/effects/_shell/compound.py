@@ -101,7 +101,7 @@ def _for(shell: Reading, node: Node, state: State) -> Ends:
     if node.children[0].type == "select" or len(known) < len(words) or len(known) > _TURNS:
         values = tuple(known) if len(known) == len(words) <= MOST_VALUES else (HOLE,)
         return _until_stable(
-            shell, state, lambda each: _turn(shell, name, values, body, each), first=state
+            state, lambda each: _turn(shell, name, values, body, each), first=state
         )
     after: State | None = state.copy()
     at: State | None = state
@@ -129,7 +129,7 @@ def _while(shell: Reading, node: Node, state: State) -> Ends:
             return inner, None
         return merged(*shell.body(body, inner.copy(), shell.reader)), inner
 
-    return _until_stable(shell, state, turn, first=None)
+    return _until_stable(state, turn, first=None)
 
 
 def _c_style(shell: Reading, node: Node, state: State) -> Ends:
@@ -143,7 +143,7 @@ def _c_style(shell: Reading, node: Node, state: State) -> Ends:
             return each, None
         return shell.body(body, each, shell.reader)
 
-    return _until_stable(shell, state, turn, first=state)
+    return _until_stable(state, turn, first=state)
 
 
 def _c_style_part(shell: Reading, node: Node, state: State) -> None:
@@ -158,9 +158,7 @@ def _c_style_part(shell: Reading, node: Node, state: State) -> None:
             state.numbers.add(name)
 
 
-def _until_stable(
-    shell: Reading, state: State, turn: Callable[[State], Ends], *, first: State | None
-) -> Ends:
+def _until_stable(state: State, turn: Callable[[State], Ends], *, first: State | None) -> Ends:
     """Turns of a loop until one more would change nothing; what still changes is not known."""
     after = None if first is None else first.copy()
     at: State | None = state

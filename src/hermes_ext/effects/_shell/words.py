@@ -48,14 +48,8 @@ _ANSI_C: Final = re.compile(
 class WordReader:
     """Reads the words of one text.
 
-    Attributes:
-        pipes: what the process substitutions of the text print, by the names that they have.
-
-    Args:
-        source: the text.
-        recorder: told of what is not understood.
-        run: runs the commands of a substitution, gives the output if it is known.
-        run_text: the same of a text.
+    run, run_text: run the commands of a substitution, give their output if it is known. pipes: what
+    the process substitutions print, by the names that they have.
     """
 
     def __init__(

@@ -5,7 +5,6 @@ Of a project that is not trusted nothing is parsed: its extensions have names an
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -149,7 +148,7 @@ def notices(stack: ProjectStack, prog: Prog = HERMES_EXT) -> tuple[str, ...]:
 
 def _left_out(verdict: Verdict, prog: Prog) -> str | None:
     folder = printable(verdict.project.folder)
-    root = shlex.quote(printable(verdict.project.root))
+    root = verdict.project.root
     if verdict.standing is Standing.REFUSED:
         return f"project extensions in {folder} are not loaded: {verdict.reason}"
     if verdict.tree is not None and not verdict.tree.files:
@@ -157,22 +156,21 @@ def _left_out(verdict: Verdict, prog: Prog) -> str | None:
             return None
         return (
             f"the project extensions that you trusted in {folder} {verdict.reason}, so they are "
-            f"not loaded. Put them back, or stop trusting them: {prog('untrust')} {root}"
+            f"not loaded. Put them back, or stop trusting them: {prog('untrust', root)}"
         )
     what = f"are not loaded: {_named(verdict.names)}" if verdict.names else "are not used"
     return (
         f"project extensions in {folder} {what} ({verdict.reason}). "
-        f"To look at them and decide: {prog('trust')} {root}"
+        f"To look at them and decide: {prog('trust', root)}"
     )
 
 
 def _grown(verdict: Verdict, prog: Prog) -> str:
-    root = shlex.quote(printable(verdict.project.root))
     return (
         f"{printable(verdict.project.folder)} has new data since you trusted it: "
         f"{listed_paths(verdict.changed)}. The trusted version stays in force. Extensions should "
         "write to their data_dir, not beside their code. Remove the files, or review and trust "
-        f"them: {prog('trust')} {root}"
+        f"them: {prog('trust', verdict.project.root)}"
     )
 
 

@@ -175,7 +175,7 @@ def _workshop(start: Start) -> Iterator[_Workshop]:
             prefix="hermes-ext-canary-", ignore_cleanup_errors=True
         ) as folder,
         _ended_by_signals(),
-        ThreadPoolExecutor(max_workers=3) as threads,
+        ThreadPoolExecutor(max_workers=3) as threads,  # not of the pool: leaving waits for them
     ):
         workshop = _Workshop(Path(folder), start, threads)
         try:
@@ -197,13 +197,11 @@ def _ended_by_signals() -> Iterator[None]:
         raise SystemExit(128 + number)
 
     asked = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in asked}
-    for number, handler in before.items():
-        if handler is signal.SIG_DFL:
-            signal.signal(number, leave)
+    free = [number for number in asked if signal.getsignal(number) is signal.SIG_DFL]
+    for number in free:
+        signal.signal(number, leave)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            if handler is signal.SIG_DFL:
-                signal.signal(number, handler)
+        for number in free:
+            signal.signal(number, signal.SIG_DFL)

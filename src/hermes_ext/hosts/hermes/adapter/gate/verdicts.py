@@ -66,12 +66,7 @@ class Verdict:
 
 
 class Arrived:
-    """A call as it arrives at a gate, possibly after other plugins have changed its arguments.
-
-    Args:
-        tool: the tool.
-        args: whatever the host has for arguments.
-    """
+    """A call as it arrives at a gate, possibly after other plugins have changed its arguments."""
 
     def __init__(self, tool: str, args: Any) -> None:
         self.tool = tool

@@ -24,12 +24,7 @@ _END: Final = 100  # characters of a call, shown once more
 
 
 def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalRequest], Approval]:
-    """An approver that asks through Hermes.
-
-    Args:
-        approve_without_human: gives the setting `ask_without_human: approve`, for cron, scripts
-            and modes that approve everything.
-    """
+    """An approver that asks through Hermes; the setting decides where nobody is there to ask."""
 
     def ask(request: ApprovalRequest) -> Approval:
         gate = _gate()

@@ -211,7 +211,7 @@ def _ours() -> Mapping[str, Command]:
             if loaded is None:
                 return {}
             return loaded.for_directory(session_directory()).commands
-        return host.rules_in(typed.directory).commands
+        return host.runtime().for_directory(typed.directory).commands
     except Exception:
         logger.exception("the slash commands of extensions could not be looked up")
         return {}

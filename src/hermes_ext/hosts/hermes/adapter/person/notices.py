@@ -46,10 +46,7 @@ _NO_CHATS: Final = frozenset({"", "cli", "api", "api_server", "batch", "cron", "
 def say(text: str, *, log: bool = True, again: bool = False) -> None:
     """A line that the person must see: once per process, and once per session on a screen.
 
-    Args:
-        text: what is wrong, why, and what to do.
-        log: write it into the Hermes log too.
-        again: say it once more, because it is so once more.
+    `log`: Hermes's log has it too. `again`: it is so once more, and is said once more.
     """
     text = redacted(text)
     first = text not in state.said

@@ -116,11 +116,7 @@ class _Call:
     def finish_without_model(
         self, reply: str, turn: Turn, *, blocked_by: str | None, stored: Any
     ) -> dict[str, Any]:
-        """End the turn with `reply`: stored, shown, and no request made.
-
-        Args:
-            stored: what is kept as the user's message; None keeps what was typed.
-        """
+        """End the turn with `reply`: stored, shown, no request made. None keeps what was typed."""
         agent = self.agent
         typed = take_apart(self.get("user_message"), self.get("persist_user_message"))
         content = typed.stored if stored is None else stored
@@ -292,11 +288,7 @@ def build_child_agent(original: Callable[..., Any], *args: Any, **kwargs: Any) -
 
 def steer(original: Callable[..., Any], agent: Any, text: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `AIAgent.steer` and `AIAgent.redirect`: text for a running turn is input too."""
-
-    def take(final: Any) -> Any:
-        return original(agent, final, *args, **kwargs)
-
-    return _said_meanwhile(agent, text, take)
+    return _said_meanwhile(agent, text, lambda final: original(agent, final, *args, **kwargs))
 
 
 def _said_meanwhile(agent: Any, text: Any, take: Callable[[Any], Any]) -> Any:
