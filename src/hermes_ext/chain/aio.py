@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -20,12 +19,11 @@ from contextvars import Context, copy_context
 from typing import Any, Final, TypeAlias
 
 from hermes_ext._forks import has_locks
+from hermes_ext._log import logger
 from hermes_ext.chain.calls import inside
 from hermes_ext.chain.raised import read
 from hermes_ext.chain.threads import nothing, threads
 from hermes_ext.chain.timeouts import Ended, Job, Limited, Session, TimedOut, name_of, workers
-
-logger = logging.getLogger("hermes_ext")
 
 LOOPS_KEPT: Final = 8
 LOOPS_IN_ALL: Final = 64

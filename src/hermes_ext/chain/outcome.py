@@ -14,7 +14,7 @@ from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.isolation import raw
 from hermes_ext.hooks.payloads import NO_METADATA, Event, LLMRequest
 from hermes_ext.hooks.results import Keep
-from hermes_ext.hooks.settings import Setting
+from hermes_ext.hooks.settings import Setting, keys_named
 from hermes_ext.hooks.table import ENDING, Action, HookName
 
 _V = TypeVar("_V")
@@ -462,16 +462,8 @@ def step_of(handler: Handler, record: Record) -> Step:
         record.reason,
         record.duration_ns,
         record.mutated,
-        _keys(record.setting),
+        keys_named(record.setting),
         handler.file,
         handler.line,
         None if record.setting is None else (handler, record.setting),
     )
-
-
-def _keys(setting: Any) -> tuple[str, ...]:
-    """The keys that a handler names as `setting`: one, or several."""
-    named = [setting] if isinstance(setting, str) else setting
-    if not isinstance(named, list | tuple):
-        return ()
-    return tuple(str(key) for key in named if isinstance(key, str) and key)

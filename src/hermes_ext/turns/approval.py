@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from hermes_ext._interrupts import let_through
+from hermes_ext._log import logger
 from hermes_ext._text import printable, printable_lines
 from hermes_ext._values import evolve, field, frozen
 from hermes_ext.hooks.payloads import Scope
 from hermes_ext.turns import state
-
-logger = logging.getLogger("hermes_ext")
 
 _SHOWN_ARGS: Final = 1200
 _SHOWN_ARG: Final = 80

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 
+from hermes_ext._log import logger
 from hermes_ext._text import printable, printable_lines
 from hermes_ext.chain.aio import call_async
 from hermes_ext.chain.raised import readable
@@ -15,8 +15,6 @@ from hermes_ext.exceptions import CommandError, StateError
 from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.payloads import Scope
 from hermes_ext.hooks.signature import did_you_mean
-
-logger = logging.getLogger("hermes_ext")
 
 
 def run_command(command: Command, args: str, scope: Scope) -> str:

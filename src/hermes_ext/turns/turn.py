@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence, Set
 from functools import partial, wraps
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from attrs import evolve
 
+from hermes_ext._log import logger
 from hermes_ext._text import text_of
 from hermes_ext.chain.calls import DEEPEST, Call, inside
 from hermes_ext.chain.fold import CompiledChain, arun, run
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from hermes_ext.chain.outcome import Cause
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.session_state import SessionState
-
-logger = logging.getLogger("hermes_ext")
 
 # Looking a member up in its class takes as long as a call.
 _ANSWER: Final = Action.ANSWER
@@ -206,21 +204,9 @@ class Turn(state.TurnCore):
         for notice in rest:
             self._show(notice)
 
-    def bind(
-        self,
-        *,
-        session_id: str | None = None,
-        turn_id: str | None = None,
-        task_id: str | None = None,
-    ) -> None:
-        """Tell ids that the host made, or changed, after the turn began.
-
-        Handlers keep seeing the `turn_id` that the turn began with, as the decision log does.
-        """
-        super().bind(session_id=session_id, turn_id=turn_id, task_id=task_id)
-        self._scope = self._scope.replace(
-            session_id=self.session_id, task_id=or_unknown(self.task_id)
-        )
+    def _bound(self) -> None:
+        task_id = or_unknown(self.task_id)
+        self._scope = self._scope.replace(session_id=self.session_id, task_id=task_id)
 
     # -- input ------------------------------------------------------------------------------
 
