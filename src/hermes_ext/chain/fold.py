@@ -31,12 +31,7 @@ from hermes_ext.chain.raised import readable
 from hermes_ext.chain.timeouts import Ended, TimedOut, workers
 from hermes_ext.hooks.handler import Caller, Handler
 from hermes_ext.hooks.isolation import identical, own_copy
-from hermes_ext.hooks.payloads import (
-    Event,
-    LLMRequest,
-    Scope,
-    ToolCall,
-)
+from hermes_ext.hooks.payloads import Event, LLMRequest, Scope, ToolCall
 from hermes_ext.hooks.results import HookResult
 from hermes_ext.hooks.sendable import Unsendable, is_sendable, sendable
 from hermes_ext.hooks.settings import named_in
@@ -221,12 +216,7 @@ def _after_crash(
 
 
 async def arun(
-    chain: CompiledChain,
-    event: Event,
-    scope: Scope,
-    *,
-    strict: bool = False,
-    timed: bool = False,
+    chain: CompiledChain, event: Event, scope: Scope, *, strict: bool = False, timed: bool = False
 ) -> ChainOutcome:
     """`run`, while the caller's loop goes on as long as handlers are awaited.
 
@@ -631,11 +621,7 @@ def _own_result(returned: Any) -> HookResult[Any]:
         return returned
     if isinstance(returned, HookResult):
         return HookResult(
-            returned.action,
-            returned.value,
-            returned.metadata,
-            keep=returned.keep,
-            key=returned.key,
+            returned.action, returned.value, returned.metadata, keep=returned.keep, key=returned.key
         )
     _close(returned)
     raise InvalidResult(f"returned {_shown(returned)}; expected None or a HookResult")

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
+from hermes_ext._text import near_names
 from hermes_ext._values import asdict, evolve, frozen
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.handler import Handler, HookMark, OnError
@@ -472,21 +473,15 @@ def _near_miss(name: str, value: Any) -> Iterator[str]:
         return
     place = f"{name} (line {value.__code__.co_firstlineno})"
     project = _foreign_marker(value)
-    hook = _closest_hook(name.rpartition(".")[2])
+    hooks = [hook.value for hook in HookName]
+    near = near_names(name.rpartition(".")[2], hooks, most=1, cutoff=0.75)
     if project is not None:
         yield (
             f"{place} is marked for the pluggy project {project!r}, not for hermes_ext. "
             "Did you mean 'from hermes_ext import hookimpl'?"
         )
-    elif hook is not None:
-        yield f"{place} is not registered. Did you mean @register_hook({hook!r})?"
-
-
-def _closest_hook(name: str) -> str | None:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name.lower(), [hook.value for hook in HookName], n=1, cutoff=0.75)
-    return close[0] if close else None
+    elif near:
+        yield f"{place} is not registered. Did you mean @register_hook({near[0]!r})?"
 
 
 def _foreign_marker(function: FunctionType) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 
+from hermes_ext._text import near_names
 from hermes_ext._values import frozen
 from hermes_ext.exceptions import ResultError
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
@@ -142,10 +143,8 @@ class HookResult(Generic[A_co]):
 
 
 def _unknown_action(action: object) -> ResultError:
-    from difflib import get_close_matches
-
     names = list(_BY_NAME)
-    close = get_close_matches(action.lower(), names, n=1) if isinstance(action, str) else []
+    close = near_names(action, names, most=1, cutoff=0.6) if isinstance(action, str) else []
     if isinstance(action, str) and not close and action.lower() in ("deny", "refuse", "reject"):
         close = ["block"]
     hint = f"Did you mean {close[0]!r}?" if close else f"Actions are {', '.join(names)}"
