@@ -126,9 +126,9 @@ def an_agent(model: ScriptedModel) -> Any:
 
 def turn_seconds(agent: Any, runtime: Runtime) -> float:
     """One whole turn under a runtime."""
-    from hermes_ext.hosts.hermes.adapter.host import the_host
+    from hermes_ext.hosts.hermes.adapter.state import state
 
-    the_host._runtimes = {Path(os.environ["HERMES_HOME"]): runtime}
+    state.runtimes = {Path(os.environ["HERMES_HOME"]): runtime}
     begun = time.perf_counter()
     result = agent.run_conversation("read the notes", conversation_history=[])
     seconds = time.perf_counter() - begun
@@ -249,12 +249,12 @@ def bytes_per_session() -> float:
 
 def bytes_per_agent(model: ScriptedModel) -> float:
     """The same of agents of Hermes that have had a turn and wait for the next, in bytes."""
-    from hermes_ext.hosts.hermes.adapter.host import REMEMBERED_TASKS, the_host
+    from hermes_ext.hosts.hermes.adapter.host import REMEMBERED_TASKS, task_ends
 
     runtime, agents = extensions(), []
     # So many tasks are remembered and no more, however many sessions there are.
     for _ in range(REMEMBERED_TASKS):
-        the_host.task_ends(str(uuid.uuid4()))
+        task_ends(str(uuid.uuid4()))
 
     def sessions(count: int) -> int:
         for _ in range(count):

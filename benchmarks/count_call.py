@@ -241,9 +241,9 @@ def measure(report: Report) -> None:
         print(name)
         for place in places:
             print(f"       {place}")
-    report.bar("copies", len(counter.copies), COPIES_BAR, unit="", digits=0, slack=1)
-    report.bar("digests", len(counter.digests), DIGESTS_BAR, unit="", digits=0, slack=1)
-    report.bar("modules entered", len(counter.modules), MODULES_BAR, unit="", digits=0, slack=1)
+    report.bar("copies", len(counter.copies), COPIES_BAR, unit="", digits=0)
+    report.bar("digests", len(counter.digests), DIGESTS_BAR, unit="", digits=0)
+    report.bar("modules entered", len(counter.modules), MODULES_BAR, unit="", digits=0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

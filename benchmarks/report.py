@@ -6,8 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-SLACK = 1.2  # ratios move between processes
-
 
 class Report:
     """Rows of figures and the bars that they are held to."""
@@ -32,10 +30,9 @@ class Report:
         at_least: bool = False,
         unit: str = "x",
         digits: int = 2,
-        slack: float = SLACK,
     ) -> None:
         """One figure, a ratio if nothing else is said, and its bar."""
-        ok = value * slack >= limit if at_least else value <= limit * slack
+        ok = value >= limit if at_least else value <= limit
         sign = ">=" if at_least else "<="
         self.figure(name, value, unit, digits, f"bar {sign} {limit:g}  {'ok' if ok else 'MISSED'}")
         if not ok:

@@ -54,7 +54,7 @@ IMPORTS = "Python has one import system, and its modules are the process's"
 FILES = "whoever writes one file in a process shares one lock"
 UNIQUE = "a number or name that does not repeat in a process"
 AUDIT = "an audit hook cannot be taken away, so there is one, which asks who listens"
-PATCHED = "the functions of a host are wrapped once in a process, and their wraps meet here"
+PATCHED = "a host calls wraps with nothing of ours: here, and only here, they leave something"
 
 STATE = {
     "_forks._known": ALL_LOCKS,
@@ -65,26 +65,7 @@ STATE = {
     "chain.timeouts.workers": THREADS,
     "hooks.commands._collected": CONTEXT,
     "hooks.registration._collected": CONTEXT,
-    "hosts.hermes.adapter.gate.tools._grant": CONTEXT,
-    "hosts.hermes.adapter.gate.tools._in_invoke_tool": CONTEXT,
-    "hosts.hermes.adapter.host.the_host": PATCHED,
-    "hosts.hermes.adapter.person.approvals._asking": CONTEXT,
-    "hosts.hermes.adapter.person.commands._typed": CONTEXT,
-    "hosts.hermes.adapter.person.host_questions._agreed": CONTEXT,
-    "hosts.hermes.adapter.person.host_questions._answered": CONTEXT,
-    "hosts.hermes.adapter.person.notices._beginning": CONTEXT,
-    "hosts.hermes.adapter.person.notices.the_notices": PATCHED,
-    "hosts.hermes.adapter.requests.requests._asking": CONTEXT,
-    "hosts.hermes.adapter.standard_output.the_output": PATCHED,
-    "hosts.hermes.adapter.turns.batches._agents": PATCHED,
-    "hosts.hermes.adapter.turns.titles._lock": PATCHED,
-    "hosts.hermes.adapter.turns.titles._replaced": PATCHED,
-    "hosts.hermes.adapter.turns.turns._being_taken": CONTEXT,
-    "hosts.hermes.adapter.wraps.after_import._finder": IMPORTS,
-    "hosts.hermes.adapter.wraps.after_import._lock": IMPORTS,
-    "hosts.hermes.adapter.wraps.after_import._pending": IMPORTS,
-    "hosts.hermes.home.sentinel_stub._said": PATCHED,
-    "hosts.hermes.plugin.is_attached": PATCHED,
+    "hosts.hermes.adapter.state.state": PATCHED,
     "loading.imports.from_tree._served": IMPORTS,
     "loading.imports.importing._files": IMPORTS,
     "loading.imports.importing._held": IMPORTS,
@@ -199,6 +180,12 @@ def test_what_is_state(text: str, expected: set[str]) -> None:
 def test_state_stands_on_the_list() -> None:
     """Everything else belongs to an object: a runtime, its services, a turn."""
     assert _in_the_package() - STATE.keys() == set()
+
+
+def test_of_hermes_it_is_in_one_place() -> None:
+    """What patching Hermes needs is one object, and what knows Hermes has nothing else."""
+    of_hermes = {name for name in _in_the_package() if name.startswith("hosts.")}
+    assert of_hermes == {"hosts.hermes.adapter.state.state"}
 
 
 def test_the_list_is_not_stale() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hermes_ext.loading.ended import own_packages
+from hermes_ext.loading.ended import Loaded, own_packages
 from hermes_ext.loading.imports.importing import forget
-from hermes_ext.loading.loaded import Loaded
 
 
 def unload(loaded: Loaded) -> None:

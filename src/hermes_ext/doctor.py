@@ -29,18 +29,10 @@ from hermes_ext.loading.tool_patterns import ToolNames
 from hermes_ext.records import BROKEN, ExtensionRecord, HookInfo, Status
 from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext.settings.names import name_fault
-from hermes_ext.trust.store import (
-    PIN,
-    Standing,
-    TrustStore,
-    Verdict,
-    listed_paths,
-    pin_fault,
-    pins,
-)
+from hermes_ext.trust.store import PIN, Standing, TrustStore, Verdict, listed_paths, pin_fault, pins
 
 if TYPE_CHECKING:
-    from hermes_ext.loading.loaded import Loaded
+    from hermes_ext.loading.ended import Loaded
 
 SLOW_IMPORT_SECONDS = 1.0
 
@@ -165,47 +157,28 @@ def _is_idle(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
 
 def _off_findings(config: ExtensionsConfig) -> Iterator[Finding]:
     if switched_off():
-        yield Finding(
-            Severity.WARNING,
-            "switched-off",
-            None,
-            f"${OFF_SWITCH}",
-            f"the environment variable {OFF_SWITCH} turns every extension off",
-            f"Unset {OFF_SWITCH} to turn them on again",
-        )
+        told = f"the environment variable {OFF_SWITCH} turns every extension off"
+        hint = f"Unset {OFF_SWITCH} to turn them on again"
+        yield Finding(Severity.WARNING, "switched-off", None, f"${OFF_SWITCH}", told, hint)
     if not config.enabled:
-        yield Finding(
-            Severity.WARNING,
-            "switched-off",
-            None,
-            place(config.file, config.line_of("enabled")),
-            "extensions.enabled is false: nothing loads",
-            "Take it out, or set it to true",
-        )
+        where = place(config.file, config.line_of("enabled"))
+        told, hint = "extensions.enabled is false: nothing loads", "Take it out, or set it to true"
+        yield Finding(Severity.WARNING, "switched-off", None, where, told, hint)
 
 
 def _refusal_findings(refusal: str | None, config: ExtensionsConfig) -> Iterator[Finding]:
     if not config.readable:
         # Hermes reads the same file for the names of its plugins. A host that has this package
         # built in refuses all calls; so does a Hermes that has started before the file broke.
-        yield Finding(
-            Severity.ERROR,
-            "config-unreadable",
-            None,
-            printable(config.file),
+        where, hint = printable(config.file), "Fix what is named here"
+        told = (
             "the file cannot be read: a Hermes that starts now loads no plugin, so NONE of your "
-            "rules is in force",
-            "Fix what is named here",
+            "rules is in force"
         )
-    elif refusal:
-        yield Finding(
-            Severity.ERROR,
-            "required-missing",
-            None,
-            "extensions.required",
-            f"the agent refuses every tool call: {refusal}",
-            None,  # what to do stands in the text itself
-        )
+        yield Finding(Severity.ERROR, "config-unreadable", None, where, told, hint)
+    elif refusal:  # which has what to do in it
+        told = f"the agent refuses every tool call: {refusal}"
+        yield Finding(Severity.ERROR, "required-missing", None, "extensions.required", told)
 
 
 def _problem_findings(
@@ -234,14 +207,9 @@ def _problem_findings(
         if problem.file in of_projects:
             code = "project-settings"
         serious = code == "config" or (ci and problem.code is not None)
-        yield Finding(
-            Severity.ERROR if serious else Severity.WARNING,
-            code,
-            None,
-            place(problem.file, problem.line),
-            message,
-            problem.hint,
-        )
+        severity = Severity.ERROR if serious else Severity.WARNING
+        where = place(problem.file, problem.line)
+        yield Finding(severity, code, None, where, message, problem.hint)
 
 
 # -- session state ---------------------------------------------------------------------------------
@@ -279,17 +247,13 @@ def _trust_findings(
 
 
 def _new_data(project: Verdict, prog: Prog) -> Finding:
-    root = shlex.quote(printable(project.project.root))
-    return Finding(
-        Severity.WARNING,
-        "new-data",
-        None,
-        printable(project.project.folder),
-        f"new data since you trusted it: {listed_paths(project.changed)}; the trusted version is "
-        "in force",
+    where, new = printable(project.project.folder), listed_paths(project.changed)
+    told = f"new data since you trusted it: {new}; the trusted version is in force"
+    hint = (
         "Remove the files (extensions should write to their data_dir), or review and trust them: "
-        f"{prog('trust')} {root}",
+        f"{prog('trust')} {shlex.quote(printable(project.project.root))}"
     )
+    return Finding(Severity.WARNING, "new-data", None, where, told, hint)
 
 
 def _distrust(project: Verdict, prog: Prog) -> Finding:
@@ -301,15 +265,9 @@ def _distrust(project: Verdict, prog: Prog) -> Finding:
         told += f"{', '.join(project.names) or 'only settings'} ({project.reason})"
         root = shlex.quote(printable(project.project.root))
         hint = f"To look at them and decide: {prog('trust')} {root}"
-    new = project.standing is Standing.UNTRUSTED
-    return Finding(
-        Severity.NOTE if new else Severity.WARNING,
-        str(project.standing),
-        None,
-        printable(project.project.folder),
-        told,
-        hint,
-    )
+    severity = Severity.NOTE if project.standing is Standing.UNTRUSTED else Severity.WARNING
+    where = printable(project.project.folder)
+    return Finding(severity, str(project.standing), None, where, told, hint)
 
 
 def _pin_findings(projects: ProjectStack) -> Iterator[Finding]:
@@ -338,22 +296,16 @@ def _record_findings(
     # What the refusal says to do about a required one is not said twice. What cannot be an
     # extension's name cannot be disabled by it.
     said = record.required and refusal is not None
-    advice = (
-        None
-        if said or name_fault(record.name)
-        else advice_on(record.name, prog, required=record.required)
-    )
+    advice = None
+    if not said and not name_fault(record.name):
+        advice = advice_on(record.name, prog, required=record.required)
     yield from _status_findings(record, advice)
     if record.status is Status.SHADOWED:
         yield _shadow_finding(record, seen)
     if _is_idle(record, seen.config):
-        yield _about(
-            record,
-            Severity.ERROR,
-            "registers-nothing",
-            "; ".join(record.warnings)
-            or "it registers no handler, so nothing of it is ever called",
-        )
+        told = "it registers no handler, so nothing of it is ever called"
+        told = "; ".join(record.warnings) or told
+        yield _about(record, Severity.ERROR, "registers-nothing", told)
     else:
         for warning in record.warnings:
             yield _about(record, Severity.WARNING, "warning", warning)
@@ -364,13 +316,9 @@ def _record_findings(
     if record.status is not Status.ENABLED:
         return
     if record.import_seconds is not None and record.import_seconds > SLOW_IMPORT_SECONDS:
-        yield _about(
-            record,
-            Severity.WARNING,
-            "slow-import",
-            f"importing it takes {record.import_seconds:.1f} s of every start",
-            "Import what is heavy inside the functions that need it",
-        )
+        told = f"importing it takes {record.import_seconds:.1f} s of every start"
+        hint = "Import what is heavy inside the functions that need it"
+        yield _about(record, Severity.WARNING, "slow-import", told, hint)
     yield from (_fails_open(record, info) for info in record.hooks if _can_fail_open(info))
 
 
@@ -434,14 +382,10 @@ def _fails_open(record: ExtensionRecord, info: HookInfo) -> Finding:
     option, when = "on_error", "it fails"
     if info.on_error != "pass":
         option, when = "on_store_error", "session state is unavailable"
-    return Finding(
-        Severity.NOTE,
-        "fails-open",
-        record.name,
-        f"{info.file}:{info.line}",
-        f'{info.handler} lets the tool run when {when} ({option}="pass")',
-        f'Right for a convenience; a rule should have {option}="block"',
-    )
+    where = f"{info.file}:{info.line}"
+    told = f'{info.handler} lets the tool run when {when} ({option}="pass")'
+    hint = f'Right for a convenience; a rule should have {option}="block"'
+    return Finding(Severity.NOTE, "fails-open", record.name, where, told, hint)
 
 
 def _about(
@@ -461,7 +405,8 @@ def _tool_name_findings(
         if isinstance(settings, Mapping):
             for key in _TOOL_SETTINGS & settings.keys():
                 where = place(config.file, config.line_of(name, key))
-                for tool in _texts(settings[key]):
+                listed = settings[key] if isinstance(settings[key], list | tuple) else ()
+                for tool in (each for each in listed if isinstance(each, str)):
                     told = f"extensions.{name}.{key}"
                     yield from _tool_name_finding(name, where, told, tool, tools)
     for record in records:
@@ -483,11 +428,6 @@ def _tools_to_name(table: ToolTable) -> str:
     return told if mcp is None else f'{told}; those of MCP servers begin with "{mcp}"'
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, list | tuple):
-        yield from (item for item in value if isinstance(item, str))
-
-
 def _tool_name_finding(
     extension: str, where: str, key: str, tool: str, tools: ToolNames
 ) -> Iterator[Finding]:
@@ -496,24 +436,15 @@ def _tool_name_finding(
     table, meant = tools.table, tools.table.get(tool)
     if meant is not None:
         writers = [each.name for kind in _CHANGE_FILES for each in table.of(kind)]
-        yield Finding(
-            Severity.NOTE,
-            "tool-alias",
-            extension,
-            where,
-            f'{key}: {table.host} has no tool "{tool}"; workflow-guard takes it for'
-            f" {meant.name}, other extensions may not",
-            f"Write {meant.name}; {', '.join(writers[:-1])} and {writers[-1]} can all change files",
-        )
+        others = f"{', '.join(writers[:-1])} and {writers[-1]}"
+        told = f"workflow-guard takes it for {meant.name}, other extensions may not"
+        told = f'{key}: {table.host} has no tool "{tool}"; {told}'
+        hint = f"Write {meant.name}; {others} can all change files"
+        yield Finding(Severity.NOTE, "tool-alias", extension, where, told, hint)
         return
-    yield Finding(
-        Severity.WARNING,
-        "unknown-tool",
-        extension,
-        where,
-        f'{key}: {table.host} itself has no tool "{tool}"',
-        tools.meant(tool) or "Right if a plugin or an MCP server brings it",
-    )
+    told = f'{key}: {table.host} itself has no tool "{tool}"'
+    hint = tools.meant(tool) or "Right if a plugin or an MCP server brings it"
+    yield Finding(Severity.WARNING, "unknown-tool", extension, where, told, hint)
 
 
 def place(file: Path, line: int | None) -> str:

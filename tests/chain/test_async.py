@@ -305,20 +305,27 @@ def test_a_loop_that_is_blocked_is_replaced():
 
 
 def test_a_loop_that_was_replaced_ends_once_nothing_blocks_it():
-    gate, threads = threading.Event(), []
+    gate, used, ended = threading.Event(), [], threading.Event()
+
+    class Ends(asyncio.SelectorEventLoop):
+        def close(self):
+            super().close()
+            ended.set()
 
     async def blocks(session_id):
-        threads.append(threading.current_thread())
+        loop = asyncio.get_running_loop()
+        loop.__class__ = Ends
+        used.append(loop)
         gate.wait()
 
     for _ in range(2):
         blocked = chain(handler(blocks, timeout=SHORT))
         assert run(blocked, CALL, in_session("bad")).errors[0].kind == "timeout"
     gate.set()
-    first, second = threads
-    first.join(60)
-    assert not first.is_alive()
-    assert second.is_alive()
+    first, second = used
+    assert ended.wait(60)
+    assert first.is_closed()
+    assert not second.is_closed()
 
 
 @pytest.mark.parametrize("conversation", ["", "shared"])

@@ -212,7 +212,7 @@ class TestMatching:
         assert manager.chain(HOOK, "terminal") is manager.chain(HOOK, "terminal")
         for number in range(5000):
             manager.chain(HOOK, f"invented_{number}")
-        assert len(manager._chains) <= 512
+        assert len(manager.chains) <= 512
 
     @pytest.mark.parametrize(
         ("hook", "origins", "origin", "called"),

@@ -135,8 +135,8 @@ LOG = Path(os.environ['HERMES_HOME'], 'logs', 'extensions.jsonl')
 
 def logged():
     # What the decision log has on calls of `jot`.
-    from hermes_ext.hosts.hermes.adapter.host import the_host
-    for runtime in the_host._runtimes.values():
+    from hermes_ext.hosts.hermes.adapter.state import state
+    for runtime in state.runtimes.values():
         if runtime.log is not None:
             runtime.log.flush(timeout=60)
     lines = [json.loads(line) for line in LOG.read_text().splitlines()] if LOG.exists() else []

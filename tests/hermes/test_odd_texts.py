@@ -132,8 +132,8 @@ for mode in MODES:
             'messages': json.dumps(first['messages'], default=str),
             'saved': json.dumps(agent._session_db.get_messages(agent.session_id), default=str),
         }
-from hermes_ext.hosts.hermes.adapter.host import the_host
-runtime = the_host.runtime()
+from hermes_ext.hosts.hermes.adapter import host
+runtime = host.runtime()
 runtime.log.flush(timeout=10)
 report(told=told, command=runtime.command('names', '', session_id='s'))
 """

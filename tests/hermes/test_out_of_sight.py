@@ -39,12 +39,12 @@ def test_a_runtime_whose_tools_cannot_be_judged_is_refused(hermes: HomeFactory) 
         agent._run_codex_app_server_turn = lambda **_: started.append(1) or {"final_response": "x"}
         agent.api_mode = "codex_app_server"
         refused = stage.say(agent, "hello")
-        from hermes_ext.hosts.hermes.adapter.host import the_host
+        from hermes_ext.hosts.hermes.adapter.state import state
         from hermes_ext import Runtime, register_hook
         @register_hook("before_llm_call")
         def harmless():
             return None
-        the_host._runtimes = {home: Runtime([harmless]) for home in the_host._runtimes}
+        state.runtimes = {home: Runtime([harmless]) for home in state.runtimes}
         agent.api_mode = "codex_app_server"
         allowed = stage.say(agent, "hello")
         report(refused=refused, started=len(started), allowed=allowed)

@@ -261,7 +261,7 @@ lanes = {name: scenes(*lane) for name, lane in %r.items()}
 searching = agent_of('codex_responses', True, provider='xai', enabled_toolsets=['stage', 'web'])
 judged = turn(searching)
 from hermes_ext import HookResult, Runtime, register_hook
-from hermes_ext.hosts.hermes.adapter.host import the_host
+from hermes_ext.hosts.hermes.adapter.state import state
 
 @register_hook('intercept_tool_call', guard=True, tools=['terminal'])
 def of_one_tool(tool_name):
@@ -272,7 +272,7 @@ def injects():
     return HookResult.inject_system('RULES apply.')
 
 def only(*handlers):
-    the_host._runtimes = {home: Runtime(handlers) for home in the_host._runtimes}
+    state.runtimes = {home: Runtime(handlers) for home in state.runtimes}
 
 novel = agent_of('chat_completions', True)
 switch['to'] = (novel, 'novel_form')

@@ -43,12 +43,12 @@ MANIFEST = {
 TURNS = 3
 
 DRIVER = """
-from hermes_ext.hosts.hermes.adapter.host import the_host
+from hermes_ext.hosts.hermes.adapter import host
 agent = stage.agent()
 for turn in range(3):
     first = Reply(tool_calls=[jot(f"secret {n}", n) for n in range(3)])
     stage.say(agent, f"please {turn}", first, Reply(tool_calls=[write(f"{turn}.txt"), jot("x")]))
-the_host.runtime().log.flush(30)
+host.runtime().log.flush(30)
 report(done=True)
 """
 

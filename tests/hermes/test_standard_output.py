@@ -296,7 +296,7 @@ def noise():
 
 standard_output.keep_protocols_clean()
 import acp_adapter.entry
-standard_output.the_output.extensions_run()
+standard_output.extensions_run()
 noise()
 import acp.stdio, mcp.server.stdio
 from mcp.types import JSONRPCNotification

@@ -285,7 +285,7 @@ def test_many_turns(hermes: HomeFactory) -> None:
         from concurrent.futures import ThreadPoolExecutor
         from hermes_ext.turns import state as _turn
         from hermes_ext.hosts.hermes.adapter.gate import tools
-        from hermes_ext.hosts.hermes.adapter.host import the_host
+        from hermes_ext.hosts.hermes.adapter import host
         from hermes_ext.turns.turn import Turn
 
         def script(request):
@@ -318,7 +318,7 @@ def test_many_turns(hermes: HomeFactory) -> None:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(turns, agents))
         # What is still to be written of a turn knows the turn.
-        assert the_host.runtime().log.flush(60)
+        assert host.runtime().log.flush(60)
         gc.collect()
         kinds = (Turn, _turn.TurnState, tools.Verdict)
         # Newer Hermes keeps, for good, the context of the turn that started its scheduler.

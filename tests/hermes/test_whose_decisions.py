@@ -29,9 +29,9 @@ from gateway.config import GatewayConfig, Platform
 from gateway.platforms.base import MessageEvent
 from gateway.run import GatewayRunner
 from gateway.session import SessionSource
-from hermes_ext.hosts.hermes.adapter.host import the_host
+from hermes_ext.hosts.hermes.adapter import host
 
-runtime = the_host.runtime()
+runtime = host.runtime()
 
 def decided_in(session):
     with runtime.turn(session_id=session) as turn:

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from hermes_ext.hosts.hermes.adapter.wraps import after_import
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 
 
@@ -24,7 +24,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     for name in set(sys.modules) - before:
         del sys.modules[name]
-    after_import._pending.clear()
+    state.awaited.clear()
     importlib.invalidate_caches()
 
 

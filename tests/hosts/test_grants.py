@@ -11,6 +11,7 @@ import pytest
 
 from hermes_ext import Runtime
 from hermes_ext.hosts.hermes.adapter.gate import tools
+from hermes_ext.hosts.hermes.adapter.state import state
 
 pytestmark = pytest.mark.hermes
 
@@ -33,7 +34,7 @@ def test_of_two_threads_one_gets_it() -> None:
     turn: Any = object()
     verdict: Any = Verdict()
     context = copy_context()
-    context.run(tools._grant.set, tools._Grant(verdict, turn))
+    context.run(state.grant.set, tools.Grant(verdict, turn))
     with ThreadPoolExecutor(2) as pool:
         taken = [
             pool.submit(context.copy().run, tools._passed_on, turn, "terminal", "call")

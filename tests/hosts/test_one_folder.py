@@ -1,4 +1,4 @@
-"""Only `hosts/` knows Hermes: no other room names its tools or modules."""
+"""Only `hosts/` knows Hermes: no other room names its tools, modules or variables."""
 
 from __future__ import annotations
 
@@ -40,16 +40,19 @@ MODULES: Final = (
     "utils",
 )
 A_MODULE: Final = re.compile(rf"(?:{'|'.join(MODULES)})(?:\.\w+)*\Z")
+A_VARIABLE: Final = re.compile(r"HERMES_(?!EXT_)\w*")
 
 OPTION: Final = "the option `tools=` of `register_hook`, and its key in JSON"
 WIRE: Final = "a key of the provider's protocol"
 MEANS_SOMETHING_ELSE: Final = {
     ("_redaction/tokens.py", "discord"): "a word that tells a Discord token",
+    ("cli/_options.py", "HERMES_HOME"): "what `--help` says to people",
     ("cli/_commands/doctor.py", "plugins"): "a key of what the canary tells in JSON",
     ("cli/_commands/info.py", "tools"): OPTION,
     ("cli/_trying_pages.py", "tools"): OPTION,
     ("doctor.py", "tools"): "a setting of extensions",
     ("effects/_tools.py", "patch"): "a text that changes files",
+    ("effects/_variables.py", "HERMES_"): "among the variables that programs of any kind obey",
     ("effects/readings.py", "patch"): "an argument",
     ("hooks/payloads.py", "cron"): "an origin",
     ("hooks/registration.py", "tools"): OPTION,
@@ -72,7 +75,7 @@ def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
 
 @functools.cache
 def names_of_hermes() -> tuple[tuple[str, str, int], ...]:
-    """File, word and line of each string outside of `hosts/` that names a tool or a module."""
+    """File, word and line of each name of a tool, a module or a variable outside of `hosts/`."""
     return tuple(_names_of_hermes())
 
 
@@ -87,11 +90,14 @@ def _names_of_hermes() -> Iterator[tuple[str, str, int]]:
             if not isinstance(node, ast.Constant) or node in told:
                 continue
             word = node.value
-            if isinstance(word, str) and (word in TOOLS.names or A_MODULE.match(word)):
+            if not isinstance(word, str):
+                continue
+            if word in TOOLS.names or A_MODULE.match(word):
                 yield file, word, node.lineno
+            yield from ((file, name, node.lineno) for name in A_VARIABLE.findall(word))
 
 
-def test_no_string_outside_of_hosts_names_a_tool_or_a_module_of_hermes() -> None:
+def test_no_string_outside_of_hosts_names_a_tool_module_or_variable_of_hermes() -> None:
     """What a tool does, and where Hermes keeps something, is written in `hosts/hermes` only."""
     found = [each for each in names_of_hermes() if each[:2] not in MEANS_SOMETHING_ELSE]
     assert found == []

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hermes_ext.hosts.hermes.adapter.host import Host
 from hermes_ext.hosts.hermes.adapter.person import commands
+from hermes_ext.hosts.hermes.adapter.state import state
 
 pytestmark = pytest.mark.hermes
 
@@ -41,7 +41,7 @@ def test_a_command_that_hangs_leaves_the_gateway_its_threads(
     monkeypatch.setitem(sys.modules, "the_gate", module)
     monkeypatch.setenv("HERMES_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "the_host", Host())
+    monkeypatch.setattr(state, "runtimes", {})
     session = SimpleNamespace(session_id="s")
     runner = SimpleNamespace(
         session_store=SimpleNamespace(get_or_create_session=lambda source: session)

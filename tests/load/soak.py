@@ -328,7 +328,7 @@ class Soak:
             "locks of session state": len(session_state._locks),
             "log lines that wait": len(log._queue) + log._lost,
             "calls left behind": workers.left_behind,
-            "chains beyond the tools'": max(0, len(self.runtime.manager._chains) - len(TOOLS) * 3),
+            "chains beyond the tools'": max(0, len(self.runtime.manager.chains) - len(TOOLS) * 3),
         }
 
 

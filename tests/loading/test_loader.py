@@ -15,11 +15,11 @@ import pytest
 from tests.unloading import unload
 
 from hermes_ext.hooks.source import Source
+from hermes_ext.loading.ended import Loaded
 from hermes_ext.loading.finding import discovery as _discovery
 from hermes_ext.loading.finding.snapshot import read_snapshot
 from hermes_ext.loading.imports.importing import PREFIX
 from hermes_ext.loading.inventory import inventory
-from hermes_ext.loading.loaded import Loaded
 from hermes_ext.loading.loader import load
 from hermes_ext.records import ExtensionRecord, Status
 

@@ -18,10 +18,10 @@ from tests.projects import GOOD, GUARD, Place
 
 from hermes_ext import Runtime
 from hermes_ext.hooks.source import Source
+from hermes_ext.loading.ended import Loaded
 from hermes_ext.loading.finding import discovery
 from hermes_ext.loading.imports.importing import PREFIX
 from hermes_ext.loading.inventory import inventory
-from hermes_ext.loading.loaded import Loaded
 from hermes_ext.loading.loader import load
 from hermes_ext.records import ExtensionRecord, Status
 

@@ -25,7 +25,8 @@ from tests.redaction.samples import (
 
 from hermes_ext import Runtime, register_hook
 from hermes_ext._redaction import redacted
-from hermes_ext.hosts.hermes.adapter.person.notices import Notices
+from hermes_ext.hosts.hermes.adapter.person import notices
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.runtime import logger
 from hermes_ext.settings.words import shown
 from hermes_ext.turns.notices import refusal
@@ -111,9 +112,9 @@ def _withheld_by(extension: Bundled) -> Sink:
 def _said(text: str) -> str:
     """What is printed on the terminal."""
     lines: list[str] = []
-    notices = Notices()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hermes_ext.hosts.hermes.adapter.person.notices._print", lines.append)
+        patch.setattr(state, "said", set())
+        patch.setattr(notices, "_print", lines.append)
         notices.say(text, log=False)
     return "\n".join([*lines, str(refusal("rules", "terminal", text))])
 

@@ -30,7 +30,7 @@ from hermes_ext.testing.model_server import (
     ToolUse,
     Usage,
 )
-from hermes_ext.testing.model_server.event_stream import frame
+from hermes_ext.testing.model_server.converse import frame
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 FORMS: list[Form] = ["chat", "responses", "anthropic", "converse"]

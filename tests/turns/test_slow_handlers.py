@@ -200,12 +200,12 @@ def test_hermes_shows_it_where_somebody_looks(
     terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a terminal, and not in what a program reads."""
-    from hermes_ext.hosts.hermes.adapter.person.notices import Notices
+    from hermes_ext.hosts.hermes.adapter.person import notices
 
     read, write = os.openpty() if terminal else os.pipe()
     with os.fdopen(write, "w") as stream:
         monkeypatch.setattr(sys, "__stderr__", stream)
-        Notices().slow("it takes long")
+        notices.slow("it takes long")
         print("end", file=stream, flush=True)
     said = os.read(read, 1000).decode()
     os.close(read)

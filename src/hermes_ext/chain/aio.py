@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 from hermes_ext._forks import has_locks
 from hermes_ext.chain.calls import inside
 from hermes_ext.chain.raised import read
+from hermes_ext.chain.threads import nothing, threads
 from hermes_ext.chain.timeouts import (
     Ended,
     Job,
@@ -77,14 +78,13 @@ class _Loop:
         self.turn: Any = None
         self.retired = self.ended = False
         self._closing = False
-        thread = threading.Thread(target=self._run, name="hermes-ext-async-handlers", daemon=True)
         try:
-            thread.start()
+            threads.make("hermes-ext-async-handlers", self._run)
         except BaseException:
             self.loop.close()
             raise
 
-    def _run(self) -> None:
+    def _run(self) -> Callable[[], None]:
         asyncio.set_event_loop(self.loop)
         while not self._closing:
             try:
@@ -94,7 +94,9 @@ class _Loop:
         with suppress(BaseException):
             self.loop.run_until_complete(self._end_tasks())
         self.loop.close()
+        asyncio.set_event_loop(None)  # the thread goes on with other calls
         self.ended = True
+        return nothing
 
     async def _end_tasks(self) -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

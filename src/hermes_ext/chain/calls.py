@@ -20,6 +20,8 @@ DEEPEST: Final = 3
 class Call:
     """A chain that runs, or one handler of it, as the calls see it that are made inside.
 
+    Whoever makes one fills it in: an `__init__` would take as long as a handler's call.
+
     Attributes:
         handlers: the handlers that may be at work: those of the chain, or the one.
         outer: the call that this one was made inside of.
@@ -31,18 +33,8 @@ class Call:
 
     handlers: tuple[Handler, ...]
     loan: Loan | None
-
-    def __init__(
-        self,
-        handlers: tuple[Handler, ...],
-        thread: int,
-        outer: Call | None = None,
-        loan: Loan | None = None,
-    ) -> None:
-        self.handlers = handlers
-        self.thread = thread
-        self.outer = outer
-        self.loan = loan
+    outer: Call | None
+    thread: int
 
     @property
     def depth(self) -> int:
@@ -87,8 +79,11 @@ waiting: Final[set[_Waiting]] = set()
 def at_work(handler: Handler, scope: Scope, loan: Loan) -> Iterator[Context]:
     """While open, a handler runs elsewhere: in a copy of this context, which is returned."""
     here = inside.get()
-    outer = None if here is None else here.outer
-    call = Call((handler,), 0 if here is None else here.thread, outer, loan)
+    call = Call()
+    call.handlers = (handler,)
+    call.loan = loan
+    call.outer = None if here is None else here.outer
+    call.thread = 0 if here is None else here.thread
     context = copy_context()
     context.run(inside.set, call)
     entry = _Waiting(handler, scope) if handler.timeout is None else None

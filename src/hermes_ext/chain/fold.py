@@ -140,7 +140,6 @@ def run(
     chain: CompiledChain,
     event: Event,
     scope: Scope,
-    *,
     strict: bool = False,
     timed: bool = False,
     watch: Watch | None = None,

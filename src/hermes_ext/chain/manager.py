@@ -44,6 +44,29 @@ class OrderRow:
     why: str
 
 
+class _Chains(dict[tuple[str, str | None, str | None], CompiledChain]):
+    """By hook, tool and origin: the handlers that match, compiled when they are first wanted."""
+
+    def __init__(
+        self, ordered: Mapping[HookName, tuple[Handler, ...]], failures: FailureBook
+    ) -> None:
+        self._ordered = ordered
+        self._failures = failures
+
+    def __missing__(self, key: tuple[str, str | None, str | None]) -> CompiledChain:
+        if len(self) >= _CHAINS_KEPT:
+            # Names come from the model and could be any number; what is in use comes back.
+            self.clear()
+        hook, tool, origin = HookName(key[0]), normal(key[1]), key[2] or "user"
+        matching = [
+            handler
+            for handler in self._ordered[hook]
+            if _is_for_tool(handler, tool) and _is_for_origin(handler, origin)
+        ]
+        chain = self[key] = CompiledChain(hook, matching, self._failures)
+        return chain
+
+
 class HookManager:
     """Handlers, registered and ready. Immutable; thread-safe.
 
@@ -55,6 +78,7 @@ class HookManager:
 
     Attributes:
         plugins: the extensions, as pluggy has registered them; the chains are made from these.
+        chains: by hook, tool and origin, what `chain` gives; looking here saves a call.
 
     Raises:
         OrderCycleError: `before=`/`after=` contradict each other.
@@ -75,7 +99,7 @@ class HookManager:
         self._ordered: Mapping[HookName, tuple[Handler, ...]] = {
             hook: _in_order(handlers) for hook, handlers in found.items()
         }
-        self._chains: dict[tuple[str, str | None, str | None], CompiledChain] = {}
+        self.chains: Final = _Chains(self._ordered, self._failures)
 
     def chain(
         self, hook: str, tool_name: str | None = None, origin: str | None = "user"
@@ -87,24 +111,7 @@ class HookManager:
             tool_name: for the tool hooks, the tool; case and surrounding spaces do not matter.
             origin: where the turn comes from.
         """
-        key = (hook, tool_name, origin)
-        chain = self._chains.get(key)
-        if chain is None:
-            if len(self._chains) >= _CHAINS_KEPT:
-                # Names come from the model and could be any number; what is in use comes back.
-                self._chains.clear()
-            chain = self._compiled(HookName(hook), tool_name, origin or "user")
-            self._chains[key] = chain
-        return chain
-
-    def _compiled(self, hook: HookName, tool_name: str | None, origin: str) -> CompiledChain:
-        tool = normal(tool_name)
-        matching = [
-            handler
-            for handler in self._ordered[hook]
-            if _is_for_tool(handler, tool) and _is_for_origin(handler, origin)
-        ]
-        return CompiledChain(hook, matching, self._failures)
+        return self.chains[hook, tool_name, origin]
 
     def has(self, hook: str) -> bool:
         """Whether any handler is registered for the hook."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_ext.effects._table import ToolTable
 
 # Those that shells are started with, and that hardly anything sets to something else.
-_KNOWN_VARIABLES: Final = ("HERMES_HOME", "LOGNAME", "TMPDIR", "USER")
+_KNOWN_VARIABLES: Final = ("LOGNAME", "TMPDIR", "USER")
 _MOST_LINKS: Final = 40
 _LONGEST: Final = 4_096  # characters of a path; the system takes no longer one
 _DEEPEST: Final = 256  # directories of a path
@@ -35,10 +35,6 @@ def _homes(of_environment: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.normpath(each) for each in found if os.path.isabs(each)))
 
 
-def _known_variables() -> Mapping[str, str]:
-    return {name: os.environ[name] for name in _KNOWN_VARIABLES if name in os.environ}
-
-
 @frozen
 class Machine:
     """Where the tools of a session run.
@@ -47,7 +43,7 @@ class Machine:
         cwd: where relative paths start; None where the host does not know it.
         homes: what `~` and `$HOME` may stand for; by default the user's home, by the environment
             or else by the password database.
-        environ: variables whose values are known to commands.
+        environ: variables whose values are known to commands; None for a few of this process.
         local: whether the tools run on this machine; if not, paths are taken by their names.
         commands: what is known of commands; None for what comes with the package.
         tools: the host's tools; None for those of the event.
@@ -58,12 +54,20 @@ class Machine:
 
     cwd: Path | None = None
     homes: tuple[str, ...] = field(factory=lambda: _homes(os.environ.get("HOME", "")))
-    environ: Mapping[str, str] = field(factory=_known_variables)
+    environ: Mapping[str, str] | None = None
     local: bool = True
     commands: Knowledge | None = None
     tools: ToolTable | None = None
     schema: Mapping[str, Any] | None = None
     read_only_tools: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """`environ`, or what it stands for: the usual variables, and the host's own."""
+        if self.environ is not None:
+            return self.environ
+        names = (*_KNOWN_VARIABLES, "" if self.tools is None else self.tools.home_variable)
+        return {name: os.environ[name] for name in names if name in os.environ}
 
     def at(self, cwd: Path | None, schema: Mapping[str, Any] | None = None) -> Self:
         """The same machine with another directory and tool."""

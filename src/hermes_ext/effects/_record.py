@@ -44,6 +44,7 @@ class Recorder:
 
     Attributes:
         machine: where the call runs.
+        variables: those whose values are known to commands.
         cwd: the directories that relative paths may start in; none if that is not known.
         skip: rules that are not applied: the tests find out so that each of them is needed.
         by: what is at work, for messages.
@@ -51,6 +52,7 @@ class Recorder:
 
     def __init__(self, machine: Machine, skip: Iterable[str] = ()) -> None:
         self.machine = machine
+        self.variables: Final = machine.variables
         self.cwd: tuple[str, ...] = () if machine.cwd is None else _starts(machine)
         self.skip = frozenset(skip)
         self._dropped = 0
@@ -61,7 +63,7 @@ class Recorder:
         self._searches: set[str] = set()
         self._mentions: set[str] = set()
         self._texts: dict[str, None] = {}
-        self._variables: set[str] = set()
+        self._exported: set[str] = set()
         self._looked_up = 0
         self._parts = 0
         self._unknown: dict[str, None] = {}
@@ -176,7 +178,7 @@ class Recorder:
             self._texts[word] = None
             pieces = {word: None} if len(word) <= _LONGEST_PATH else {}
             if not _PLAIN.match(word):
-                pieces |= dict.fromkeys(_pieces(word, self.machine))
+                pieces |= dict.fromkeys(_pieces(word, self))
         for piece in pieces:
             if piece.strip("/.") and len(piece) <= _LONGEST_PATH:
                 self._mention_path(piece)
@@ -194,7 +196,7 @@ class Recorder:
 
     def variable(self, name: str) -> None:
         """A variable that programs see from now on."""
-        self._variables.add(name)
+        self._exported.add(name)
 
     def command(self, words: Sequence[Word], text: str = "", variables: Iterable[str] = ()) -> None:
         """A program that would be started; `variables`: the names of those set for it."""
@@ -406,7 +408,7 @@ class Recorder:
             commands=tuple(self._commands),
             mentions=frozenset(map(Path, self._mentions)),
             texts=tuple(self._texts),
-            variables=frozenset(self._variables),
+            variables=frozenset(self._exported),
             unknown=tuple(self._unknown),
             unread=self._unread,
         )
@@ -451,10 +453,10 @@ def _as_text(words: Sequence[Word]) -> str:
     return " ".join("…" if isinstance(each, Hole) else shlex.quote(each) for each in words)
 
 
-def _pieces(text: str, machine: Machine) -> Iterator[str]:
+def _pieces(text: str, rec: Recorder) -> Iterator[str]:
     """What in a text may be a path: what stands between its punctuation."""
     if "~" in text or "$" in text or "%" in text:
-        text = _with_variables(text, machine)
+        text = _with_variables(text, rec)
     for piece in _BREAKS.split(text):
         yield piece
         glued = _GLUED.match(piece)
@@ -464,10 +466,11 @@ def _pieces(text: str, machine: Machine) -> Iterator[str]:
             yield piece[1:]
 
 
-def _with_variables(text: str, machine: Machine) -> str:
+def _with_variables(text: str, rec: Recorder) -> str:
     from urllib.parse import unquote
 
-    home = machine.homes[0] if machine.homes else "~"
+    homes = rec.machine.homes
+    home = homes[0] if homes else "~"
     shown = _USER_HOME.sub(lambda _: home, text)
-    shown = _VARIABLE.sub(lambda found: machine.environ.get(found[1], found[0]), shown)
+    shown = _VARIABLE.sub(lambda found: rec.variables.get(found[1], found[0]), shown)
     return f"{shown} {unquote(shown)}" if "%" in shown else shown

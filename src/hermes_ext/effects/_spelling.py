@@ -16,12 +16,14 @@ _ADDRESS: Final = re.compile(r"\A(?:file|vscode-remote):/+(?:localhost(?=/))?", 
 
 
 def homes_of(machine: Machine) -> tuple[str, ...]:
-    """What `~` may stand for; Hermes gives the programs of a profile a home of its own."""
-    own = machine.environ.get("HERMES_HOME", "")
-    profile = os.path.join(own, "home") if own else ""
-    if profile and (not machine.local or os.path.isdir(profile)):
-        return tuple(dict.fromkeys((*machine.homes, profile)))
-    return machine.homes
+    """What `~` may stand for; a host may give its programs a home of their own."""
+    tools = machine.tools
+    folder = "" if tools is None else machine.variables.get(tools.home_variable, "")
+    if tools is None or not (folder and tools.programs_home):
+        return machine.homes
+    own = os.path.join(folder, tools.programs_home)
+    there = not machine.local or os.path.isdir(own)
+    return tuple(dict.fromkeys((*machine.homes, own))) if there else machine.homes
 
 
 def from_home(path: str, machine: Machine) -> tuple[str, ...]:

@@ -104,6 +104,8 @@ class ToolTable:
         families: beginnings of the names of tools that come while the host runs: `mcp_`.
         module: the module that Python code run by a tool calls the host's tools by; "" for none.
         functions: names in that module that call no tool.
+        home_variable: the variable with the host's own folder, which commands know; "" for none.
+        programs_home: what in that folder, if it is there, may be `~` to the programs it starts.
         host: the host's name, for messages.
 
     Raises:
@@ -114,6 +116,8 @@ class ToolTable:
     families: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
     module: str = field(default="", kw_only=True)
     functions: tuple[str, ...] = field(default=(), converter=_names, kw_only=True)
+    home_variable: str = field(default="", kw_only=True)
+    programs_home: str = field(default="", kw_only=True)
     host: str = field(default="the host", kw_only=True)
     _by_name: Mapping[str, Tool] = field(
         init=False, repr=False, default=Factory(lambda table: _by_name(table.rows), takes_self=True)

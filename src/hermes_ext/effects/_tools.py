@@ -149,7 +149,7 @@ def _announce_programs(args: Mapping[str, Any], texts: Iterable[Text], rec: Reco
         if words & _OF_COMMANDS and len(each.text) <= _LONGEST_COMMAND:
             Reading(rec).text(each.text)
         if words & _OF_CODE:
-            read_code(each.text, rec)
+            read_code(each.text, Reading(rec, ""))
         if "***" in each.text:
             _announce_patch(each.text, rec)
     _announce_program_with_words(args, rec)

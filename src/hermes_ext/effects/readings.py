@@ -224,11 +224,12 @@ def runs_python(code: str = "code", *, others: str = "") -> Does:
 
     def reading(name: str, args: Args, rec: Recorder) -> None:
         from hermes_ext.effects._python.reading import read_code
+        from hermes_ext.effects._shell import Reading as Shell
 
         refuse_others(name, args, rec, known)
         given = args.get(code)
         if isinstance(given, str):
-            read_code(given, rec)
+            read_code(given, Shell(rec, ""))  # nothing is typed into it
         else:
             rec.unknown(f"{name} is given no code that is a text", *strings_in(given))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from hermes_ext.hooks.isolation import identical, is_flat, own_copy
+from hermes_ext.hooks.isolation import ATOMS, identical, is_flat, own_copy
 
 _new: Final = object.__new__
 
@@ -37,11 +37,15 @@ class Arguments:
         Raises:
             TypeError: it is not a mapping.
         """
-        if type(value) is dict and is_flat(value):
-            taken = _new(cls)  # not `__init__`, which would look at all of it once more
-            taken.shared = shared = value.copy()
-            taken.copy = shared.copy
-            return taken
+        if type(value) is dict:
+            for key, item in value.items():  # `is_flat`, without a call
+                if type(item) not in ATOMS or type(key) is not str:
+                    break
+            else:
+                taken = _new(cls)  # not `__init__`, which would look at all of it once more
+                taken.shared = shared = value.copy()
+                taken.copy = shared.copy
+                return taken
         if type(value) is Arguments:
             return value
         if isinstance(value, Mapping):

@@ -84,6 +84,7 @@ class UserInput:
     hook: ClassVar[HookName] = HookName.TRANSFORM_USER_INPUT
     expected: ClassVar[str] = "a str (the new text) or a list of content parts (dicts)"
     details: ClassVar[tuple[str, ...]] = ("text", "command")
+    tool_name: ClassVar[None] = None
     title: ClassVar[str] = "an input"
 
     text: str = field(converter=_plain_text)
@@ -170,6 +171,7 @@ class LLMRequest:
     hook: ClassVar[HookName] = HookName.BEFORE_LLM_CALL
     expected: ClassVar[str] = "a list of messages (dicts)"
     details: ClassVar[tuple[str, ...]] = ("system_prompt", "api_call_count", "request_id")
+    tool_name: ClassVar[None] = None
     title: ClassVar[str] = "a request"
 
     messages: list[dict[str, Any]] = field(converter=Messages)
@@ -242,39 +244,59 @@ def _tools_of(machine: Machine | None) -> ToolTable:
     return (machine and machine.tools) or default_host().tools()
 
 
+class _Open:
+    """A call or a result in the making: attrs builds a frozen class at a third of the speed."""
+
+
+class _MadeWhenRead:
+    """An attribute that most handlers do not read. The instance then has it itself.
+
+    A `__getattr__` would make each attribute of the class slower to read.
+    """
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, event: Any, owner: type) -> Any:
+        if event is None:
+            raise AttributeError(self._name)
+        made = event.__dict__[self._name] = self._make(event)
+        return made
+
+
+def _machine_of(event: _AboutACall) -> Machine | None:
+    where = event._where
+    return where(event.tool_name) if callable(where) else where
+
+
 class _AboutACall:
     """What a call and its result have in common: the arguments, and what is made when read."""
 
     tool_name: str
     arguments: Arguments
+    tool_args: Any = _MadeWhenRead(lambda event: event.arguments.copy())
+    machine: Any = _MadeWhenRead(_machine_of)
     __match_args__: ClassVar[tuple[str, ...]]
     _where: Machine | Callable[[str], Machine] | None
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         tool_name: str,
         tool_args: Arguments | Mapping[str, Any] | None,
         tool_call_id: str = "",
         machine: Machine | Callable[[str], Machine] | None = None,
-    ) -> None:
-        own = self.__dict__  # attrs builds a frozen class at half the speed
-        own["tool_name"] = tool_name
-        own["arguments"] = taken = Arguments.of(tool_args)
-        own["tool_args"] = taken.shared
-        own["tool_call_id"] = tool_call_id
-        own["_where"] = machine
-
-    def __getattr__(self, name: str) -> Any:
-        # Most handlers read neither: a lent event's copy of the arguments, and the machine.
-        if name == "tool_args":
-            made: Any = self.arguments.copy()
-        elif name == "machine":
-            where = self._where
-            made = where(self.tool_name) if callable(where) else where
-        else:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self.__dict__[name] = made
-        return made
+    ) -> Self:
+        made: Any = _Open()
+        made.tool_name = tool_name
+        made.arguments = taken = Arguments.of(tool_args)
+        made.tool_args = taken.shared
+        made.tool_call_id = tool_call_id
+        made._where = machine
+        made.__class__ = cls
+        return made  # type: ignore[no-any-return]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Whatever makes the machine stays with the turn.
@@ -408,8 +430,8 @@ class ToolResult(_AboutACall):
     duration_ms: float | None = None
     machine: Machine | None = field(default=None, eq=False, repr=False)
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         tool_name: str,
         tool_args: Arguments | Mapping[str, Any] | None,
         tool_call_id: str = "",
@@ -417,12 +439,13 @@ class ToolResult(_AboutACall):
         status: str | None = None,
         duration_ms: float | None = None,
         machine: Machine | Callable[[str], Machine] | None = None,
-    ) -> None:
-        super().__init__(tool_name, tool_args, tool_call_id, machine)
-        own = self.__dict__
+    ) -> Self:
+        made = super().__new__(cls, tool_name, tool_args, tool_call_id, machine)
+        own = made.__dict__
         own["result"] = _plain_text(result)
         own["status"] = _known(status)
         own["duration_ms"] = _known(duration_ms)
+        return made
 
     @classmethod
     def recorded(cls, value: Any, call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:

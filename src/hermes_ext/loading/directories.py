@@ -21,7 +21,7 @@ from hermes_ext._regular import Signature, signature
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.loading.ended import own_packages
+from hermes_ext.loading.ended import Base, Loaded, own_packages
 from hermes_ext.loading.finding.projects import (
     NO_PROJECTS,
     ProjectStack,
@@ -29,7 +29,6 @@ from hermes_ext.loading.finding.projects import (
     notices,
     stacked,
 )
-from hermes_ext.loading.loaded import Base, Loaded
 from hermes_ext.loading.loader import load_projects
 from hermes_ext.rules import Rulebook, Rules, owners_of
 from hermes_ext.trust.candidates import Candidate, Listed, find_candidates

@@ -1,25 +1,29 @@
-"""How loading an extension ended: its record, and what is in force of it."""
+"""How loading ended: of one extension, of a home, and with the projects that apply."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from types import ModuleType
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any
 
-from attrs import Factory, evolve, frozen
+from attrs import Factory, evolve, field, frozen
 
 from hermes_ext._problems import Problem
 from hermes_ext._text import canonical_name, printable
+from hermes_ext.chain.outcome import Cause
 from hermes_ext.exceptions import OrderCycleError
 from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.discovery import Discovery
 from hermes_ext.loading.finding.found import Found
-from hermes_ext.loading.finding.projects import replaced_by
-from hermes_ext.loading.imports.importing import PREFIX, forget
+from hermes_ext.loading.finding.projects import NO_PROJECTS, ProjectStack, replaced_by
+from hermes_ext.loading.imports.importing import IMPORT_SECONDS, PREFIX, forget
 from hermes_ext.loading.imports.source_code import wrong_return
 from hermes_ext.loading.registering import Registered
 from hermes_ext.records import CommandInfo, ExtensionRecord, HookInfo, Status
+from hermes_ext.settings.config import ExtensionsConfig
 from hermes_ext.settings.merging import Merged
 
 
@@ -46,6 +50,60 @@ class Ended:
     def is_guard(self) -> bool:
         """Whether it registers a guard, turned off or not."""
         return any(each.mark.guard for each in self.registered.handlers)
+
+
+@frozen
+class Loaded:
+    """What a load gave.
+
+    records: one of each extension found or named. handlers: of all that are enabled. commands:
+    their slash commands, each name once. problems: of
+    the configuration and the manifests. settings: validated, by extension: a read-only mapping,
+    or the extension's own attrs instance. refusal: why every tool call is refused, None if none
+    is. cause: which setting refuses them. packages: the names in `sys.modules` below which each
+    extension's modules stand. projects: what was thought of the projects. homes: by the name of an
+    extension, the project that what is kept for it belongs to. base: what other projects can be
+    loaded on. ended: how loading each extension ended, for a later load that takes over what is the
+    same.
+    """
+
+    config: ExtensionsConfig
+    records: tuple[ExtensionRecord, ...] = ()
+    handlers: tuple[Handler, ...] = ()
+    commands: tuple[Command, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    settings: Mapping[str, Any] = MappingProxyType({})
+    refusal: str | None = None
+    cause: Cause | None = None
+    packages: Mapping[str, str] = MappingProxyType({})
+    projects: ProjectStack = NO_PROJECTS
+    homes: Mapping[str, Path] = MappingProxyType({})
+    base: Base | None = field(default=None, repr=False, eq=False)
+    ended: tuple[Ended, ...] = field(default=(), repr=False, eq=False)
+
+
+@frozen
+class Base:
+    """What is loaded for a home, whatever project the work is in. Made by `load_base`.
+
+    remembered: whether what a load gave is written down, for `list`.
+    """
+
+    home: Path
+    config: ExtensionsConfig
+    discovery: Discovery
+    ended: tuple[Ended, ...] = field(repr=False)
+    everything: bool = False
+    import_seconds: float = IMPORT_SECONDS
+    remembered: bool = True
+
+    def packages_of_files(self) -> dict[str, str]:
+        """The private packages whose modules come from the disk, and the file of each."""
+        return {
+            each.package: str(each.found.module_file)
+            for each in self.ended
+            if each.record.loaded and each.package.startswith(f"{PREFIX}.") and not each.found.tree
+        }
 
 
 def own_packages(ended: Iterable[Ended]) -> set[str]:

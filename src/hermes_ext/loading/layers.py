@@ -9,12 +9,11 @@ from attrs import frozen
 from hermes_ext._text import canonical_name
 from hermes_ext.exceptions import OrderCycleError
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.ended import Ended, Kept, in_order, replaced, without
+from hermes_ext.loading.ended import Base, Ended, Kept, in_order, replaced, without
 from hermes_ext.loading.extension import Loading, all_ended
 from hermes_ext.loading.finding.discovery import project_found, standing
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import kept_from, settings_of
-from hermes_ext.loading.loaded import Base
 from hermes_ext.loading.registering import World
 from hermes_ext.records import BROKEN
 from hermes_ext.settings.project_settings import ProjectSettings

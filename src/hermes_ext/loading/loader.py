@@ -23,7 +23,7 @@ from types import MappingProxyType
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.chain.outcome import Cause
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.ended import Ended, Kept, each_command_once, without_cycles
+from hermes_ext.loading.ended import Base, Ended, Kept, Loaded, each_command_once, without_cycles
 from hermes_ext.loading.extension import Loading, all_ended
 from hermes_ext.loading.finding.discovery import (
     Discovery,
@@ -37,7 +37,6 @@ from hermes_ext.loading.finding.projects import ProjectStack, projects_at
 from hermes_ext.loading.finding.snapshot import write_snapshot
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS
 from hermes_ext.loading.layers import Layer, ProjectLoading
-from hermes_ext.loading.loaded import Base, Loaded
 from hermes_ext.loading.refusal import refusal_with
 from hermes_ext.loading.registering import World
 from hermes_ext.records import ExtensionRecord

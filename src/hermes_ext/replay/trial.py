@@ -19,9 +19,9 @@ from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Event, ToolCall, ToolResult
 from hermes_ext.hooks.source import OWN
 from hermes_ext.loading.directories import Projects, rules_of
+from hermes_ext.loading.ended import Loaded
 from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import projects_at
-from hermes_ext.loading.loaded import Loaded
 from hermes_ext.loading.loader import load_base, load_projects
 from hermes_ext.replay.events import Recorded
 from hermes_ext.replay.touching import Touched

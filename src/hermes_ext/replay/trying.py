@@ -11,8 +11,8 @@ from hermes_ext._text import is_same_name, printable
 from hermes_ext.chain.outcome import Step
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Event, LLMRequest, ToolResult
+from hermes_ext.loading.ended import Loaded
 from hermes_ext.loading.finding.found import Found
-from hermes_ext.loading.loaded import Loaded
 from hermes_ext.records import ExtensionRecord
 from hermes_ext.replay.comparing import line_of, verdict_of
 from hermes_ext.replay.events import Recorded
@@ -134,9 +134,7 @@ def _told(each: Judged) -> dict[str, Any]:
 
 
 def _handlers(
-    handled: Iterable[Handled],
-    steps: Sequence[Step],
-    texts: Mapping[tuple[str, str], list[str]],
+    handled: Iterable[Handled], steps: Sequence[Step], texts: Mapping[tuple[str, str], list[str]]
 ) -> Iterator[dict[str, Any]]:
     for each in handled:
         who = (each.handler.extension, each.handler.name)

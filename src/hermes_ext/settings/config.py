@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -64,8 +64,37 @@ Log = Literal["decisions", "steps", "payloads", "off"]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
+@frozen(kw_only=True)
+class SettingsFile:
+    """A file that has settings of extensions, each under the extension's name.
+
+    settings: one extension's each, of any shape: `merged_settings` checks them.
+    """
+
+    settings: Mapping[str, Any] = _NOTHING
+    _section: Node | None = field(default=None, repr=False, eq=False)
+    _spelled: Mapping[str, str] = field(
+        default=Factory(lambda self: {canonical_name(e): e for e in self.settings}, True),
+        init=False,
+        repr=False,
+        eq=False,
+    )
+
+    def settings_of(self, name: str) -> Any:
+        """The settings of this extension as written, None where there are none."""
+        return self.settings.get(self.written(name) or "")
+
+    def written(self, name: str) -> str | None:
+        """How the file spells the name of this extension, or None."""
+        return self._spelled.get(canonical_name(name))
+
+    def line_of(self, *path: str | int) -> int | None:
+        """The line of the value at this path below the names, or of what holds it."""
+        return line_of(node_at(self._section, path))
+
+
 @frozen
-class ExtensionsConfig:
+class ExtensionsConfig(SettingsFile):
     """What the section says, with defaults for what it leaves out or gets wrong.
 
     Names stand as they are written; compare them with the methods, which know that
@@ -74,8 +103,7 @@ class ExtensionsConfig:
     global_dir_given: whether the file names a directory itself. disabled_hooks: hooks turned
     off, by extension. priorities: by `name` or `name:hook`. commands: what the user says of
     commands, and read_only_tools: of tools, for `hermes_ext.effects`. state_days: days that a
-    conversation's state is kept. settings: one extension's settings each, of any shape:
-    `settings` checks them. readable: False where the file exists and could not be read or
+    conversation's state is kept. readable: False where the file exists and could not be read or
     parsed.
     """
 
@@ -99,17 +127,9 @@ class ExtensionsConfig:
     priorities: Mapping[str, int] = _NOTHING
     commands: Mapping[str, Any] = _NOTHING
     read_only_tools: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = _NOTHING
     problems: tuple[Problem, ...] = ()
     readable: bool = True
     root: Node | None = field(default=None, repr=False, eq=False)
-    _section: Node | None = field(default=None, repr=False, eq=False)
-    _spelled: Mapping[str, str] = field(
-        default=Factory(lambda self: spellings(self.settings), takes_self=True),
-        init=False,
-        repr=False,
-        eq=False,
-    )
 
     @property
     def has_section(self) -> bool:
@@ -153,18 +173,6 @@ class ExtensionsConfig:
         """The priority that the user gave its handlers of this hook, or None."""
         canonical = canonical_name(name)
         return self.priorities.get(f"{canonical}:{hook}", self.priorities.get(canonical))
-
-    def settings_of(self, name: str) -> Any:
-        """Its settings as written, None where there are none."""
-        return self.settings.get(self.written(name) or "")
-
-    def written(self, name: str) -> str | None:
-        """How the section spells the key of this extension's settings, or None."""
-        return self._spelled.get(canonical_name(name))
-
-    def line_of(self, *path: str | int) -> int | None:
-        """The line of the value at this path below `extensions`, or of what holds it."""
-        return line_of(node_at(self._section, path))
 
     def own_setting(self, key: str) -> Setting:
         """The value of one of the package's own keys, such as `required`, and where it is from."""
@@ -444,11 +452,6 @@ class _Reading:
         else:
             return canonical_name(name) + colon + hook
         return None
-
-
-def spellings(names: Iterable[str]) -> Mapping[str, str]:
-    """By canonical name, how each is written."""
-    return {canonical_name(name): name for name in names}
 
 
 class SettingsByName:

@@ -7,17 +7,16 @@ what is wrong becomes a `Problem` and is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from attrs import Factory, field, frozen
+from attrs import frozen
 from yaml.nodes import MappingNode, Node
 
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name
-from hermes_ext.settings.config import SettingsByName, spellings
+from hermes_ext.settings.config import SettingsByName, SettingsFile
 from hermes_ext.settings.names import RESERVED_KEYS
 from hermes_ext.settings.yaml_nodes import (
     SETTINGS_BYTES,
@@ -25,7 +24,6 @@ from hermes_ext.settings.yaml_nodes import (
     is_null,
     items_of,
     line_of,
-    node_at,
     parse_document,
     repeated_keys,
 )
@@ -34,37 +32,16 @@ _HINTED = 20  # looking for what was meant takes time; nobody reads more
 
 
 @frozen
-class ProjectSettings:
+class ProjectSettings(SettingsFile):
     """What one project's file says.
 
-    file: as problems name it. settings: by extension, of any shape: `merged_settings` checks them.
-    problems: what is left out. readable: False where nothing of the file can be used, and then
-    `problems` says why.
+    file: as problems name it. problems: what is left out. readable: False where nothing of the file
+    can be used, and then `problems` says why.
     """
 
     file: Path
-    settings: Mapping[str, Any] = MappingProxyType({})
     problems: tuple[Problem, ...] = ()
     readable: bool = True
-    _root: Node | None = field(default=None, repr=False, eq=False)
-    _spelled: Mapping[str, str] = field(
-        default=Factory(lambda self: spellings(self.settings), takes_self=True),
-        init=False,
-        repr=False,
-        eq=False,
-    )
-
-    def settings_of(self, name: str) -> Any:
-        """The settings of this extension as written, None where there are none."""
-        return self.settings.get(self.written(name) or "")
-
-    def written(self, name: str) -> str | None:
-        """How the file spells the name of this extension, or None."""
-        return self._spelled.get(canonical_name(name))
-
-    def line_of(self, *path: str | int) -> int | None:
-        """The line of the value at this path, or of what holds it."""
-        return line_of(node_at(self._root, path))
 
     def unknown(self, names: Iterable[str]) -> tuple[Problem, ...]:
         """A problem for each name in the file that is none of these extensions'."""
@@ -121,7 +98,8 @@ def _read(file: Path, root: MappingNode) -> ProjectSettings:
             tell(key_node, key, *reserved)
         else:
             settings.add(key, key_node, value, tell)
-    return ProjectSettings(file, MappingProxyType(settings.written), tuple(problems), root=root)
+    written = MappingProxyType(settings.written)
+    return ProjectSettings(file, tuple(problems), settings=written, section=root)
 
 
 def _reserved(key: str) -> tuple[str, str] | None:

@@ -71,6 +71,13 @@ class _Node:
     def resolved(self) -> _Node:
         return self.target or self
 
+    def refused(self, reason: str, key: str | None = None) -> TextRefusedError:
+        return TextRefusedError(reason, line=self.line, key=key)
+
+    def unusual(self, key: str | None) -> TextRefusedError:
+        told = "it is written in a way that cannot be changed without touching the rest"
+        return self.refused(told, key)
+
     @property
     def last_leaf(self) -> _Node:
         return self if self.flow or not self.items else self.items[-1].last_leaf
@@ -89,9 +96,8 @@ class _Reader:
         for event in self.events:
             if type(event).__name__ == "DocumentStartEvent":
                 if roots:
-                    raise TextRefusedError(
-                        "a second YAML document starts here", line=event.start_mark.line + 1
-                    )
+                    line = event.start_mark.line + 1
+                    raise TextRefusedError("a second YAML document starts here", line=line)
                 roots.append(self.node(next(self.events)))
         return roots[0] if roots else None
 
@@ -148,11 +154,8 @@ def _refuse_duplicates(mapping: _Node) -> None:
     for key, _ in mapping.pairs:
         if key.kind == "scalar":
             if key.value in seen:
-                raise TextRefusedError(
-                    f"the key {key.value!r} stands twice, first in line {seen[key.value]}",
-                    line=key.line,
-                    key=key.value,
-                )
+                told = f"the key {key.value!r} stands twice, first in line {seen[key.value]}"
+                raise key.refused(told, key.value)
             seen[key.value] = key.line
 
 
@@ -172,10 +175,8 @@ class YamlText:
             root = reader.document()
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            raise TextRefusedError(
-                str(error.problem or error.context or "not YAML"),
-                line=mark.line + 1 if mark else None,
-            ) from None
+            told = str(error.problem or error.context or "not YAML")
+            raise TextRefusedError(told, line=mark.line + 1 if mark else None) from None
         except YAMLError as error:
             position = getattr(error, "position", None)
             line = text.count("\n", 0, position) + 1 if isinstance(position, int) else None
@@ -199,9 +200,7 @@ class YamlText:
         items = [item.resolved for item in node.resolved.items]
         for item in items:
             if item.kind != "scalar":
-                raise TextRefusedError(
-                    f"found {item.found} among the names", line=item.line, key=dotted
-                )
+                raise item.refused(f"found {item.found} among the names", dotted)
         return tuple(item.value for item in items)
 
     def _section(self, section: str) -> tuple[_Node, _Node] | None:
@@ -209,14 +208,10 @@ class YamlText:
         if self._root is None or self._root.is_null:
             return None
         if self._root.kind != "map":
-            raise TextRefusedError(
-                f"found {self._root.found}, expected a mapping of sections", line=self._root.line
-            )
+            raise self._root.refused(f"found {self._root.found}, expected a mapping of sections")
         pair = _pair(self._root, section)
         if pair and not pair[1].is_null and pair[1].resolved.kind != "map":
-            raise TextRefusedError(
-                f"found {pair[1].found}, expected a mapping", line=pair[1].line, key=section
-            )
+            raise pair[1].refused(f"found {pair[1].found}, expected a mapping", section)
         return pair
 
     def _list(self, section: str, key: str) -> _Node | None:
@@ -229,11 +224,8 @@ class YamlText:
             return None
         value = pair[1].resolved
         if value.kind != "list" and not value.is_null:
-            raise TextRefusedError(
-                f"found {value.found}, expected a list of names",
-                line=pair[1].line,
-                key=f"{section}.{key}",
-            )
+            told = f"found {value.found}, expected a list of names"
+            raise pair[1].refused(told, f"{section}.{key}")
         return pair[1]
 
     def _merged(self, mapping: _Node, key: str) -> tuple[_Node, _Node] | None:
@@ -269,7 +261,7 @@ class YamlText:
         if value.flow:
             return self._with_flow_item(value, text)
         if not value.items:
-            raise self._unusual(value, f"{section}.{key}")
+            raise value.unusual(f"{section}.{key}")
         column = self._dash_column(value.items[0], f"{section}.{key}")
         indent = self._line(value.items[0].start)[:column]
         return self._line_after(value, f"{indent}- {text}")
@@ -305,10 +297,8 @@ class YamlText:
             return self
         start, end = self._line_start(pair[0].start), self._next_line(pair[1].end)
         if len(body.pairs) == 1:
-            if (
-                self._line(head.start).rstrip() != f"{section}:"
-                or self._next_line(head.end) != start
-            ):
+            alone = self._line(head.start).rstrip() == f"{section}:"
+            if not alone or self._next_line(head.end) != start:
                 return self
             start = self._line_start(head.start)
         return self._replaced(start, end, "")._without_new_end(self)
@@ -317,11 +307,8 @@ class YamlText:
         """The pair as it stands in the section itself; a section that is an alias is refused."""
         found = self._section(section)
         if found and found[1].kind == "alias":
-            raise TextRefusedError(
-                f"the section is {found[1].found}, which other parts of the file share",
-                line=found[1].line,
-                key=section,
-            )
+            told = f"the section is {found[1].found}, which other parts of the file share"
+            raise found[1].refused(told, section)
         return _pair(found[1], key) if found and found[1].kind == "map" else None
 
     def _with_key(self, section: str, key: str, value: str) -> YamlText:
@@ -342,7 +329,7 @@ class YamlText:
             return self._line_after(body, line)
         # An empty `{}` or `null` gives way to a block, which the next entries are easier to add to.
         if "#" in self.text[body.start : body.end]:
-            raise self._unusual(body, section)
+            raise body.unusual(section)
         start = len(self.text[: body.start].rstrip(" "))
         cut = self._replaced(start, body.end, "")
         return cut._line_after(evolve(body, items=(), start=start, end=start), line)
@@ -361,9 +348,8 @@ class YamlText:
             return self._line_after(root, lines)
         ends = self.text.endswith(("\n", "\r")) or not self.text
         tail = self._newline if ends else ""
-        return self._replaced(
-            len(self.text), len(self.text), f"{'' if ends else self._newline}{lines}{tail}"
-        )
+        added = f"{'' if ends else self._newline}{lines}{tail}"
+        return self._replaced(len(self.text), len(self.text), added)
 
     def _with_flow_item(self, node: _Node, item: str) -> YamlText:
         if not node.items:
@@ -399,13 +385,13 @@ class YamlText:
         key, node = pair
         item = node.items[index]
         start, end = self._line_start(item.start), self._next_line(self._line_end(item.end))
+        left = self._replaced(start, end, "")
         if len(node.items) == 1:
             colon = _COLON.match(self.text, key.end)
             if colon is None or node.anchor:
-                raise self._unusual(node, dotted)
-            at = colon.end()
-            return self._replaced(start, end, "")._replaced(at, at, " []")._without_new_end(self)
-        return self._replaced(start, end, "")._without_new_end(self)
+                raise node.unusual(dotted)
+            left = left._replaced(colon.end(), colon.end(), " []")
+        return left._without_new_end(self)
 
     def _without_new_end(self, before: YamlText) -> YamlText:
         """Takes the last newline off again where the file had none at its end."""
@@ -430,11 +416,8 @@ class YamlText:
     def _line_after(self, node: _Node, line: str) -> YamlText:
         """Puts a line behind the node's last one and behind the comment there."""
         leaf = node.last_leaf
-        if (
-            leaf.kind == "scalar"
-            and leaf.style in {"|", ">"}
-            and self.text[: leaf.end].endswith("\n")
-        ):
+        is_block = leaf.kind == "scalar" and leaf.style in {"|", ">"}
+        if is_block and self.text[: leaf.end].endswith("\n"):
             return self._replaced(leaf.end, leaf.end, line + self._newline)
         at = self._line_end(leaf.end)
         return self._replaced(at, at, self._newline + line)
@@ -458,21 +441,14 @@ class YamlText:
     def _indent(self, node: _Node) -> str:
         indent = self.text[self._line_start(node.start) : node.start]
         if indent.strip(" "):
-            raise self._unusual(node, None)
+            raise node.unusual(None)
         return indent
 
     def _dash_column(self, item: _Node, dotted: str) -> int:
         before = self.text[self._line_start(item.start) : item.start]
         if not _DASH.fullmatch(before) or item.style in {"|", ">"}:
-            raise self._unusual(item, dotted)
+            raise item.unusual(dotted)
         return before.index("-")
-
-    def _unusual(self, node: _Node, dotted: str | None) -> TextRefusedError:
-        return TextRefusedError(
-            "it is written in a way that cannot be changed without touching the rest",
-            line=node.line,
-            key=dotted,
-        )
 
 
 def is_key(written: str, key: str, *, plain: bool) -> bool:

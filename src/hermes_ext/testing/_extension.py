@@ -270,10 +270,7 @@ class LoadedExtension:
             return opened.input(message)
 
     def request(
-        self,
-        messages: str | Sequence[Message] = "hello",
-        system_prompt: str = "",
-        **turn: Any,
+        self, messages: str | Sequence[Message] = "hello", system_prompt: str = "", **turn: Any
     ) -> ChainOutcome:
         """`DrivenTurn.request` in a turn of its own."""
         with self.turn(**turn) as opened:
@@ -496,10 +493,7 @@ class DrivenTurn:
         return await self.turn.atransform_user_input(message, **options)
 
     def request(
-        self,
-        messages: str | Sequence[Message] = "hello",
-        system_prompt: str = "",
-        **options: Any,
+        self, messages: str | Sequence[Message] = "hello", system_prompt: str = "", **options: Any
     ) -> ChainOutcome:
         """What becomes of a request to the model; `sent` is what would go out.
 
@@ -514,10 +508,7 @@ class DrivenTurn:
         )
 
     async def arequest(
-        self,
-        messages: str | Sequence[Message] = "hello",
-        system_prompt: str = "",
-        **options: Any,
+        self, messages: str | Sequence[Message] = "hello", system_prompt: str = "", **options: Any
     ) -> ChainOutcome:
         """`request`, awaited."""
         listed, options = self._request(messages, options)

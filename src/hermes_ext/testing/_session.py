@@ -197,12 +197,7 @@ def open_session(
     made = [Reply(each) if isinstance(each, str) else each for each in replies]
     with ScriptedModel(script if script is not None else made) as model:
         installation = HermesHome(
-            base,
-            model,
-            config=hermes_config,
-            extra_env=env,
-            git=git,
-            start=start or cold_start,
+            base, model, config=hermes_config, extra_env=env, git=git, start=start or cold_start
         )
         places = [_Place.of(each, installation.home) for each in extensions]
         section = dict(config or {})

@@ -491,40 +491,37 @@ def entered(turn: TurnCore) -> Iterator[None]:
 
 @final
 class Running(Call):
-    """A chain that runs in a turn, which is the current one of this context while it is open.
+    """A chain that runs in a turn, which is the current one of this context meanwhile.
 
-    Args:
+    Attributes:
         turn: the turn.
         chain: the chain; what it is made of is not this room's business.
         scope: what its handlers may ask for.
-        outer: the call that it is made inside of.
     """
 
     __slots__ = ("_here", "_inside", "chain", "scope", "turn")
 
+    turn: TurnCore
+    chain: Any
+    scope: Any
     loan = None
-
-    # Not as `Call` does: that would take as long again as all of it.
-    def __init__(self, turn: TurnCore, chain: Any, scope: Any, outer: Call | None) -> None:
-        self.turn = turn
-        self.chain = chain
-        self.scope = scope
-        self.outer = outer
-        self.thread = get_ident()
 
     @property
     def handlers(self) -> Any:  # type: ignore[override]
         """Those of the chain."""
         return self.chain.handlers
 
-    def __enter__(self) -> Running:
+    def begin(self) -> Running:
+        """It runs from now on, in this thread."""
         turn = self.turn
+        self.thread = get_ident()
         self._here = None if _current.get() is turn else _current.set(turn)
         self._inside = inside.set(self)
         turn.chains.add(self)
         return self
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def end(self) -> None:
+        """It has run."""
         turn = self.turn
         turn.chains.discard(self)
         turn.used_at = monotonic()

@@ -107,5 +107,5 @@ def mktemp(call: Call) -> None:
 
 def _temporary(call: Call) -> str:
     with suppress(KeyError):
-        return call.rec.machine.environ["TMPDIR"]
+        return call.rec.variables["TMPDIR"]
     return "/tmp"

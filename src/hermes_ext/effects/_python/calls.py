@@ -6,6 +6,7 @@ import ast
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -13,12 +14,11 @@ from attrs import Factory, evolve, frozen
 
 from hermes_ext.effects._python.names import ATTRIBUTES
 from hermes_ext.effects._python.values import Program, Values, Words
-from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._table import Tool, ToolKind
 from hermes_ext.effects._words import Hole, Word, beginning
 
 if TYPE_CHECKING:
-    from hermes_ext.effects._shell.reading import Reading as Shell
+    from hermes_ext.effects._programs.call import Shell
 
 _MOST: Final = 24  # ways in which one call may be made
 
@@ -52,12 +52,10 @@ class Calls:
         reasons: why something else may happen than what was announced.
     """
 
-    def __init__(
-        self, program: Program, values: Values, rec: Recorder, shell: Shell | None
-    ) -> None:
+    def __init__(self, program: Program, values: Values, shell: Shell) -> None:
         self._program = program
         self._values = values
-        self._rec = rec
+        self._rec = shell.rec
         self._shell = shell
         self.reasons: dict[str, None] = {}
 
@@ -129,7 +127,8 @@ class Calls:
         if target in _FUNCTIONS:
             self._announce(Call(target.removeprefix("builtins."), node), _FUNCTIONS[target])
         elif tool := self._tool_at(target):
-            self._announce(Call(target, node), (_takes(tool.parameters or ""), Calls.tool))
+            entry = _takes(tool.parameters or ""), partial(Calls.tool, tool=tool)
+            self._announce(Call(target, node), entry)
         elif target in _READING_FUNCTIONS:
             given: dict[str, ast.expr] = {"path": node.args[0]} if node.args else {}
             _READING_FUNCTIONS[target](self, Call(target, node, given))
@@ -374,15 +373,7 @@ class Calls:
         where = call.given.get("cwd")
         places: Iterable[Word | None] = self._values.of(where) if where is not None else (None,)
         for text, place in product(texts, places):
-            self._start().run(words, cwd=place, stdin=text)
-
-    def _start(self) -> Shell:
-        if self._shell is None:
-            from hermes_ext.effects._shell import Reading
-
-            # Nothing is typed into code that a tool runs.
-            self._shell = Reading(self._rec, "")
-        return self._shell
+            self._shell.run(words, cwd=place, stdin=text)
 
     # -- tools that are called back ---------------------------------------------------------------
 
@@ -395,11 +386,8 @@ class Calls:
             return None
         return None if found.kind is ToolKind.HARMLESS else found
 
-    def tool(self, call: Call) -> None:
+    def tool(self, call: Call, tool: Tool) -> None:
         """A tool of the host, called out of code: judged by itself, and here as well."""
-        from hermes_ext.effects._tools import announce
-
-        name = call.by.rpartition(".")[2]
         args: dict[str, Any] = {}
         for key, node in call.given.items():
             values = self._values.of(node)
@@ -412,8 +400,8 @@ class Calls:
             elif key == "pattern" and not any(_may_be_an_option(each) for each in values):
                 args[key] = "…"
             else:
-                self.doubt(f"what {name} is given is not known")
-        announce(name, args, self._rec)
+                self.doubt(f"what {tool.name} is given is not known")
+        tool.does.announce(tool.name, args, self._rec)
 
 
 def _may_be_an_option(word: Word) -> bool:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 from hermes_ext.effects._python import names
 from hermes_ext.effects._python.calls import Calls
 from hermes_ext.effects._python.values import PATH_CLASSES, Program, Values
-from hermes_ext.effects._record import Recorder, TooMuch
+from hermes_ext.effects._record import TooMuch
 from hermes_ext.effects._spelling import homes_of
 from hermes_ext.effects._words import Word
 
 if TYPE_CHECKING:
-    from hermes_ext.effects._shell.reading import Reading as Shell
+    from hermes_ext.effects._programs.call import Shell
 
 _LONGEST: Final = 1_000_000  # characters
 _MOST_NODES: Final = 200_000  # 30,000 statements that print a word have 150,001
@@ -30,14 +30,15 @@ _MOST_REASONS: Final = 3
 _MOST_TEXTS: Final = 5_000
 
 
-def read_code(code: str, recorder: Recorder, shell: Shell | None = None) -> None:
+def read_code(code: str, shell: Shell, *, looks_for_modules: bool = False) -> None:
     """Announce what the text of a Python program does.
 
     Args:
         code: the program.
-        recorder: told what happens.
-        shell: that starts the interpreter. Modules are then looked for where it stands.
+        shell: starts what the program starts; its recorder is told what happens.
+        looks_for_modules: whether the interpreter looks for modules where the shell stands.
     """
+    recorder = shell.rec
     if len(code) > _LONGEST:
         raise TooMuch(_LONGEST, "characters of Python code")
     try:
@@ -50,8 +51,8 @@ def read_code(code: str, recorder: Recorder, shell: Shell | None = None) -> None
     program = Program(tree, _MOST_NODES, names.with_tools(recorder.machine.tools))
     if len(program.nodes) > _MOST_NODES:
         raise TooMuch(_MOST_NODES, "parts of Python code")
-    reading = _Reading(program, recorder, shell)
-    if shell is not None:
+    reading = _Reading(program, shell)
+    if looks_for_modules:
         reading.look_for_modules()
     try:
         reading.read()
@@ -62,11 +63,11 @@ def read_code(code: str, recorder: Recorder, shell: Shell | None = None) -> None
 class _Reading(ast.NodeVisitor):
     """One program. Each node is visited by itself, not with what stands in it."""
 
-    def __init__(self, program: Program, rec: Recorder, shell: Shell | None) -> None:
+    def __init__(self, program: Program, shell: Shell) -> None:
         self._program = program
-        self._rec = rec
-        self._values = Values(program, homes_of(rec.machine), rec.machine.environ)
-        self._calls = Calls(program, self._values, rec, shell)
+        self._rec = rec = shell.rec
+        self._values = Values(program, homes_of(rec.machine), rec.variables)
+        self._calls = Calls(program, self._values, shell)
         self._sets_attributes = any(
             isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
             for node in program.nodes

@@ -17,4 +17,4 @@ class Reading(reading.Reading):
         """Python code, run where the shell stands."""
         from hermes_ext.effects._python.reading import read_code
 
-        read_code(code, self.rec, self)
+        read_code(code, self, looks_for_modules=True)

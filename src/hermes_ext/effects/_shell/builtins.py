@@ -214,7 +214,7 @@ def _printf(shell: Reading, words: list[Word], state: State) -> Ends:
     if len(words) > 1 and isinstance(words[1], Hole) and words[1].may_begin_with("-v"):
         shell.rec.unknown("printf may set a variable here", *words)
     shell.program(words)
-    shell.output = printed(words, shell.stdin, state, shell.rec.machine.environ)
+    shell.output = printed(words, shell.stdin, state, shell.rec.variables)
     return state, state
 
 

@@ -116,13 +116,13 @@ class Reading(ABC):
             state.variables[name] = (word if isinstance(word, str) else HOLE,)
             state.exported.add(name)
         state.arguments = tuple(args[1:])
-        outer, self._state = self._state, state
+        outer, self._state, before = self._state, state, self.rec.cwd
         try:
             with self.deeper(), self._reading(stdin):
                 self.read(code, state)
         finally:
             self._state = outer
-            self.rec.cwd = outer.cwd
+            self.rec.cwd = before
 
     @abstractmethod
     def python(self, code: str) -> None:
@@ -463,7 +463,7 @@ class Reading(ABC):
         if builtin is None:
             self.ran += 1
             self.program(words, assignments)
-            output = printed(words, self.stdin, state, self.rec.machine.environ)
+            output = printed(words, self.stdin, state, self.rec.variables)
             # How it begins may depend on a variable that is set for it alone.
             self.output = None if assignments and isinstance(output, Hole) else output
             return state, state
@@ -603,7 +603,7 @@ class Reading(ABC):
 
     def check_variable(self, name: str, value: Word) -> None:
         # What this shell exports is still there in the next call.
-        kept = name in self.rec.machine.environ
+        kept = name in self.rec.variables
         if kept or name in _USED_BY_SHELLS or risky_variable(name, value):
             self.rec.unknown(f"what runs later depends on ${name}, which is set here", value)
 

@@ -317,7 +317,7 @@ class WordReader:
             return self.rec.machine.homes if self.rec.on("home") else ("",)
         if name in ("PWD", "OLDPWD"):
             return (state.cwd if name == "PWD" else state.old) or UNKNOWN
-        given = self.rec.machine.environ.get(name)
+        given = self.rec.variables.get(name)
         return UNKNOWN if given is None else (given,)
 
     def _argument(self, number: int, state: State) -> Values:

@@ -17,8 +17,8 @@ from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig
 
 if TYPE_CHECKING:
+    from hermes_ext.loading.ended import Loaded
     from hermes_ext.loading.inventory import Inventory
-    from hermes_ext.loading.loaded import Loaded
 
 CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
     "slash commands": ("command-taken",),

@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     import argparse
 
 
-is_attached = False
-"""Whether the rules are attached to this process; `home.sentinel_stub` asks."""
+def __getattr__(name: str) -> bool:
+    """`is_attached`, for which `home.sentinel_stub` asks: whether the rules are attached."""
+    if name == "is_attached":
+        from hermes_ext.hosts.hermes.adapter.state import state
+
+        return state.attached
+    raise AttributeError(name)
 
 
 def register(ctx: Any) -> None:
@@ -39,12 +44,12 @@ def register(ctx: Any) -> None:
             return
         import_name.install()
         from hermes_ext.hosts.hermes.adapter import standard_output
+        from hermes_ext.hosts.hermes.adapter.state import state
         from hermes_ext.hosts.hermes.adapter.wraps import attaching, lacking
 
         attaching.attach()
         _try("a protocol of its own output", standard_output.keep_protocols_clean)
-        global is_attached  # noqa: PLW0603 - the process has one Hermes, which is attached to once
-        is_attached = True
+        state.attached = True
         _try("a last look before each turn", lambda: lacking.watch(ctx))
     _try("`hermes extensions`", lambda: ctx.register_cli_command(**_IN_TERMINAL))
     _in_chats(lambda: _try("`/extensions`", lambda: ctx.register_command(**_IN_CHAT)))
@@ -90,7 +95,7 @@ def _slash(raw_args: str) -> str:
 
     # Not imported: without it no turn has begun, and nothing is loaded.
     host = sys.modules.get("hermes_ext.hosts.hermes.adapter.host")
-    live = None if host is None else host.the_host.loaded()
+    live = None if host is None else host.loaded()
     home = Path(get_hermes_home())
     return slash(
         raw_args, home=home, cwd=session_directory(), live=live, session=session_of_typed()

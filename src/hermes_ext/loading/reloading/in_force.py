@@ -27,9 +27,8 @@ from hermes_ext._forks import has_locks
 from hermes_ext._prog import Prog
 from hermes_ext._text import printable
 from hermes_ext.loading.directories import Projects
-from hermes_ext.loading.ended import own_packages
+from hermes_ext.loading.ended import Base, own_packages
 from hermes_ext.loading.imports.importing import forget, hold
-from hermes_ext.loading.loaded import Base
 from hermes_ext.loading.loader import load_base
 from hermes_ext.loading.reloading import not_taken
 from hermes_ext.loading.reloading.look import Look, TooMuchError, is_code, look

@@ -13,7 +13,7 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 
@@ -37,7 +37,7 @@ class TooMuchError(Exception):
     """An extension of more files than are looked at in each turn. `str()` is its folder."""
 
 
-class Look:
+class Look(NamedTuple):  # not attrs: to make such a class takes longer than a look
     """What was seen.
 
     Attributes:
@@ -48,26 +48,13 @@ class Look:
         folders: the same of folders whose listings were seen.
     """
 
-    __slots__ = ("config", "config_file", "file", "files", "folders", "global_dir", "read")
-
-    # Not attrs: to make such a class takes longer than a look.
-    def __init__(
-        self,
-        file: str,
-        config_file: Signature,
-        config: str,
-        read: ExtensionsConfig | None,
-        global_dir: Path,
-        files: Mapping[str, Signature],
-        folders: Mapping[str, Signature],
-    ) -> None:
-        self.file = file
-        self.config_file = config_file
-        self.config = config
-        self.read = read
-        self.global_dir = global_dir
-        self.files = files
-        self.folders = folders
+    file: str
+    config_file: Signature
+    config: str
+    read: ExtensionsConfig | None
+    global_dir: Path
+    files: Mapping[str, Signature]
+    folders: Mapping[str, Signature]
 
     def is_now(self) -> bool:
         """Whether all looks as it did. Cheap: the files are neither opened nor listed."""

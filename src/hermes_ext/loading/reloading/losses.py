@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.hooks.handler import Handler
+from hermes_ext.loading.ended import Loaded
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED
-from hermes_ext.loading.loaded import Loaded
 from hermes_ext.records import BROKEN, ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig, switched_off
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from hermes_ext._text import text_of
 from hermes_ext.testing.model_server.script import MODEL_NAME, Json, Reply, ToolUse, Usage
@@ -21,24 +21,17 @@ from hermes_ext.testing.model_server.wire import (
 
 
 def _asked(path: str, body: Json) -> Asked:
-    tools = [
+    tools = tuple(
         chat_tool(tool.get("name", ""), tool.get("description", ""), tool.get("input_schema", {}))
-        for tool in body.get("tools") or []
-    ]
-    return Asked(
-        text_of(body.get("system")),
-        chat_messages(body.get("messages") or []),
-        tools,
-        bool(body.get("stream")),
+        for tool in body.get("tools") or ()
     )
+    messages = chat_messages(body.get("messages") or ())
+    return Asked(messages, text_of(body.get("system")), tools, bool(body.get("stream")))
 
 
-def chat_messages(messages: Sequence[Json]) -> list[Json]:
+def chat_messages(messages: Iterable[Json]) -> tuple[Json, ...]:
     """Anthropic messages as chat messages: of each its tool results first, then the rest."""
-    told: list[Json] = []
-    for message in messages:
-        told.extend(_told(message))
-    return told
+    return tuple(told for message in messages for told in _told(message))
 
 
 def _told(message: Json) -> list[Json]:

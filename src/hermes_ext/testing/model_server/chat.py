@@ -22,7 +22,8 @@ def _asked(path: str, body: Json) -> Asked:
     system: list[str] = []
     while messages and messages[0].get("role") in ("system", "developer"):
         system.append(text_of(messages.pop(0).get("content")))
-    return Asked("\n".join(system), messages, body.get("tools") or [], bool(body.get("stream")))
+    tools = tuple(body.get("tools") or ())
+    return Asked(tuple(messages), "\n".join(system), tools, bool(body.get("stream")))
 
 
 def _usage(usage: Usage) -> Json:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hermes_ext._text import text_of
-from hermes_ext.testing.model_server import event_stream
 from hermes_ext.testing.model_server.anthropic import chat_messages
 from hermes_ext.testing.model_server.script import Json, Reply, ToolUse, Usage
 from hermes_ext.testing.model_server.wire import (
@@ -18,6 +20,8 @@ from hermes_ext.testing.model_server.wire import (
     tool_input,
 )
 
+_TEXT_HEADER = 7
+_CHECKSUM = 4
 _ERRORS: Mapping[int, str] = {
     400: "ValidationException",
     403: "AccessDeniedException",
@@ -35,16 +39,12 @@ def is_converse(path: str) -> bool:
 
 
 def _asked(path: str, body: Json) -> Asked:
-    told = [
+    told = (
         {"role": message.get("role", ""), "content": [_block(b) for b in message["content"]]}
-        for message in body.get("messages") or []
-    ]
-    return Asked(
-        text_of(body.get("system")),
-        chat_messages(told),
-        [_tool(tool) for tool in (body.get("toolConfig") or {}).get("tools") or []],
-        path.endswith("-stream"),
+        for message in body.get("messages") or ()
     )
+    tools = tuple(map(_tool, (body.get("toolConfig") or {}).get("tools") or ()))
+    return Asked(chat_messages(told), text_of(body.get("system")), tools, path.endswith("-stream"))
 
 
 def _block(block: Json) -> Json:
@@ -103,7 +103,7 @@ def _use(call: ToolUse) -> Json:
 
 
 def _events(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[bytes]:
-    yield event_stream.frame("messageStart", {"role": "assistant"})
+    yield frame("messageStart", {"role": "assistant"})
     index = 0
     if reply.text or not calls:
         # A block of text has no start of its own.
@@ -111,19 +111,45 @@ def _events(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[bytes]:
         index += 1
     for at, call in enumerate(calls, start=index):
         start = {"contentBlockIndex": at, "start": {"toolUse": _use(call)}}
-        yield event_stream.frame("contentBlockStart", start)
+        yield frame("contentBlockStart", start)
         deltas = [{"toolUse": {"input": piece}} for piece in pieces(call.args_text)]
         yield from _deltas(at, deltas)
-    yield event_stream.frame("messageStop", {"stopReason": _stop(calls)})
+    yield frame("messageStop", {"stopReason": _stop(calls)})
     told: dict[str, Any] = {} if reply.usage is None else {"usage": _usage(reply.usage)}
-    yield event_stream.frame("metadata", {**told, "metrics": {"latencyMs": 1}})
+    yield frame("metadata", {**told, "metrics": {"latencyMs": 1}})
 
 
 def _deltas(index: int, deltas: Sequence[Json]) -> Iterator[bytes]:
     for delta in deltas:
         value = {"contentBlockIndex": index, "delta": delta}
-        yield event_stream.frame("contentBlockDelta", value)
-    yield event_stream.frame("contentBlockStop", {"contentBlockIndex": index})
+        yield frame("contentBlockDelta", value)
+    yield frame("contentBlockStop", {"contentBlockIndex": index})
+
+
+def frame(kind: str, value: Json) -> bytes:
+    """One event as a binary frame of a stream.
+
+    It is its length and that of its headers, a checksum of both, the headers, the data, and a
+    checksum of everything before. Numbers are big-endian.
+    """
+    names = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
+    headers = b"".join(_header(name, text) for name, text in names.items())
+    data = json.dumps(value).encode()
+    prelude = struct.pack(
+        "!II", 2 * 4 + _CHECKSUM + len(headers) + len(data) + _CHECKSUM, len(headers)
+    )
+    message = prelude + _checksum(prelude) + headers + data
+    return message + _checksum(message)
+
+
+def _header(name: str, text: str) -> bytes:
+    key, value = name.encode(), text.encode()
+    head = struct.pack("!B", len(key)) + key
+    return head + struct.pack("!BH", _TEXT_HEADER, len(value)) + value
+
+
+def _checksum(raw: bytes) -> bytes:
+    return struct.pack("!I", zlib.crc32(raw))
 
 
 def _error_headers(reply: Reply) -> Mapping[str, str]:
@@ -138,5 +164,5 @@ CONVERSE = Wire(
     _events,
     lambda reply: {"message": error_message(reply)},
     error_headers=_error_headers,
-    stream_type=event_stream.CONTENT_TYPE,
+    stream_type="application/vnd.amazon.eventstream",
 )

@@ -27,12 +27,9 @@ def _asked(path: str, body: Json) -> Asked:
     system = [str(body.get("instructions") or "")]
     while messages and messages[0]["role"] in ("system", "developer"):
         system.append(text_of(messages.pop(0)["content"]))
-    return Asked(
-        "\n".join(filter(None, system)),
-        messages,
-        [_tool(tool) for tool in body.get("tools") or []],
-        bool(body.get("stream")),
-    )
+    tools = tuple(map(_tool, body.get("tools") or ()))
+    told = "\n".join(filter(None, system))
+    return Asked(tuple(messages), told, tools, bool(body.get("stream")))
 
 
 def _tool(tool: Json) -> Json:

@@ -86,7 +86,7 @@ class ModelRequest:
     system: str
     tools: tuple[Json, ...]
     stream: bool
-    is_main: bool
+    is_main: bool = False
 
     @property
     def tool_names(self) -> tuple[str, ...]:

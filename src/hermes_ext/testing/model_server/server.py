@@ -145,19 +145,9 @@ class ScriptedModel:
 
     def _record(self, path: str, wire: Wire, body: Json) -> tuple[ModelRequest, int]:
         """Record a request; returns it with its step number (only used for main ones)."""
-        asked = wire.asked(path, body)
-        draft = ModelRequest(
-            path=path,
-            body=body,
-            form=wire.form,
-            messages=tuple(asked.messages),
-            system=asked.system,
-            tools=tuple(asked.tools),
-            stream=asked.stream,
-            is_main=False,
-        )
-        is_main = self._is_main(draft)
-        request = replace(draft, is_main=True) if is_main else draft
+        request = ModelRequest(path, body, wire.form, *wire.asked(path, body))
+        is_main = self._is_main(request)
+        request = replace(request, is_main=is_main)
         with self._changed:
             step = self._steps
             self._steps += is_main

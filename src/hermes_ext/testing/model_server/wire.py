@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes_ext.testing.model_server.script import Form, Json, Reply, ToolUse
 
 _PIECE = 12
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """What a request asks for, in chat-completions terms; as in `ModelRequest`."""
 
+    messages: tuple[Json, ...]
     system: str
-    messages: Sequence[Json]
-    tools: Sequence[Json]
+    tools: tuple[Json, ...]
     stream: bool
 
 
@@ -93,8 +93,4 @@ def chat_tool(name: str, description: str, parameters: Json) -> Json:
 
 def chat_call(call_id: str, name: str, arguments: str) -> Json:
     """A tool call as an assistant message of chat completions holds it."""
-    return {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": name, "arguments": arguments},
-    }
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}

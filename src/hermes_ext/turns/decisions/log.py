@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 
 from hermes_ext._forks import has_locks
 from hermes_ext._interrupts import let_through
+from hermes_ext.chain.threads import nothing, threads
 from hermes_ext.turns.decisions.line import DecisionEvent, LogLevel, build_line, encoded, iso
 from hermes_ext.turns.decisions.rotation import rotated
 
@@ -82,7 +83,7 @@ class DecisionLog:
         self._queue: deque[DecisionEvent] = deque()
         self._lost = 0
         self._busy = False
-        self._writer: threading.Thread | None = None
+        self._writing = False
 
     @property
     def on(self) -> bool:
@@ -98,10 +99,10 @@ class DecisionLog:
                 self._queue.popleft()
                 self._lost += 1
             self._queue.append(event)
-            if self._writer is None:
-                self._start_writer()
-            else:
+            if self._writing:
                 self._changed.notify_all()
+            else:
+                self._start_writing()
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Wait until every event put in so far is written, or given up on.
@@ -117,29 +118,25 @@ class DecisionLog:
 
     # -- the writing thread -----------------------------------------------------------------
 
-    def _start_writer(self) -> None:
-        self._writer = threading.Thread(
-            target=self._write_all, name="hermes-ext-decisions", daemon=True
-        )
+    def _start_writing(self) -> None:
         try:
-            self._writer.start()
-        except RuntimeError:
-            # The interpreter is ending and starts no more threads.
-            self._writer = None
+            threads.make("hermes-ext-decisions", self._write_all)
+            self._writing = True
+        except RuntimeError:  # the interpreter is ending
             while self._queue:
                 self._deliver(self._queue.popleft())
 
-    def _write_all(self) -> None:
+    def _write_all(self) -> Callable[[], None]:
         try:
             while (event := self._next()) is not None:
                 self._deliver(event)
                 del event  # or its turn would be kept until the next one comes
-        finally:
+        except BaseException:
             with self._changed:
-                if self._writer is threading.current_thread():
-                    self._writer = None
-                    self._busy = False
-                    self._changed.notify_all()
+                self._writing = self._busy = False
+                self._changed.notify_all()
+            raise
+        return nothing
 
     def _next(self) -> DecisionEvent | None:
         """Wait for an event; None, and no writer any more, where none came for a while.
@@ -150,7 +147,7 @@ class DecisionLog:
             self._busy = False
             self._changed.notify_all()
             if not self._changed.wait_for(lambda: bool(self._queue), _IDLE_SECONDS):
-                self._writer = None
+                self._writing = False
                 return None
             self._busy = True
             return self._queue.popleft()

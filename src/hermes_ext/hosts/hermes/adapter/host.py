@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
-import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from hermes_ext._forks import has_locks
+from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
 from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes.adapter.person import notices
 from hermes_ext.hosts.hermes.adapter.person.approvals import approver, is_interactive
-from hermes_ext.hosts.hermes.adapter.person.notices import the_notices
 from hermes_ext.hosts.hermes.adapter.places import (
     has_processes,
     machine_now,
     session_directory,
 )
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.hosts.hermes.adapter.turns.batches import BATCH, is_batch
 from hermes_ext.hosts.hermes.home.lost_hooks import note_lost_hooks
 from hermes_ext.rules import Rules
@@ -30,8 +28,6 @@ from hermes_ext.runtime import Runtime
 from hermes_ext.trust.place import project_of
 from hermes_ext.turns import state as turn_state
 from hermes_ext.turns.turn import Turn
-
-logger = logging.getLogger("hermes_ext")
 
 # Of tasks that are over: a thread that is left behind comes soon or never.
 REMEMBERED_TASKS: Final = 1024
@@ -76,248 +72,250 @@ class TurnData:
         self.stray_task = stray_task
 
 
-class Host:
-    """One per process: loads the runtime at the first turn, and tells turns apart."""
+def rules_for(*ids: str | None) -> Rules:
+    """What is in force where a session works.
 
-    def __init__(self) -> None:
-        self.renew_locks()
-        has_locks(self)
-        self._runtimes: dict[Path, Runtime] = {}
-        self._lost: dict[Path, tuple[str, ...]] = {}
-        self._over: OrderedDict[str, None] = OrderedDict()
-        self._directories: weakref.WeakKeyDictionary[Any, Path] = weakref.WeakKeyDictionary()
+    It is loaded once for each Hermes home, and once for each project.
 
-    def renew_locks(self) -> None:
-        """After a fork."""
-        self._lock = threading.Lock()
-        # Not the lock above: that one is held while extensions are loaded.
-        self._over_lock = threading.Lock()
+    Args:
+        ids: its task's id and its own; none: the turn or directory of this context.
+    """
+    here = None if ids else turn_state.current_turn()
+    if isinstance(here, Turn) and not here.closed:
+        return here.rules
+    return runtime().for_directory(session_directory(*ids))
 
-    def rules(self, *ids: str | None) -> Rules:
-        """What is in force where a session works.
 
-        It is loaded once for each Hermes home, and once for each project.
+def rules_in(directory: Path) -> Rules:
+    """What is in force in a directory, loaded if need be."""
+    return runtime().for_directory(directory)
 
-        Args:
-            ids: its task's id and its own; none: the turn or directory of this context.
-        """
-        here = None if ids else turn_state.current_turn()
-        if isinstance(here, Turn) and not here.closed:
-            return here.rules
-        return self.runtime().for_directory(session_directory(*ids))
 
-    def rules_in(self, directory: Path) -> Rules:
-        """What is in force in a directory, loaded if need be."""
-        return self.runtime().for_directory(directory)
+def may_withhold_input() -> bool:
+    """Whether an extension in this context, or in any project known so far, handles input."""
+    hook = HookName.TRANSFORM_USER_INPUT
+    return rules_for().manager.has(hook) or runtime().has_anywhere(hook)
 
-    def may_withhold_input(self) -> bool:
-        """Whether an extension in this context, or in any project known so far, handles input."""
-        hook = HookName.TRANSFORM_USER_INPUT
-        return self.rules().manager.has(hook) or self.runtime().has_anywhere(hook)
 
-    def runtime(self) -> Runtime:
-        """The runtime of the Hermes home that this context works for."""
-        from hermes_constants import get_hermes_home
+def runtime() -> Runtime:
+    """The runtime of the Hermes home that this context works for."""
+    from hermes_constants import get_hermes_home
 
-        home = Path(get_hermes_home())
-        runtime = self._runtimes.get(home)
-        if runtime is None:
-            with self._lock:
-                runtime = self._runtimes.get(home)
-                if runtime is None:
-                    runtime = self._load(home)
-                    self._runtimes[home] = runtime
-        runtime.machine = machine_now(runtime.machine)
-        return runtime
+    home = Path(get_hermes_home())
+    runtime = state.runtimes.get(home)
+    if runtime is None:
+        with state.loading:
+            runtime = state.runtimes.get(home)
+            if runtime is None:
+                runtime = _load(home)
+                state.runtimes[home] = runtime
+    runtime.machine = machine_now(runtime.machine)
+    return runtime
 
-    def loaded(self) -> Runtime | None:
-        """The runtime of this context's home, if that is loaded already."""
-        from hermes_constants import get_hermes_home
 
-        return self._runtimes.get(Path(get_hermes_home()))
+def loaded() -> Runtime | None:
+    """The runtime of this context's home, if that is loaded already."""
+    from hermes_constants import get_hermes_home
 
-    def _load(self, home: Path) -> Runtime:
-        try:
-            # In no project: each turn chooses its own.
-            runtime = Runtime.from_config(
-                cwd=os.sep,
-                home=home.absolute(),
-                tool_schemas=_schema_of,
-                command="hermes extensions",
-            )
-        except Exception as error:
-            # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
-            logger.exception("hermes-ext could not load its runtime")
-            told = redacted(f"{type(error).__name__}: {error}")
-            runtime = Runtime.refusing(
-                f"the extensions could not be loaded ({told}); "
-                "no tool runs until this is mended (hermes extensions doctor)"
-            )
-        runtime.approver = approver(lambda: runtime.approve_without_human)
-        runtime.on_failure = the_notices.failed
-        runtime.on_slow = the_notices.slow
-        runtime.on_not_taken = the_notices.say_anew
-        runtime.on_store_problem = the_notices.say_anew
-        runtime.on_notice = the_notices.show
-        runtime.agent_at_work = has_processes
-        return runtime
+    return state.runtimes.get(Path(get_hermes_home()))
 
-    def refusal(self, rules: Rules) -> str | None:
-        """Why no turn may be run in this Hermes, or None; what is merely lost is said."""
-        # Not at the top: what is wrapped, and what of it is lost, is said in terms of this module.
-        from hermes_ext.hosts.hermes.adapter.wraps import lacking
 
-        found = lacking.lacks(rules)
-        refusal = lacking.refusal(rules, found) if found else None
-        for lack in found:
-            if refusal is None or str(lack) not in refusal:
-                the_notices.say(str(lack))
-        if refusal is not None:
-            the_notices.say(refusal)
-        self._note_lost(tuple(map(str, found)))
+def _load(home: Path) -> Runtime:
+    try:
+        # In no project: each turn chooses its own.
+        runtime = Runtime.from_config(
+            cwd=os.sep,
+            home=home.absolute(),
+            tool_schemas=_schema_of,
+            command="hermes extensions",
+        )
+    except Exception as error:
+        # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
+        logger.exception("hermes-ext could not load its runtime")
+        told = redacted(f"{type(error).__name__}: {error}")
+        runtime = Runtime.refusing(
+            f"the extensions could not be loaded ({told}); "
+            "no tool runs until this is mended (hermes extensions doctor)"
+        )
+    runtime.approver = approver(lambda: runtime.approve_without_human)
+    runtime.on_failure = notices.failed
+    runtime.on_slow = notices.slow
+    runtime.on_not_taken = notices.say_anew
+    runtime.on_store_problem = notices.say_anew
+    runtime.on_notice = notices.show
+    runtime.agent_at_work = has_processes
+    return runtime
+
+
+def refusal(rules: Rules) -> str | None:
+    """Why no turn may be run in this Hermes, or None; what is merely lost is said."""
+    # Not at the top: what is wrapped, and what of it is lost, is said in terms of this module.
+    from hermes_ext.hosts.hermes.adapter.wraps import lacking
+
+    found = lacking.lacks(rules)
+    refusal = lacking.refusal(rules, found) if found else None
+    for lack in found:
+        if refusal is None or str(lack) not in refusal:
+            notices.say(str(lack))
+    if refusal is not None:
+        notices.say(refusal)
+    _note_lost(tuple(map(str, found)))
+    return refusal
+
+
+def _note_lost(lines: tuple[str, ...]) -> None:
+    """For `list` in another process; of a home where nothing is lost nothing is written."""
+    from hermes_constants import get_hermes_home
+
+    home = Path(get_hermes_home())
+    if state.lost_hooks.get(home) != lines:
+        state.lost_hooks[home] = lines
+        note_lost_hooks(home, lines)
+
+
+def refusal_without_turn(*ids: str | None) -> str | None:
+    """The same for a request or a tool call, where its turn began without us."""
+    from hermes_ext.hosts.hermes.adapter.wraps import lacking
+
+    return refusal(rules_for(*ids)) if lacking.turn_is_lost() else None
+
+
+def refusal_of_request(*ids: str | None) -> str | None:
+    """Why a request may not be sent that belongs to no open turn, or None.
+
+    Only a turn makes these requests: one that is not there was begun past the wrap, however
+    well that stands.
+    """
+    rules = rules_for(*ids)
+    refusal = refusal_without_turn(*ids) or rules.refusal
+    if refusal is not None:
         return refusal
+    who = rules.who_must_see_tools()
+    if who:
+        return f"The request was not sent: {_PAST_THE_TURN.format(who=', '.join(who))}"
+    if not rules.idle:
+        names = (record.name for record in rules.records if record.loaded)
+        notices.say(f"not in force: {_PAST_THE_TURN.format(who=', '.join(names))}")
+    return None
 
-    def _note_lost(self, lines: tuple[str, ...]) -> None:
-        """For `list` in another process; of a home where nothing is lost nothing is written."""
-        from hermes_constants import get_hermes_home
 
-        home = Path(get_hermes_home())
-        if self._lost.get(home) != lines:
-            self._lost[home] = lines
-            note_lost_hooks(home, lines)
+def open_turn(agent: Any, history: Any, task_id: str | None) -> Turn:
+    """A turn for one `run_conversation` of an agent."""
+    with notices.beginning(agent):
+        turn = _turn_of(agent, history, task_id)
+        notices.report(turn.rules, turn.services)
+    return turn
 
-    def refusal_without_turn(self, *ids: str | None) -> str | None:
-        """The same for a request or a tool call, where its turn began without us."""
-        from hermes_ext.hosts.hermes.adapter.wraps import lacking
 
-        return self.refusal(self.rules(*ids)) if lacking.turn_is_lost() else None
+def _turn_of(agent: Any, history: Any, task_id: str | None) -> Turn:
+    session_id = str(getattr(agent, "session_id", "") or "")
+    directory = _directory_of(agent, task_id)
+    turn = runtime().turn(
+        session_id=session_id,
+        conversation_id=_conversation_of(agent) or session_id,
+        turns_before=_user_messages(history),
+        task_id=task_id,
+        platform=platform_of(agent),
+        origin=origin_of(agent),
+        interactive=_interactive(),
+        model=getattr(agent, "model", None) or None,
+        cwd=directory,
+        project_root=project_of(directory),
+        is_subagent=_is_subagent(agent),
+        parent_session_id=getattr(agent, "_parent_session_id", None) or None,
+        sender_id=getattr(agent, "_user_id", None) or None,
+        chat_id=getattr(agent, "_chat_id", None) or None,
+    )
+    turn.host = TurnData(agent)
+    turn.attended = True  # `with` is around all that the agent does
+    return turn
 
-    def refusal_of_request(self, *ids: str | None) -> str | None:
-        """Why a request may not be sent that belongs to no open turn, or None.
 
-        Only a turn makes these requests: one that is not there was begun past the wrap, however
-        well that stands.
-        """
-        rules = self.rules(*ids)
-        refusal = self.refusal_without_turn(*ids) or rules.refusal
-        if refusal is not None:
-            return refusal
-        who = rules.who_must_see_tools()
-        if who:
-            return f"The request was not sent: {_PAST_THE_TURN.format(who=', '.join(who))}"
-        if not rules.idle:
-            names = (record.name for record in rules.records if record.loaded)
-            the_notices.say(f"not in force: {_PAST_THE_TURN.format(who=', '.join(names))}")
-        return None
+def _directory_of(agent: Any, task_id: str | None) -> Path:
+    """Where an agent's session works.
 
-    def open_turn(self, agent: Any, history: Any, task_id: str | None) -> Turn:
-        """A turn for one `run_conversation` of an agent."""
-        with the_notices.beginning(agent):
-            turn = self._turn_of(agent, history, task_id)
-            the_notices.report(turn.rules, turn.services)
-        return turn
+    A subagent and a background review work where their parent does, and start in threads and
+    with tasks for which Hermes knows no directory.
+    """
+    inherited = state.directories.get(agent)
+    if inherited is None and origin_of(agent) == "background":
+        family = {getattr(agent, name, None) for name in ("session_id", "_parent_session_id")}
+        family -= {None, ""}
+        known = list(state.directories.items())
+        near = (path for one, path in known if getattr(one, "session_id", "") in family)
+        inherited = next(near, None)
+    if inherited is not None and origin_of(agent) in {"background", "subagent"}:
+        return inherited
+    directory = session_directory(task_id, str(getattr(agent, "session_id", "") or ""))
+    state.directories[agent] = directory
+    return directory
 
-    def _turn_of(self, agent: Any, history: Any, task_id: str | None) -> Turn:
-        session_id = str(getattr(agent, "session_id", "") or "")
-        directory = self._directory_of(agent, task_id)
-        turn = self.runtime().turn(
-            session_id=session_id,
-            conversation_id=_conversation_of(agent) or session_id,
-            turns_before=_user_messages(history),
-            task_id=task_id,
-            platform=platform_of(agent),
-            origin=origin_of(agent),
-            interactive=_interactive(),
-            model=getattr(agent, "model", None) or None,
-            cwd=directory,
-            project_root=project_of(directory),
-            is_subagent=_is_subagent(agent),
-            parent_session_id=getattr(agent, "_parent_session_id", None) or None,
-            sender_id=getattr(agent, "_user_id", None) or None,
-            chat_id=getattr(agent, "_chat_id", None) or None,
-        )
-        turn.host = TurnData(agent)
-        turn.attended = True  # `with` is around all that the agent does
-        return turn
 
-    def _directory_of(self, agent: Any, task_id: str | None) -> Path:
-        """Where an agent's session works.
+def child_of(parent: Any, child: Any) -> None:
+    """Have a subagent work in its parent's directory."""
+    turn = turn_of_agent(parent)
+    directory = state.directories.get(parent) if turn is None else turn.directory
+    if directory is not None:
+        state.directories[child] = directory
 
-        A subagent and a background review work where their parent does, and start in threads and
-        with tasks for which Hermes knows no directory.
-        """
-        inherited = self._directories.get(agent)
-        if inherited is None and origin_of(agent) == "background":
-            family = {getattr(agent, name, None) for name in ("session_id", "_parent_session_id")}
-            family -= {None, ""}
-            known = list(self._directories.items())
-            near = (path for one, path in known if getattr(one, "session_id", "") in family)
-            inherited = next(near, None)
-        if inherited is not None and origin_of(agent) in {"background", "subagent"}:
-            return inherited
-        directory = session_directory(task_id, str(getattr(agent, "session_id", "") or ""))
-        self._directories[agent] = directory
-        return directory
 
-    def child_of(self, parent: Any, child: Any) -> None:
-        """Have a subagent work in its parent's directory."""
-        turn = self.turn_of_agent(parent)
-        directory = self._directories.get(parent) if turn is None else turn.directory
-        if directory is not None:
-            self._directories[child] = directory
+@contextmanager
+def stray_turn(session_id: str, task_id: str | None) -> Iterator[Turn]:
+    """A turn for one tool call that came from outside of any turn (a plugin's own dispatch)."""
+    directory = session_directory(task_id, session_id)
+    turn = runtime().turn(
+        session_id=session_id,
+        origin="extension",
+        interactive=_interactive(),
+        cwd=directory,
+        project_root=project_of(directory),
+    )
+    # Its task id is no way to find it: the task's own next turn would be taken for two.
+    turn.host = TurnData(None, task_id)
+    with turn:
+        yield turn
 
-    @contextmanager
-    def stray_turn(self, session_id: str, task_id: str | None) -> Iterator[Turn]:
-        """A turn for one tool call that came from outside of any turn (a plugin's own dispatch)."""
-        directory = session_directory(task_id, session_id)
-        turn = self.runtime().turn(
-            session_id=session_id,
-            origin="extension",
-            interactive=_interactive(),
-            cwd=directory,
-            project_root=project_of(directory),
-        )
-        # Its task id is no way to find it: the task's own next turn would be taken for two.
-        turn.host = TurnData(None, task_id)
-        with turn:
-            yield turn
 
-    def find_turn(self, context: dict[str, Any]) -> Turn | None:
-        """The open turn of a tool call or request, by the ids that Hermes gives with it."""
-        task_id = _text(context.get("task_id"))
-        # What is left of a turn that is over must not slip into the session's next turn.
-        late = self._task_is_over(task_id)
-        turn = turn_state.find_turn(
-            turn_id=_text(context.get("turn_id")),
-            task_id=task_id,
-            session_id=None if late else _text(context.get("session_id")),
-        )
-        return turn if isinstance(turn, Turn) and isinstance(turn.host, TurnData) else None
+def find_turn(context: dict[str, Any]) -> Turn | None:
+    """The open turn of a tool call or request, by the ids that Hermes gives with it."""
+    task_id = _text(context.get("task_id"))
+    # What is left of a turn that is over must not slip into the session's next turn.
+    late = _task_is_over(task_id)
+    turn = turn_state.find_turn(
+        turn_id=_text(context.get("turn_id")),
+        task_id=task_id,
+        session_id=None if late else _text(context.get("session_id")),
+    )
+    return turn if isinstance(turn, Turn) and isinstance(turn.host, TurnData) else None
 
-    def turn_of_agent(self, agent: Any) -> Turn | None:
-        """The turn that an agent is in, asked from any thread."""
-        turn = turn_state.open_turns.find(lambda one: isinstance(one, Turn) and _runs(one, agent))
-        return turn if isinstance(turn, Turn) else None
 
-    def turn_is_over(self, context: dict[str, Any]) -> bool:
-        """Whether a call belongs to a turn that has ended (or was never seen to begin)."""
-        here = turn_state.current_turn()
-        if context.get("turn_id") or (here is not None and here.closed):
-            return True
-        return self._task_is_over(_text(context.get("task_id")))
+def turn_of_agent(agent: Any) -> Turn | None:
+    """The turn that an agent is in, asked from any thread."""
+    turn = turn_state.open_turns.find(lambda one: isinstance(one, Turn) and _runs(one, agent))
+    return turn if isinstance(turn, Turn) else None
 
-    def task_ends(self, task_id: str | None) -> None:
-        """A turn ends whose task was made for it alone: nobody else may call under its id."""
-        if not task_id:
-            return
-        with self._over_lock:
-            self._over[task_id] = None
-            while len(self._over) > REMEMBERED_TASKS:
-                self._over.popitem(last=False)
 
-    def _task_is_over(self, task_id: str | None) -> bool:
-        with self._over_lock:
-            return task_id in self._over
+def turn_is_over(context: dict[str, Any]) -> bool:
+    """Whether a call belongs to a turn that has ended (or was never seen to begin)."""
+    here = turn_state.current_turn()
+    if context.get("turn_id") or (here is not None and here.closed):
+        return True
+    return _task_is_over(_text(context.get("task_id")))
+
+
+def task_ends(task_id: str | None) -> None:
+    """A turn ends whose task was made for it alone: nobody else may call under its id."""
+    if not task_id:
+        return
+    with state.lock:
+        state.ended_tasks[task_id] = None
+        while len(state.ended_tasks) > REMEMBERED_TASKS:
+            state.ended_tasks.popitem(last=False)
+
+
+def _task_is_over(task_id: str | None) -> bool:
+    with state.lock:
+        return task_id in state.ended_tasks
 
 
 def _runs(turn: Turn, agent: Any) -> bool:
@@ -406,6 +404,3 @@ def _text(value: Any) -> str | None:
 def hook_is_on(turn: Turn, hook: HookName) -> bool:
     """Whether any handler waits for the hook in this turn."""
     return turn.rules.manager.has(hook)
-
-
-the_host: Final = Host()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import os
 import sys
 from pathlib import Path
@@ -18,9 +17,8 @@ from typing import Any
 
 from attrs import evolve
 
+from hermes_ext._log import logger
 from hermes_ext.effects import Machine
-
-logger = logging.getLogger("hermes_ext")
 
 
 def session_directory(*keys: str | None) -> Path:

@@ -15,17 +15,15 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
-import logging
 import os
 import sys
-import threading
 from types import ModuleType
 from typing import Any, Final, TextIO
 
+from hermes_ext._log import logger
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 from hermes_ext.loading.imports import importing
-
-logger = logging.getLogger("hermes_ext")
 
 _STDOUT: Final = 1
 _STDERR: Final = 2
@@ -49,50 +47,42 @@ _RUN: Final = _IMPORTED | {
 }
 
 
-class StandardOutput:
-    """The one of this process."""
+def protocol() -> TextIO:
+    """The stream of the protocol: what standard output is, or was."""
+    with state.output_lock:
+        if state.output is None:
+            state.output = os.dup(_STDOUT)
+        if state.protocol is None or state.protocol.closed:
+            state.protocol = _text_stream(os.dup(state.output))
+        if state.extensions_run:
+            _turn_away()
+        return state.protocol
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._kept: int | None = None
-        self._stream: TextIO | None = None
-        self._apart = False
-        self._extensions = False
 
-    def protocol(self) -> TextIO:
-        """The stream of the protocol: what standard output is, or was."""
-        with self._lock:
-            if self._kept is None:
-                self._kept = os.dup(_STDOUT)
-            if self._stream is None or self._stream.closed:
-                self._stream = _text_stream(os.dup(self._kept))
-            if self._extensions:
-                self._turn_away()
-            return self._stream
+def extensions_run() -> None:
+    """Code of an extension is going to run in this process."""
+    with state.output_lock:
+        state.extensions_run = True
+        if state.output is None and _will_speak():
+            state.output = os.dup(_STDOUT)
+            for transport in _open_transports():
+                transport._fileno = os.dup(state.output)
+        if state.output is not None:
+            _turn_away()
 
-    def extensions_run(self) -> None:
-        """Code of an extension is going to run in this process."""
-        with self._lock:
-            self._extensions = True
-            if self._kept is None and _will_speak():
-                self._kept = os.dup(_STDOUT)
-                for transport in _open_transports():
-                    transport._fileno = os.dup(self._kept)
-            if self._kept is not None:
-                self._turn_away()
 
-    def _turn_away(self) -> None:
-        if self._apart:
-            return
-        self._apart = True
-        for stream in {id(each): each for each in (sys.stdout, sys.__stdout__)}.values():
-            with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or another's
-                stream.flush()  # type: ignore[union-attr]
-        try:
-            os.dup2(_STDERR, _STDOUT)
-        except OSError:  # there is no standard error
-            with open(os.devnull, "wb") as nowhere:
-                os.dup2(nowhere.fileno(), _STDOUT)
+def _turn_away() -> None:
+    if state.output_apart:
+        return
+    state.output_apart = True
+    for stream in {id(each): each for each in (sys.stdout, sys.__stdout__)}.values():
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or another's
+            stream.flush()  # type: ignore[union-attr]
+    try:
+        os.dup2(_STDERR, _STDOUT)
+    except OSError:  # there is no standard error
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), _STDOUT)
 
 
 def _text_stream(descriptor: int) -> TextIO:
@@ -130,15 +120,12 @@ def _main_name() -> str:
     return str(getattr(spec, "name", ""))
 
 
-the_output: Final = StandardOutput()
-
-
 class _Sys:
     """`sys` to a module that speaks a protocol: the same, but for where it writes."""
 
     @property
     def stdout(self) -> TextIO:
-        return the_output.protocol()
+        return protocol()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys, name)
@@ -149,7 +136,7 @@ class _Sys:
 
 def keep_protocols_clean() -> None:
     """Have the modules that speak a protocol write where no extension can."""
-    importing.before_code = the_output.extensions_run
+    importing.before_code = extensions_run
     for name in _SPEAKERS:
         when_imported(name, _give_own_output)
     when_imported(_TUI, _give_own_stream)
@@ -168,6 +155,6 @@ def _give_own_output(module: ModuleType) -> None:
 def _give_own_stream(module: ModuleType) -> None:
     # It has taken the stream, and made `sys.stdout` standard error, while it was imported.
     if "_real_stdout" in vars(module):
-        vars(module)["_real_stdout"] = the_output.protocol()
+        vars(module)["_real_stdout"] = protocol()
     else:
         logger.info("%s is not as expected: what extensions print may get in", module.__name__)

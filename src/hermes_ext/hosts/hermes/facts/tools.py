@@ -31,6 +31,7 @@ from hermes_ext.effects.readings import (
     strings_in,
     writes,
 )
+from hermes_ext.hosts.hermes.facts.names import HOME_VARIABLE
 
 _NAME_OF_SKILL: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _DELEGATE: Final = frozenset(
@@ -81,9 +82,7 @@ def _manage_skills(name: str, args: Args, rec: Recorder) -> None:
 
 def _home(rec: Recorder) -> str:
     homes = rec.machine.homes
-    return rec.machine.environ.get("HERMES_HOME") or os.path.join(
-        homes[0] if homes else "/", ".hermes"
-    )
+    return rec.variables.get(HOME_VARIABLE) or os.path.join(homes[0] if homes else "/", ".hermes")
 
 
 def _speak(name: str, args: Args, rec: Recorder) -> None:
@@ -173,6 +172,8 @@ TOOLS: Final = ToolTable(
         *(Tool(name, _TALKS) for name in _HARMLESS.split()),
     ),
     host="Hermes",
+    home_variable=HOME_VARIABLE,
+    programs_home="home",  # a profile's programs have a home of their own
     families="browser_ feishu_ ha_ kanban_ mcp_ xai_ yb_",
     module="hermes_tools",
     functions="json_parse retry shell_quote",

@@ -7,16 +7,14 @@ Hermes has left there says nothing about the one that is installed now.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_ext._files import replace_file
+from hermes_ext._log import logger
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
 from hermes_ext.hosts.hermes.facts.host_package import host_package
-
-logger = logging.getLogger("hermes_ext")
 
 _LARGEST = 64 * 1024
 

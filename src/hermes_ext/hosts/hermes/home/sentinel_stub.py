@@ -15,9 +15,6 @@ from typing import Any
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 PLUGIN = "hermes_ext.hosts.hermes.plugin"
 
-# Of the process: Hermes runs this file again whenever it discovers its plugins anew.
-_said: set[str] = vars(sys).setdefault("_hermes_ext_sentinel_said", set())
-
 
 def register(ctx: Any) -> None:
     """Have Hermes ask before each turn and each tool call.
@@ -40,9 +37,11 @@ def refuse(**_: Any) -> dict[str, str] | None:
 def tell(**_: Any) -> None:
     """Print the reason, once per process."""
     reason = why()
-    if reason is None or reason in _said:
+    # In `sys`: Hermes runs this file again whenever it discovers its plugins anew.
+    said: set[str] = vars(sys).setdefault("_hermes_ext_sentinel_said", set())
+    if reason is None or reason in said:
         return
-    _said.add(reason)
+    said.add(reason)
     if sys.__stderr__ is not None:
         print(f"hermes-ext: {reason}", file=sys.__stderr__, flush=True)
 

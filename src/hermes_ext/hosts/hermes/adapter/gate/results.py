@@ -7,14 +7,12 @@ that sees images gets the parts, and any other one the summary.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from hermes_ext._log import logger
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Verdict
 from hermes_ext.turns.turn import Turn
-
-logger = logging.getLogger("hermes_ext")
 
 
 def error_result(text: str) -> str:

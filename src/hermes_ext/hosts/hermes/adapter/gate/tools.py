@@ -9,34 +9,33 @@ reaches Hermes, because Hermes would let the call through.
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from attrs import define, evolve, field
 
+from hermes_ext._log import logger
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.gate.results import error_result, internal_fault, looked_at
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Arrived, Judge, Verdict
-from hermes_ext.hosts.hermes.adapter.host import hook_is_on, the_host
+from hermes_ext.hosts.hermes.adapter.host import hook_is_on
 from hermes_ext.hosts.hermes.adapter.person.host_questions import agreed_to
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.turns.approval import ENDED
 from hermes_ext.turns.state import entered
 from hermes_ext.turns.turn import Turn
-
-logger = logging.getLogger("hermes_ext")
 
 NextCall = Callable[[Any], Any]
 
 
 @define(eq=False)
-class _Grant:
+class Grant:
     """Leave to run one call, given by the gate to what it calls; good for one step inside."""
 
     verdict: Verdict
@@ -51,10 +50,6 @@ class _Grant:
             return not before
 
 
-_grant: ContextVar[_Grant | None] = ContextVar("hermes_ext_grant", default=None)
-_in_invoke_tool: ContextVar[bool] = ContextVar("hermes_ext_in_invoke_tool", default=False)
-
-
 # -- the steps, in the order in which Hermes takes them ----------------------------------------
 
 
@@ -63,7 +58,7 @@ def apply_tool_request(
 ) -> Any:
     """Wraps `hermes_cli.middleware.apply_tool_request_middleware`: the others first, then we."""
     result = original(tool_name, args, **context)
-    turn = the_host.find_turn(context)
+    turn = host.find_turn(context)
     if turn is None or not _concerned(turn):
         return result
     try:
@@ -89,7 +84,7 @@ def pre_tool_block(
     Other plugins' hooks run first, once: their block stands, and their leave does not lift ours.
     """
     message = original(tool_name, args, *positional, **context)
-    turn = the_host.find_turn(context)
+    turn = host.find_turn(context)
     if turn is None:
         why = None if _idle_at(context) else _why_outside(context)
         return message or (None if why is None else f"[hermes-ext] {why}")
@@ -114,7 +109,7 @@ def pre_tool_hooks(
         A block's message or None, and the arguments that run, or None for those that were given.
     """
     message, changed = original(tool_name, args, *positional, **context)
-    turn, host_id = the_host.find_turn(context), str(context.get("tool_call_id") or "")
+    turn, host_id = host.find_turn(context), str(context.get("tool_call_id") or "")
     grant = None if turn is None else _leave_for(turn, tool_name, host_id)
     if message is not None or grant is None:
         return message, changed
@@ -168,7 +163,7 @@ def run_tool_execution(
 
     `next_call` is what really runs the tool, inside every other plugin's middleware.
     """
-    turn = the_host.find_turn(context)
+    turn = host.find_turn(context)
     if turn is None:
         return _stray_execution(original, tool_name, args, next_call, context)
     if not _concerned(turn):
@@ -189,14 +184,14 @@ def _stray_execution(
     if why is not None:
         return error_result(f"[hermes-ext] {why}")
     task_id, session_id = _ids(context)
-    with the_host.stray_turn(session_id, task_id or None) as turn:
+    with host.stray_turn(session_id, task_id or None) as turn:
         return _gated_execution(turn, original, tool_name, args, next_call, context)
 
 
 def _why_outside(context: dict[str, Any]) -> str | None:
     """Why a call may not run that belongs to no open turn, or None where it may be checked."""
-    return the_host.refusal_without_turn(*_ids(context)) or (
-        ENDED if the_host.turn_is_over(context) else None
+    return host.refusal_without_turn(*_ids(context)) or (
+        ENDED if host.turn_is_over(context) else None
     )
 
 
@@ -207,7 +202,7 @@ def _ids(context: dict[str, Any]) -> tuple[str, str]:
 
 def _idle_at(context: dict[str, Any]) -> bool:
     """Whether nothing is in force where the session of a call works."""
-    return the_host.rules(*_ids(context)).idle
+    return host.rules_for(*_ids(context)).idle
 
 
 def _gated_execution(
@@ -258,7 +253,7 @@ def _gated_execution(
 
 def _called_by_script() -> bool:
     """Whether the call comes back from a script that `execute_code` runs."""
-    grant = _grant.get()
+    grant = state.grant.get()
     return grant is not None and grant.verdict.tool == "execute_code"
 
 
@@ -273,13 +268,13 @@ def _for_script(result: Any) -> Any:
     return result
 
 
-def _passed_on(turn: Turn, tool: str, host_id: str) -> _Grant | None:
+def _passed_on(turn: Turn, tool: str, host_id: str) -> Grant | None:
     """The grant of the step around this one, where Hermes nests two steps for one call."""
     grant = _leave_for(turn, tool, host_id)
     return grant if grant is not None and grant.use() else None
 
 
-def _leave_for(turn: Turn, tool: str, host_id: str | None) -> _Grant | None:
+def _leave_for(turn: Turn, tool: str, host_id: str | None) -> Grant | None:
     """The grant that the gate around this step has given to this very call.
 
     Args:
@@ -288,13 +283,13 @@ def _leave_for(turn: Turn, tool: str, host_id: str | None) -> _Grant | None:
         tool: the tool.
         host_id: Hermes's id of the call; None where it gives none.
     """
-    grant = _grant.get()
+    grant = state.grant.get()
     if grant is None or grant.used or grant.turn is not turn or grant.verdict.tool != tool:
         return None
     return grant if host_id in (None, grant.verdict.host_id) else None
 
 
-def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | None) -> Verdict:
+def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: Grant | None) -> Verdict:
     """The verdict under which the call may run, or may not."""
     verdict = None if turn.closed else _verdict_at_gate(turn, tool, args, host_id, outer)
     if verdict is None or turn.closed:  # it may have ended while a person was asked
@@ -303,7 +298,7 @@ def _admitted(turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | No
 
 
 def _verdict_at_gate(
-    turn: Turn, tool: str, args: Any, host_id: str, outer: _Grant | None
+    turn: Turn, tool: str, args: Any, host_id: str, outer: Grant | None
 ) -> Verdict:
     try:
         judge = Judge(turn)
@@ -333,25 +328,25 @@ def _not_evaluated(turn: Turn, tool: str, error: Exception) -> str:
 
 
 @contextmanager
-def _granted(turn: Turn, verdict: Verdict) -> Iterator[_Grant]:
-    given = _Grant(verdict, turn)
-    grant = _grant.set(given)
+def _granted(turn: Turn, verdict: Verdict) -> Iterator[Grant]:
+    given = Grant(verdict, turn)
+    grant = state.grant.set(given)
     # What runs inside (a subagent, say) is on paths of its own.
-    path = _in_invoke_tool.set(False)
+    path = state.in_invoke_tool.set(False)
     try:
         # `entered` also in a thread that has found it by its ids.
         with entered(turn), agreed_to(lambda: given.verdict.host_question):
             yield given
     finally:
-        _in_invoke_tool.reset(path)
-        _grant.reset(grant)
+        state.in_invoke_tool.reset(path)
+        state.grant.reset(grant)
 
 
 def _not_run(
     tool: str, verdict: Verdict, result: str, context: dict[str, Any], status: str | None
 ) -> str:
     """The result of a call that did not run, told to observers where Hermes would not."""
-    if _in_invoke_tool.get():
+    if state.in_invoke_tool.get():
         from model_tools import _emit_post_tool_call_hook
 
         _emit_post_tool_call_hook(
@@ -372,11 +367,11 @@ def _not_run(
 
 def invoke_tool(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `AIAgent._invoke_tool`: marks the path on which a gate must tell observers itself."""
-    token = _in_invoke_tool.set(True)
+    token = state.in_invoke_tool.set(True)
     try:
         return original(agent, *args, **kwargs)
     finally:
-        _in_invoke_tool.reset(token)
+        state.in_invoke_tool.reset(token)
 
 
 def dispatch(
@@ -401,14 +396,14 @@ def describe_tool(original: Callable[..., Any], args: Any, **kwargs: Any) -> Any
 
 def _read_catalog(name: str, args: Any, run: NextCall) -> Any:
     """Run one of the two tools that Hermes runs without saying for which call."""
-    turn = the_host.find_turn({})
+    turn = host.find_turn({})
     judged = Judge(turn).waiting(Arrived(name, args)) if turn is not None else None
     return _run_directly(name, args, run, {"tool_call_id": judged.host_id if judged else ""})
 
 
 def _run_directly(name: str, args: Any, run: NextCall, context: dict[str, Any]) -> Any:
     """Run a tool whose caller passed no gate, or has leave from the gate around it."""
-    turn = the_host.find_turn(context)
+    turn = host.find_turn(context)
     if turn is None:
         return _stray_execution(_no_middleware, name, args, run, context)
     grant = _leave_for(turn, name, None)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
+from hermes_ext._log import logger
 from hermes_ext._text import printable
 from hermes_ext.hosts.hermes.adapter.person import host_questions
 from hermes_ext.hosts.hermes.adapter.person.full_texts import kept_in_full
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.turns.approval import Approval, ApprovalRequest, nobody_there
-
-logger = logging.getLogger("hermes_ext")
 
 _YES: Final = frozenset({"once", "session", "always"})
 _ANSWER_ALONE: Final = frozenset(
@@ -23,8 +21,6 @@ _ANSWER_ALONE: Final = frozenset(
 )
 _CUT_IN_CHATS: Final = 160
 _END: Final = 100  # characters of a call, shown once more
-
-_asking: ContextVar[_Person | None] = ContextVar("hermes_ext_asking", default=None)
 
 
 def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalRequest], Approval]:
@@ -40,8 +36,8 @@ def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalReq
         if gate is None or not _someone_there():
             return nobody_there(request, approve=approve_without_human())
         with kept_in_full(request) as place:
-            person = _Person(request, place)
-            token = _asking.set(person)
+            person = Person(request, place)
+            token = state.question.set(person)
             try:
                 answer = gate(
                     person.call,
@@ -50,7 +46,7 @@ def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalReq
                     approval_callback=person.answers,
                 )
             finally:
-                _asking.reset(token)
+                state.question.reset(token)
         if not isinstance(answer, dict):
             return Approval(approved=False)
         if answer.get("approved") is True:
@@ -64,7 +60,7 @@ def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalReq
     return ask
 
 
-class _Person:
+class Person:
     """Who answers one question, and what they are shown.
 
     Attributes:
@@ -133,7 +129,7 @@ def gateway_decision(
     on what a client sends. To a question of ours that is a no. A question of Hermes's that was
     answered with ours is not asked.
     """
-    person = _asking.get()
+    person = state.question.get()
     if person is None:
         given = host_questions.chat_decision(data)
         return given or original(session, notify, data, *args, **kwargs)

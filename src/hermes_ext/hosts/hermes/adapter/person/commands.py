@@ -13,27 +13,25 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from attrs import frozen
 
+from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
 from hermes_ext.exceptions import CommandError
 from hermes_ext.hooks.commands import Command
-from hermes_ext.hosts.hermes.adapter.host import conversation_of_session, the_host
+from hermes_ext.hosts.hermes.adapter import host
+from hermes_ext.hosts.hermes.adapter.host import conversation_of_session
 from hermes_ext.hosts.hermes.adapter.places import session_directory
+from hermes_ext.hosts.hermes.adapter.state import state
 
-logger = logging.getLogger("hermes_ext")
-
-_AT_ONCE: Final = 8  # commands of one gateway that run at the same time; others wait
 _TUI_METHODS: Final = ("command.dispatch", "slash.exec")
 
 
@@ -64,16 +62,13 @@ class Typed:
         return self.cwd or session_directory()
 
 
-_typed: ContextVar[Typed | None] = ContextVar("hermes_ext_typed", default=None)
-
-
 @contextmanager
 def _typed_by(typed: Typed) -> Iterator[None]:
-    token = _typed.set(typed)
+    token = state.typed.set(typed)
     try:
         yield
     finally:
-        _typed.reset(token)
+        state.typed.reset(token)
 
 
 # -- what is typed --------------------------------------------------------------------------------
@@ -167,7 +162,7 @@ def _typed_in_tui(session: Mapping[str, Any]) -> Typed:
 
 def session_of_typed() -> str | None:
     """The session in which this context's slash command was typed; None where nobody can tell."""
-    typed = _typed.get()
+    typed = state.typed.get()
     if typed is None:
         return None
     try:
@@ -185,7 +180,7 @@ def command_handler(original: Callable[..., Any], name: Any, *args: Any, **kwarg
     found = original(name, *args, **kwargs)
     if found is not None or not isinstance(name, str):
         return found
-    typed = _typed.get()
+    typed = state.typed.get()
     command = _ours().get(name)
     if typed is None or command is None:
         return None
@@ -203,7 +198,7 @@ def all_commands(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
 def _entry(command: Command) -> dict[str, Any]:
     def handler(raw_args: str) -> Any:
-        typed = _typed.get() or Typed(lambda: "", lambda: None, None)
+        typed = state.typed.get() or Typed(lambda: "", lambda: None, None)
         return _run(command, typed, raw_args)
 
     return {
@@ -220,14 +215,14 @@ def _ours() -> Mapping[str, Command]:
     Nothing is loaded for a mere list: Hermes asks for one while it starts, and the code of
     extensions is not to run before its time.
     """
-    typed = _typed.get()
+    typed = state.typed.get()
     try:
         if typed is None:
-            loaded = the_host.loaded()
+            loaded = host.loaded()
             if loaded is None:
                 return {}
             return loaded.for_directory(session_directory()).commands
-        return the_host.rules_in(typed.directory).commands
+        return host.rules_in(typed.directory).commands
     except Exception:
         logger.exception("the slash commands of extensions could not be looked up")
         return {}
@@ -237,19 +232,15 @@ async def _run_in_loop(command: Command, typed: Typed, raw_args: str) -> str:
     # Not the loop's own threads: the gateway needs those for every message, and commands that hang
     # could have all of them.
     run = functools.partial(copy_context().run, _run, command, typed, raw_args)
-    return await asyncio.get_running_loop().run_in_executor(_threads(), run)
-
-
-@functools.cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hermes-ext-commands")
+    text: str = await asyncio.wrap_future(state.commands.submit(run))
+    return text
 
 
 def _run(command: Command, typed: Typed, raw_args: str) -> str:
     """What the person reads."""
     try:
         session = typed.session()
-        text = the_host.runtime().command(
+        text = host.runtime().command(
             command.name,
             raw_args or "",
             session_id=session,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import secrets
 import time
 from collections.abc import Iterator
@@ -12,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from hermes_ext._files import replace_file
+from hermes_ext._log import logger
 from hermes_ext.turns.approval import ApprovalRequest
-
-logger = logging.getLogger("hermes_ext")
 
 # The guard protects what begins with this, in the home: an agent changes no text that is asked of.
 _FOLDER: Final = ("cache", "hermes-ext-questions")

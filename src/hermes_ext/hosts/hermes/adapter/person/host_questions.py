@@ -8,16 +8,15 @@ the command: what it blocks or asks for another reason stays blocked or is asked
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Final
 
 from attrs import define, field
 
-logger = logging.getLogger("hermes_ext")
+from hermes_ext._log import logger
+from hermes_ext.hosts.hermes.adapter.state import state
 
 _SCRIPT_KEY: Final = "execute_code"
 _SCRIPT_REASON: Final = (
@@ -47,14 +46,6 @@ class HostQuestion:
         with self._lock:
             before, self._used = self._used, True
             return before
-
-
-# The questions of Hermes that a person has answered with ours, while our handlers' are asked.
-_answered: ContextVar[list[HostQuestion] | None] = ContextVar("hermes_ext_answered", default=None)
-# What the person has agreed to for the call that runs.
-_agreed: ContextVar[Callable[[], HostQuestion | None] | None] = ContextVar(
-    "hermes_ext_agreed", default=None
-)
 
 
 def of_call(tool: str, args: Any) -> HostQuestion | None:
@@ -117,16 +108,16 @@ def _about_script(approval: Any, code: Any) -> HostQuestion | None:
 def collecting() -> Iterator[list[HostQuestion]]:
     """While handlers' questions are asked: gives what `person_answered` reports."""
     answered: list[HostQuestion] = []
-    token = _answered.set(answered)
+    token = state.answered.set(answered)
     try:
         yield answered
     finally:
-        _answered.reset(token)
+        state.answered.reset(token)
 
 
 def person_answered(question: HostQuestion) -> None:
     """A person has just said yes to a text that holds this question."""
-    answered = _answered.get()
+    answered = state.answered.get()
     if answered is not None:
         answered.append(question)
 
@@ -138,11 +129,11 @@ def agreed_to(question: Callable[[], HostQuestion | None]) -> Iterator[None]:
     Args:
         question: gives what the person has agreed to for the call as it is now.
     """
-    token = _agreed.set(question)
+    token = state.agreed.set(question)
     try:
         yield
     finally:
-        _agreed.reset(token)
+        state.agreed.reset(token)
 
 
 # -- where Hermes asks ------------------------------------------------------------------------
@@ -155,7 +146,7 @@ def prompt(
 
     Where its model advises against the command, Hermes says so to the person: that is asked.
     """
-    question = _of_this_call()
+    question = state.agreed.get()()
     if (
         question is not None
         and (command, description) == (question.command, question.reason)
@@ -168,7 +159,7 @@ def prompt(
 
 def chat_decision(data: Any) -> dict[str, Any] | None:
     """The answer to what `tools.approval._await_gateway_decision` would ask, if there is one."""
-    question = _of_this_call()
+    question = state.agreed.get()()
     if question is None or not isinstance(data, dict) or data.get("smart_denied"):
         return None
     if not _is_about(question, data) or question.used():
@@ -188,8 +179,3 @@ def _is_about(question: HostQuestion, data: dict[str, Any]) -> bool:
     command = redact_sensitive_text(question.command)
     keys = tuple(data.get("pattern_keys") or ())
     return same and data.get("command") == command and keys == question.keys
-
-
-def _of_this_call() -> HostQuestion | None:
-    given = _agreed.get()
-    return None if given is None else given()

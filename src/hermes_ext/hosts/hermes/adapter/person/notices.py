@@ -13,20 +13,18 @@ what a rule did.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import shutil
 import sys
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Final
 
+from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable_lines
-from hermes_ext.chain.manager import HookManager
 from hermes_ext.hooks.source import OWN
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.hosts.hermes.adapter.wraps.survey import tool_names
 from hermes_ext.loading.tool_patterns import dead_guards
 from hermes_ext.records import BROKEN
@@ -35,8 +33,6 @@ from hermes_ext.turns.notices import Notice
 from hermes_ext.turns.services import Services
 from hermes_ext.turns.state import current_turn
 from hermes_ext.turns.turn import Turn
-
-logger = logging.getLogger("hermes_ext")
 
 _DIM: Final = "\x1b[2m{}\x1b[0m"
 _IN_CHAT: Final = "/extensions why"
@@ -47,133 +43,129 @@ _WHO: Final = f"{OWN}: "
 _SCREENS: Final = frozenset({"tui", "desktop"})
 _NO_CHATS: Final = frozenset({"", "cli", "api", "api_server", "batch", "cron", "acp"})
 
-_beginning: ContextVar[Any] = ContextVar("hermes_ext_notices_agent", default=None)
+
+@contextmanager
+def beginning(agent: Any) -> Iterator[None]:
+    """While open, what is said is for the person who talks to this agent: its turn begins."""
+    token = state.beginning.set(agent)
+    try:
+        yield
+    finally:
+        state.beginning.reset(token)
 
 
-class Notices:
-    """The lines of one process, and where they go. Nothing here raises."""
+def say(text: str, *, log: bool = True, again: bool = False) -> None:
+    """A line that the person must see: once per process, and once per session on a screen.
 
-    def __init__(self) -> None:
-        self._said: set[str] = set()
-        self._matched: weakref.WeakSet[HookManager] = weakref.WeakSet()
-        self._on_screen: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
-        self._serial = itertools.count(1)
+    Args:
+        text: what is wrong, why, and what to do.
+        log: write it into the Hermes log too.
+        again: say it once more, because it is so once more.
+    """
+    text = redacted(text)
+    first = text not in state.said
+    state.said.add(text)
+    if log and first:
+        logger.warning("%s", text)
+    agent = _agent_here()
+    send = _screen_of(agent)
+    if send is not None:
+        seen = state.said_on_screen.setdefault(agent, set())
+        first = text not in seen
+        seen.add(text)
+    if not first and not again:
+        return
+    line = _WHO + printable_lines(text)
+    if send is None or not send("warn", line):
+        _print(line)
 
-    @contextmanager
-    def beginning(self, agent: Any) -> Iterator[None]:
-        """While open, what is said is for the person who talks to this agent: its turn begins."""
-        token = _beginning.set(agent)
-        try:
-            yield
-        finally:
-            _beginning.reset(token)
 
-    def say(self, text: str, *, log: bool = True, again: bool = False) -> None:
-        """A line that the person must see: once per process, and once per session on a screen.
+def say_last(text: str) -> None:
+    """The line with which the process ends at once: Hermes's own printer would be too late."""
+    _to_stderr(_WHO + printable_lines(redacted(text)))
 
-        Args:
-            text: what is wrong, why, and what to do.
-            log: write it into the Hermes log too.
-            again: say it once more, because it is so once more.
-        """
-        text = redacted(text)
-        first = text not in self._said
-        self._said.add(text)
-        if log and first:
-            logger.warning("%s", text)
-        agent = _agent_here()
-        send = _screen_of(agent)
-        if send is not None:
-            seen = self._on_screen.setdefault(agent, set())
-            first = text not in seen
-            seen.add(text)
-        if not first and not again:
+
+def report(rules: Rules, services: Services) -> None:
+    """All that is not in force of these, and all that is wrong in the configuration."""
+    if rules.refusal is not None:
+        say(rules.refusal)
+    reported = rules.refusal or ""
+    for record in rules.records:
+        broken = record.status in BROKEN and record.configured_on
+        if broken and record.reason not in reported:
+            say(f"extension {record.name} is not in force ({record.status}): {record.reason}")
+            reported += record.reason
+    for problem in rules.problems:
+        if str(problem) not in reported:
+            say(str(problem))
+    for notice in filter(None, (*rules.notices, services.store.problem)):
+        say(notice, log=False)  # the runtime has logged it
+    _report_dead_guards(rules, services)
+    _report_commands(rules)
+
+
+def _report_dead_guards(rules: Rules, services: Services) -> None:
+    if rules.manager not in state.matched:
+        state.matched.add(rules.manager)
+        for text in dead_guards(rules.records, lambda: services.tools, tool_names):
+            say(text)
+
+
+def _report_commands(rules: Rules) -> None:
+    if not rules.commands:
+        return
+    from hermes_ext.hosts.hermes.adapter.person.commands import taken_by_hermes
+
+    for name, owner in taken_by_hermes(rules.commands).items():
+        extension = rules.commands[name].extension
+        say(
+            f"/{name} of the extension {extension} is never called, because {owner} has a"
+            " command of this name; rename it"
+        )
+
+
+def say_anew(text: str) -> None:
+    """What the runtime has logged, each time that it is so anew."""
+    say(text, log=False, again=True)
+
+
+def failed(text: str) -> None:
+    """A handler failed. One-shot mode turns all logs off, so the line goes to the person."""
+    if logging.root.manager.disable >= logging.WARNING:
+        say(text, log=False)
+
+
+def slow(text: str) -> None:
+    """A handler takes long: for a person who looks at a screen while it does."""
+    line = _WHO + printable_lines(text)
+    send = _screen_of(_agent_here())
+    if send is not None and send("warn", line):
+        return
+    if _prompt() is not None or _is_terminal(sys.__stderr__):
+        _print(line)
+
+
+def show(notice: Notice) -> None:
+    """What a rule did in the turn of this context, as one line."""
+    agent = _agent_here()
+    send = _screen_of(agent) or _chat_of(agent)
+    if send is not None:
+        # A chat that edits its last status message tells messages apart by their kind.
+        kind = f"{OWN}-{next(state.messages)}"
+        if send(kind, notice.line(hint=_IN_CHAT)):
             return
-        line = _WHO + printable_lines(text)
-        if send is None or not send("warn", line):
-            _print(line)
-
-    def say_last(self, text: str) -> None:
-        """The line with which the process ends at once: Hermes's own printer would be too late."""
-        _to_stderr(_WHO + printable_lines(redacted(text)))
-
-    def report(self, rules: Rules, services: Services) -> None:
-        """All that is not in force of these, and all that is wrong in the configuration."""
-        if rules.refusal is not None:
-            self.say(rules.refusal)
-        reported = rules.refusal or ""
-        for record in rules.records:
-            broken = record.status in BROKEN and record.configured_on
-            if broken and record.reason not in reported:
-                self.say(
-                    f"extension {record.name} is not in force ({record.status}): {record.reason}"
-                )
-                reported += record.reason
-        for problem in rules.problems:
-            if str(problem) not in reported:
-                self.say(str(problem))
-        for notice in filter(None, (*rules.notices, services.store.problem)):
-            self.say(notice, log=False)  # the runtime has logged it
-        self._report_dead_guards(rules, services)
-        self._report_commands(rules)
-
-    def _report_dead_guards(self, rules: Rules, services: Services) -> None:
-        if rules.manager not in self._matched:
-            self._matched.add(rules.manager)
-            for text in dead_guards(rules.records, lambda: services.tools, tool_names):
-                self.say(text)
-
-    def _report_commands(self, rules: Rules) -> None:
-        if not rules.commands:
+    printer = _printer()
+    if printer is not None:
+        line = notice.line(_columns(), hint=_IN_CHAT)
+        if _done(printer, _DIM.format(line)):
             return
-        from hermes_ext.hosts.hermes.adapter.person.commands import taken_by_hermes
-
-        for name, owner in taken_by_hermes(rules.commands).items():
-            extension = rules.commands[name].extension
-            self.say(
-                f"/{name} of the extension {extension} is never called, because {owner} has a"
-                " command of this name; rename it"
-            )
-
-    def say_anew(self, text: str) -> None:
-        """What the runtime has logged, each time that it is so anew."""
-        self.say(text, log=False, again=True)
-
-    def failed(self, text: str) -> None:
-        """A handler failed. One-shot mode turns all logs off, so the line goes to the person."""
-        if logging.root.manager.disable >= logging.WARNING:
-            self.say(text, log=False)
-
-    def slow(self, text: str) -> None:
-        """A handler takes long: for a person who looks at a screen while it does."""
-        line = _WHO + printable_lines(text)
-        send = _screen_of(_agent_here())
-        if send is not None and send("warn", line):
-            return
-        if _prompt() is not None or _is_terminal(sys.__stderr__):
-            _print(line)
-
-    def show(self, notice: Notice) -> None:
-        """What a rule did in the turn of this context, as one line."""
-        agent = _agent_here()
-        send = _screen_of(agent) or _chat_of(agent)
-        if send is not None:
-            # A chat that edits its last status message tells messages apart by their kind.
-            kind = f"{OWN}-{next(self._serial)}"
-            if send(kind, notice.line(hint=_IN_CHAT)):
-                return
-        printer = _printer()
-        if printer is not None:
-            line = notice.line(_columns(), hint=_IN_CHAT)
-            if _done(printer, _DIM.format(line)):
-                return
-        line = notice.line(hint=_IN_SHELL).removeprefix("┊ ")
-        _to_stderr(_WHO + line.removeprefix(f"{OWN} "))
+    line = notice.line(hint=_IN_SHELL).removeprefix("┊ ")
+    _to_stderr(_WHO + line.removeprefix(f"{OWN} "))
 
 
 def _agent_here() -> Any:
     """The agent of the turn that begins, or is open, in this context; None outside of any."""
-    agent = _beginning.get()
+    agent = state.beginning.get()
     if agent is not None:
         return agent
     turn = current_turn()
@@ -271,6 +263,3 @@ def _to_stderr(line: str) -> None:
             print(line, file=stream, flush=True)
         except (OSError, ValueError):
             logger.debug("standard error is closed")
-
-
-the_notices: Final = Notices()

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Final
 
 from attrs import frozen
 
+from hermes_ext._log import logger
 from hermes_ext._text import text_of
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.host import current_agent_turn, hook_is_on, the_host
-from hermes_ext.hosts.hermes.adapter.person.notices import the_notices
+from hermes_ext.hosts.hermes.adapter import host
+from hermes_ext.hosts.hermes.adapter.host import current_agent_turn, hook_is_on
+from hermes_ext.hosts.hermes.adapter.person import notices
 from hermes_ext.hosts.hermes.adapter.requests import forms
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.turns.requests import InjectionKind, Kept, Message, compose, split_system
 from hermes_ext.turns.state import current_turn
 from hermes_ext.turns.turn import Turn
-
-logger = logging.getLogger("hermes_ext")
 
 # In an assistant's message: what the provider sent, to be sent back word for word.
 _COPIES: Final = ("codex_message_items", "anthropic_content_blocks", "bedrock_content_blocks")
@@ -42,10 +41,6 @@ _UNSEEN: Final = (
     "a request was made past AIAgent._build_api_kwargs, so {who} did not see it. Disable the "
     "plugin that makes it, or disable {who}."
 )
-
-
-# The agent whose request is made in this context, whether or not it is in a turn of ours.
-_asking: ContextVar[Callable[[], Any]] = ContextVar("hermes_ext_asking", default=lambda: None)
 
 
 @frozen
@@ -98,7 +93,7 @@ def build_api_kwargs(
     original: Callable[..., Any], agent: Any, api_messages: list[Message], *args: Any, **kwargs: Any
 ) -> Any:
     """Wraps `AIAgent._build_api_kwargs`."""
-    _asking.set(weakref.ref(agent))
+    state.asking.set(weakref.ref(agent))
     turn = current_agent_turn(agent)
     if turn is None:
         return original(agent, api_messages, *args, **kwargs)
@@ -204,7 +199,7 @@ def run_llm_execution(
     **context: Any,
 ) -> Any:
     """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
-    turn = the_host.find_turn(context)
+    turn = host.find_turn(context)
     mode, model = context.get("api_mode"), str(context.get("model") or "")
     form = forms.form_of(mode)
 
@@ -213,7 +208,7 @@ def run_llm_execution(
         return form.answer(reply, model)
 
     if turn is None:
-        refusal = the_host.refusal_of_request(context.get("task_id"), context.get("session_id"))
+        refusal = host.refusal_of_request(context.get("task_id"), context.get("session_id"))
         if refusal is not None:
             return answer(f"[hermes-ext] {refusal}")
     if turn is not None and not forms.is_known(mode):
@@ -250,7 +245,7 @@ def _unseen(turn: Turn) -> str | None:
     if relying:
         return f"[hermes-ext] The request was not sent: {_UNSEEN.format(who=', '.join(relying))}"
     if there:
-        the_notices.say(f"not in force: {_UNSEEN.format(who=', '.join(there))}")
+        notices.say(f"not in force: {_UNSEEN.format(who=', '.join(there))}")
     return None
 
 
@@ -260,7 +255,7 @@ def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:
     hidden = [name for name in offered if _must_be_judged(turn, name)]
     if not hidden:
         return request
-    the_notices.say(
+    notices.say(
         f"the provider's own {', '.join(hidden)} is not offered to the model: it would run where "
         "no guard sees it"
     )
@@ -276,7 +271,7 @@ def _must_be_judged(turn: Turn, tool: str) -> bool:
 
 def _stream(reply: str) -> None:
     """Show a reply to whoever watches the stream: some show nothing else (the API server's SSE)."""
-    agent = _asking.get()()
+    agent = state.asking.get()()
     show = getattr(agent, "_fire_stream_delta", None)
     if reply and callable(show):
         try:

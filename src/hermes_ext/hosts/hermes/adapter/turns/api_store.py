@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from hermes_ext.hosts.hermes.adapter.host import the_host
+from hermes_ext.hosts.hermes.adapter import host
 
 # A key of the result of `run_conversation`: the input was changed or withheld.
 CHANGED: Final = "input_changed_by_extension"
@@ -38,7 +38,7 @@ def put(
     original: Callable[..., Any], store: Any, response_id: str, data: Any, *args: Any, **kwargs: Any
 ) -> Any:
     """Wraps `ResponseStore.put`."""
-    if _is_unfinished(data) and the_host.may_withhold_input():
+    if _is_unfinished(data) and host.may_withhold_input():
         data = {**data, "conversation_history": _without_newest(data["conversation_history"])}
     return original(store, response_id, data, *args, **kwargs)
 

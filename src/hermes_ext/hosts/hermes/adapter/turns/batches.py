@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
+
+from hermes_ext.hosts.hermes.adapter.state import state
 
 BATCH: Final = "batch"
 """The origin of such a turn, and its platform."""
 
 _RUNNER: Final = "batch_runner.py"
-
-_agents: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 
 
 def is_batch(agent: Any) -> bool:
@@ -26,9 +25,9 @@ def is_batch(agent: Any) -> bool:
     platform = str(getattr(agent, "platform", "") or "")
     if platform:
         return platform == BATCH
-    if agent not in _agents and is_called_by(_is_of_runner):
-        _agents.add(agent)
-    return agent in _agents
+    if agent not in state.batch_agents and is_called_by(_is_of_runner):
+        state.batch_agents.add(agent)
+    return agent in state.batch_agents
 
 
 def _is_of_runner(frame: FrameType) -> bool:

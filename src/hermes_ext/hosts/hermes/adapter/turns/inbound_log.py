@@ -6,7 +6,7 @@ import logging
 from types import ModuleType
 from typing import Final
 
-from hermes_ext.hosts.hermes.adapter.host import the_host
+from hermes_ext.hosts.hermes.adapter import host
 
 # By module: how its line about a message begins, and what stands right in front of the message.
 LINES: Final = {
@@ -37,7 +37,7 @@ class _Inbound(logging.Filter):
 
 def _may_be_withheld() -> bool:
     try:
-        return the_host.may_withhold_input()
+        return host.may_withhold_input()
     except Exception:  # noqa: BLE001 - whether a handler is on is unknown: the text stays out
         return True
 

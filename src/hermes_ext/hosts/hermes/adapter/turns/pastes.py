@@ -6,16 +6,14 @@ was rewritten, nothing else keeps the original; so the file is not to keep it ei
 
 from __future__ import annotations
 
-import logging
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from hermes_ext._files import replace_file
+from hermes_ext._log import logger
 from hermes_ext._regular import read_regular
-
-logger = logging.getLogger("hermes_ext")
 
 _NAMES: Final = "paste_*.txt"
 

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
 from hermes_ext._text import text_of
+from hermes_ext.hosts.hermes.adapter.state import state
 
 _KEPT: Final = 256  # the surfaces that make no titles never come to fetch theirs
 _LONGEST: Final = 500  # characters; Hermes reads no more of it
-_lock: Final = threading.Lock()
-_replaced: Final[OrderedDict[str, str]] = OrderedDict()
 
 
 def replace(session_id: str, stored: Any) -> None:
     """Remember what the input of a session's running turn was turned into."""
-    with _lock:
-        _replaced.pop(session_id, None)
-        _replaced[session_id] = text_of(stored)[:_LONGEST]
-        while len(_replaced) > _KEPT:
-            _replaced.popitem(last=False)
+    with state.lock:
+        state.titles.pop(session_id, None)
+        state.titles[session_id] = text_of(stored)[:_LONGEST]
+        while len(state.titles) > _KEPT:
+            state.titles.popitem(last=False)
 
 
 def forget(session_id: str) -> None:
     """Drop what an earlier turn left, whose title nobody made."""
-    with _lock:
-        _replaced.pop(session_id, None)
+    with state.lock:
+        state.titles.pop(session_id, None)
 
 
 def maybe_auto_title(
@@ -39,8 +36,8 @@ def maybe_auto_title(
     **kwargs: Any,
 ) -> Any:
     """Wraps `agent.title_generator.maybe_auto_title`."""
-    with _lock:
-        stored = _replaced.pop(session_id, None)
+    with state.lock:
+        stored = state.titles.pop(session_id, None)
     if stored is None:
         return original(session_db, session_id, user_message, *args, **kwargs)
     if stored.startswith("[withheld by "):

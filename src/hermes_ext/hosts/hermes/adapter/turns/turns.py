@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any, Final
 
+from hermes_ext._log import logger
 from hermes_ext._text import text_of
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.host import hook_is_on, origin_of, the_host
+from hermes_ext.hosts.hermes.adapter import host
+from hermes_ext.hosts.hermes.adapter.host import hook_is_on, origin_of
 from hermes_ext.hosts.hermes.adapter.requests import forms
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.hosts.hermes.adapter.turns import api_store, pastes, silence, titles
 from hermes_ext.hosts.hermes.adapter.turns.inputs import Typed, put_back, take_apart
 from hermes_ext.turns.turn import Turn
-
-logger = logging.getLogger("hermes_ext")
 
 _OUT_OF_SIGHT: Final = (
     "This session runs in {mode}, where tools run outside of Hermes and cannot be judged. "
@@ -35,7 +34,7 @@ _UNKNOWN_FORM: Final = (
 def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `AIAgent.run_conversation`."""
     call = _Call(original, agent, args, kwargs)
-    turn = the_host.open_turn(agent, call.get("conversation_history"), call.get("task_id"))
+    turn = host.open_turn(agent, call.get("conversation_history"), call.get("task_id"))
     rules, log = turn.rules, turn.services.log
     try:
         with turn:
@@ -45,7 +44,7 @@ def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwa
                 return _held_to_the_rules(turn, call)
             finally:
                 if not call.get("task_id"):  # else it is the caller's, for turns to come, too
-                    the_host.task_ends(turn.task_id)
+                    host.task_ends(turn.task_id)
     finally:
         if log is not None:
             # One-shot mode leaves by os._exit, which would lose what waits to be written.
@@ -53,7 +52,7 @@ def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwa
 
 
 def _held_to_the_rules(turn: Turn, call: _Call) -> Any:
-    refusal = the_host.refusal(turn.rules) or _out_of_sight(turn, call.agent)
+    refusal = host.refusal(turn.rules) or _out_of_sight(turn, call.agent)
     if refusal is not None:
         turn.log_refusal(HookName.TRANSFORM_USER_INPUT, OWN, refusal)
         return call.finish_without_model(refusal, turn, blocked_by=OWN, stored=None)
@@ -242,7 +241,7 @@ def codex_turn(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: A
     The first look at `api_mode` comes before Hermes returns from a fallback to its primary
     provider, so this one decides.
     """
-    turn = the_host.turn_of_agent(agent)
+    turn = host.turn_of_agent(agent)
     refusal = _out_of_sight(turn, agent) if turn is not None else None
     if turn is None or refusal is None:
         return original(agent, *args, **kwargs)
@@ -274,7 +273,7 @@ def _mode_without_us(agent: Any) -> str | None:
 
 def copilot_prompt(original: Callable[..., Any], client: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `CopilotACPClient._run_prompt`: its program writes files and runs tools by itself."""
-    who = the_host.rules().who_must_see_tools()
+    who = host.rules_for().who_must_see_tools()
     if who:
         raise RuntimeError(_OUT_OF_SIGHT.format(mode="copilot-acp", who=", ".join(who)))
     return original(client, *args, **kwargs)
@@ -285,7 +284,7 @@ def build_child_agent(original: Callable[..., Any], *args: Any, **kwargs: Any) -
     child = original(*args, **kwargs)
     try:
         bound = inspect.signature(original).bind(*args, **kwargs)
-        the_host.child_of(bound.arguments.get("parent_agent"), child)
+        host.child_of(bound.arguments.get("parent_agent"), child)
     except Exception:
         logger.exception("hermes-ext could not tell in which directory a subagent works")
     return child
@@ -300,23 +299,20 @@ def steer(original: Callable[..., Any], agent: Any, text: Any, *args: Any, **kwa
     return _said_meanwhile(agent, text, take)
 
 
-# While a tool runs, Hermes makes a `steer` of a `redirect`.
-_being_taken: ContextVar[bool] = ContextVar("hermes_ext_being_taken", default=False)
-
-
 def _said_meanwhile(agent: Any, text: Any, take: Callable[[Any], Any]) -> Any:
-    if _being_taken.get() or not isinstance(text, str) or not text.strip():
+    # While a tool runs, Hermes makes a `steer` of a `redirect`.
+    if state.taking.get() or not isinstance(text, str) or not text.strip():
         return take(text)
-    token = _being_taken.set(True)
+    token = state.taking.set(True)
     try:
-        turn = the_host.turn_of_agent(agent)
+        turn = host.turn_of_agent(agent)
         if turn is not None:
             return _transformed(turn, agent, text, take)
         # The turn has just ended, or not begun: Hermes keeps the text for the next one.
-        with the_host.open_turn(agent, None, None) as own:
+        with host.open_turn(agent, None, None) as own:
             return _transformed(own, agent, text, take)
     finally:
-        _being_taken.reset(token)
+        state.taking.reset(token)
 
 
 def _transformed(turn: Turn, agent: Any, text: str, take: Callable[[Any], Any]) -> Any:

@@ -9,20 +9,16 @@ yet as well as for those whose import is on the stack below us.
 
 from __future__ import annotations
 
-import logging
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
-logger = logging.getLogger("hermes_ext")
+from hermes_ext._log import logger
+from hermes_ext.hosts.hermes.adapter.state import state
 
 Action = Callable[[ModuleType], None]
-
-_lock: Final = threading.RLock()
-_pending: Final[dict[str, list[Action]]] = {}
 
 
 class _WatchedSpec(ModuleSpec):
@@ -47,33 +43,26 @@ class _WatchedSpec(ModuleSpec):
 class _Finder:
     """Finds nothing itself: has the others find, and puts the spec under watch."""
 
-    def __init__(self) -> None:
-        self._busy = threading.local()
-
+    @staticmethod
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: Any = None
+        fullname: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
-        if fullname not in _pending or getattr(self._busy, "name", None) == fullname:
+        if fullname not in state.awaited or getattr(state.being_found, "name", None) == fullname:
             return None
-        self._busy.name = fullname
+        state.being_found.name = fullname
         try:
-            spec = _found_by_others(self, fullname, path, target)
+            spec = _found_by_others(fullname, path, target)
         finally:
-            self._busy.name = None
+            state.being_found.name = None
         if spec is not None:
             _watch(spec)
         return spec
 
 
-_finder: Final = _Finder()
-
-
-def _found_by_others(
-    me: object, fullname: str, path: Sequence[str] | None, target: Any
-) -> ModuleSpec | None:
+def _found_by_others(fullname: str, path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
     for finder in list(sys.meta_path):
         find = getattr(finder, "find_spec", None)
-        if finder is me or find is None:
+        if finder is _Finder or find is None:
             continue
         spec = find(fullname, path, target)
         if isinstance(spec, ModuleSpec):
@@ -87,8 +76,8 @@ def _watch(spec: ModuleSpec) -> None:
 
 
 def _run(name: str, module: ModuleType) -> None:
-    with _lock:
-        actions = _pending.pop(name, [])
+    with state.lock:
+        actions = state.awaited.pop(name, [])
     for action in actions:
         try:
             action(module)
@@ -106,10 +95,10 @@ def when_imported(name: str, action: Action) -> None:
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
     ready = module is not None and not getattr(spec, "_initializing", False)
-    with _lock:
-        _pending.setdefault(name, []).append(action)
-        if _finder not in sys.meta_path:
-            sys.meta_path.insert(0, _finder)
+    with state.lock:
+        state.awaited.setdefault(name, []).append(action)
+        if _Finder not in sys.meta_path:
+            sys.meta_path.insert(0, _Finder)
     if ready and module is not None:
         _run(name, module)
     elif module is not None and isinstance(spec, ModuleSpec):

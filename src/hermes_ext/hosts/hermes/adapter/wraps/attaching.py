@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -27,13 +26,12 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
+from hermes_ext._log import logger
 from hermes_ext._text import printable
 from hermes_ext.hosts.hermes.adapter.person import commands
 from hermes_ext.hosts.hermes.adapter.turns import inbound_log
 from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 from hermes_ext.hosts.hermes.adapter.wraps.seams import SEAMS, Seam
-
-logger = logging.getLogger("hermes_ext")
 
 _MARK: Final = "__hermes_ext_seam__"
 

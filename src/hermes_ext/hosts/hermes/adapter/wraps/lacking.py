@@ -19,17 +19,16 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from hermes_ext._log import logger
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.host import the_host
-from hermes_ext.hosts.hermes.adapter.person.notices import the_notices
+from hermes_ext.hosts.hermes.adapter import host
+from hermes_ext.hosts.hermes.adapter.person import notices
 from hermes_ext.hosts.hermes.adapter.wraps import attaching
 from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 from hermes_ext.hosts.hermes.adapter.wraps.attaching import Standing
 from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.rules import Rules
-
-logger = logging.getLogger("hermes_ext")
 
 # Where a turn can be refused, by what is wrapped there.
 _TURN: Final = "AIAgent.run_conversation"
@@ -165,9 +164,9 @@ def _is_there(module: str) -> bool:
 def _end_if_nowhere() -> None:
     """End the process where rules are relied on and no place is left that could keep them."""
     places = [each for each in attaching.standings(HookName) if each.seam.name in _REFUSING]
-    why = refusal(the_host.rules()) if all(_looked_at(each).lost for each in places) else None
+    why = refusal(host.rules_for()) if all(_looked_at(each).lost for each in places) else None
     if why is not None:
-        the_notices.say_last(f"{why} Hermes ends here.")
+        notices.say_last(f"{why} Hermes ends here.")
         logging.shutdown()
         # Whoever caught an exception would go on without the rules.
         os._exit(1)
