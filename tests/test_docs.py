@@ -414,7 +414,7 @@ def test_commands_are_all_told() -> None:
 
 def test_options_are_all_told() -> None:
     """authoring.md names every option of `register_hook` and every constructor of `HookResult`."""
-    from hermes_ext.hooks.registration import HookMark
+    from hermes_ext.hooks.handler import HookMark
     from hermes_ext.hooks.table import Action
 
     text = (ROOT / "docs/authoring.md").read_text(encoding="utf-8")

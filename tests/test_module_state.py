@@ -7,6 +7,7 @@ nothing.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,7 @@ IMPORTS = "Python has one import system, and its modules are the process's"
 FILES = "whoever writes one file in a process shares one lock"
 UNIQUE = "a number or name that does not repeat in a process"
 AUDIT = "an audit hook cannot be taken away, so there is one, which asks who listens"
+BEFORE = "a host sets what is told before code of extensions runs; imports are the process's"
 PATCHED = "a host calls wraps with nothing of ours: here, and only here, they leave something"
 
 STATE = {
@@ -67,12 +69,10 @@ STATE = {
     "hooks.registration._collected": CONTEXT,
     "hosts.hermes.adapter.state.state": PATCHED,
     "loading.imports.from_tree._served": IMPORTS,
-    "loading.imports.importing._files": IMPORTS,
-    "loading.imports.importing._held": IMPORTS,
     "loading.imports.importing._numbers": UNIQUE,
-    "loading.imports.importing._trees": IMPORTS,
-    "replay.touching._hooked": AUDIT,
-    "replay.touching._listener": AUDIT,
+    "loading.imports.importing._packages": IMPORTS,
+    "loading.imports.importing.before_code": BEFORE,
+    "replay.touching._audit": AUDIT,
     "turns.decisions.log._logs": FILES,
     "turns.session_state._locks": FILES,
     "turns.slow.watchdog": THREADS,
@@ -151,12 +151,36 @@ def state_of(text: str) -> set[str]:
     }
 
 
-def _in_the_package() -> set[str]:
-    found = set()
-    for file in SOURCE.rglob("*.py"):
-        module = ".".join(file.relative_to(SOURCE).with_suffix("").parts)
-        found |= {f"{module}.{name}" for name in state_of(file.read_text(encoding="utf-8"))}
-    return found
+def set_from_outside(text: str, modules: set[str]) -> set[str]:
+    """The names of other modules that a module sets anew."""
+    tree = ast.parse(text)
+    imported = {
+        each.asname or each.name: f"{node.module}.{each.name}".removeprefix("hermes_ext.")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+    }
+    return {
+        f"{imported[node.value.id]}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and imported.get(node.value.id) in modules
+    }
+
+
+@functools.cache
+def _in_the_package() -> frozenset[str]:
+    modules = {
+        ".".join(file.relative_to(SOURCE).with_suffix("").parts): file.read_text(encoding="utf-8")
+        for file in SOURCE.rglob("*.py")
+    }
+    found: set[str] = set()
+    for module, text in modules.items():
+        found |= {f"{module}.{name}" for name in state_of(text)}
+        found |= set_from_outside(text, set(modules))
+    return frozenset(found)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +199,12 @@ def _in_the_package() -> set[str]:
 def test_what_is_state(text: str, expected: set[str]) -> None:
     """A table that nobody changes is none."""
     assert state_of(text) == expected
+
+
+def test_what_another_module_sets_is_state() -> None:
+    """What is set of an imported object is that object's."""
+    text = "from hermes_ext.a import b\nfrom hermes_ext.a.b import c\nb.x = 1\nc.y = 2"
+    assert set_from_outside(text, {"a.b"}) == {"a.b.x"}
 
 
 def test_state_stands_on_the_list() -> None:

@@ -99,7 +99,7 @@ def test_the_feature_requests_import_name() -> None:
         assert hooks.register_hook is hermes_ext.register_hook
         assert set(hooks.__all__) == set(hermes_ext.__all__)
     finally:
-        _import_name.uninstall()
+        sys.meta_path.remove(_import_name._FINDER)
         if not was_there:
             for name in ("agent.extension_hooks", "agent"):
                 sys.modules.pop(name, None)

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from attrs import frozen
-
 from hermes_ext._problems import Problem
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint

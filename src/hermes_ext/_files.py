@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,7 +44,7 @@ def replace_file(
 def _replaced(
     path: Path, data: bytes, mode: int | None, durable: bool, still: Callable[[], bool] | None
 ) -> bool:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_TEMPORARY}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}{_TEMPORARY}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(temporary, flags, 0o600)
     try:
@@ -91,11 +90,8 @@ def locked(path: Path, seconds: float = 10.0) -> Iterator[None]:
     try:
         waiting.acquire()
     except Timeout:
-        raise ConfigError(
-            f"another program has been changing {path.name} for too long; nothing was written",
-            path=lock,
-            hint="Try again when it is done",
-        ) from None
+        told = f"another program has been changing {path.name} for too long; nothing was written"
+        raise ConfigError(told, path=lock, hint="Try again when it is done") from None
     try:
         yield
     finally:

@@ -11,8 +11,10 @@ import os
 import time
 from importlib import _bootstrap
 from threading import get_ident
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
+
+_Owner = TypeVar("_Owner")
 
 
 class HasLocks(Protocol):
@@ -32,11 +34,15 @@ def has_locks(owner: HasLocks) -> None:
     _known[id(owner)] = owner
 
 
+def living(known: WeakValueDictionary[int, _Owner]) -> list[_Owner]:
+    """Those that somebody still uses."""
+    # valuerefs() copies in one step; iterating fails when another thread adds one meanwhile.
+    return [owner for ref in known.valuerefs() if (owner := ref()) is not None]
+
+
 def _renew_all() -> None:
-    for ref in _known.valuerefs():
-        owner = ref()
-        if owner is not None:
-            owner.renew_locks()
+    for owner in living(_known):
+        owner.renew_locks()
 
 
 def _wait_for_imports() -> None:

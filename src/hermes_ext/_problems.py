@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
 from hermes_ext._text import near_names, printable
+from hermes_ext._values import frozen
 
 
 @frozen

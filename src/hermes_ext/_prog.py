@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
-
-from attrs import frozen
+from pathlib import Path
 
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 
 
 @frozen
 class Prog:
-    """How the user calls the commands: `prog("list")` is what to type next.
+    """How the user calls the commands: `prog("list")` is what to type next, as to a shell.
 
     home: the home that was named with --home, None where none was.
     """
@@ -19,9 +19,10 @@ class Prog:
     name: str = "hermes-ext"
     home: str | None = None
 
-    def __call__(self, command: str) -> str:
+    def __call__(self, command: str, path: Path | None = None) -> str:
         named = "" if self.home is None else f" --home {shlex.quote(printable(self.home))}"
-        return f"{self.name} {command}{named}"
+        last = "" if path is None else f" {shlex.quote(printable(path))}"
+        return f"{self.name} {command}{named}{last}"
 
 
 HERMES_EXT = Prog()

@@ -5,17 +5,15 @@ Nothing here loads an extension: what loading showed is handed in.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict, evolve, frozen
-
 from hermes_ext._problems import Problem
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import printable
+from hermes_ext._values import asdict, evolve, frozen
 from hermes_ext.effects import ToolKind, ToolTable
 from hermes_ext.exceptions import ConfigError, StateError
 from hermes_ext.hooks.source import Source
@@ -123,11 +121,7 @@ def examine(
         *_refusal_findings(refusal, seen.config),
         *_problem_findings(seen.problems, seen.records, seen.config, seen.projects, ci=ci),
         *_trust_findings(home, seen.projects, prog, ci=ci),
-        *(
-            finding
-            for record in seen.records
-            for finding in _record_findings(record, seen, prog, refusal)
-        ),
+        *(found for e in seen.records for found in _record_findings(e, seen, prog, refusal)),
         *_tool_name_findings(seen.config, seen.records, tools),
         *_state_findings(home),
     ]
@@ -150,9 +144,6 @@ def _is_idle(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
     """Whether it registers nothing by itself, and not because its hooks were turned off."""
     registered = record.hooks or record.commands
     return record.loaded and not registered and not config.hooks_off(record.name)
-
-
-# -- the configuration ----------------------------------------------------------------------------
 
 
 def _off_findings(config: ExtensionsConfig) -> Iterator[Finding]:
@@ -190,12 +181,8 @@ def _problem_findings(
     ci: bool,
 ) -> Iterator[Finding]:
     """Problems of files; those that are a record's own reason are told with the record."""
-    told = {
-        part
-        for record in records
-        if record.status is not Status.MISSING
-        for part in record.reason.split("; ")
-    }
+    there = (each for each in records if each.status is not Status.MISSING)
+    told = {part for each in there for part in each.reason.split("; ")}
     of_projects = {each.project.settings_file for each in projects.trusted}
     for problem in problems:
         if str(problem) in told:
@@ -212,9 +199,6 @@ def _problem_findings(
         yield Finding(severity, code, None, where, message, problem.hint)
 
 
-# -- session state ---------------------------------------------------------------------------------
-
-
 def _state_findings(home: Path) -> Iterator[Finding]:
     """Whether what extensions keep for conversations can be read and stored."""
     from hermes_ext.turns.sqlite_store import STATE_FILE, SQLiteStore
@@ -227,9 +211,6 @@ def _state_findings(home: Path) -> Iterator[Finding]:
         yield Finding(Severity.ERROR, "session-state", None, where, error.message, error.hint)
     finally:
         store.close()
-
-
-# -- trust ----------------------------------------------------------------------------------------
 
 
 def _trust_findings(
@@ -251,7 +232,7 @@ def _new_data(project: Verdict, prog: Prog) -> Finding:
     told = f"new data since you trusted it: {new}; the trusted version is in force"
     hint = (
         "Remove the files (extensions should write to their data_dir), or review and trust them: "
-        f"{prog('trust')} {shlex.quote(printable(project.project.root))}"
+        f"{prog('trust', project.project.root)}"
     )
     return Finding(Severity.WARNING, "new-data", None, where, told, hint)
 
@@ -263,8 +244,7 @@ def _distrust(project: Verdict, prog: Prog) -> Finding:
         told += project.reason
     else:
         told += f"{', '.join(project.names) or 'only settings'} ({project.reason})"
-        root = shlex.quote(printable(project.project.root))
-        hint = f"To look at them and decide: {prog('trust')} {root}"
+        hint = f"To look at them and decide: {prog('trust', project.project.root)}"
     severity = Severity.NOTE if project.standing is Standing.UNTRUSTED else Severity.WARNING
     where = printable(project.project.folder)
     return Finding(severity, str(project.standing), None, where, told, hint)
@@ -285,9 +265,6 @@ def _pin_findings(projects: ProjectStack) -> Iterator[Finding]:
     told = f"{PIN} trusts nothing here: {here}"
     hint = "Right if it is meant for another project; else look at what changed, and set it anew"
     yield Finding(Severity.WARNING, "pin-unmatched", None, f"${PIN}", told, hint)
-
-
-# -- one extension --------------------------------------------------------------------------------
 
 
 def _record_findings(
@@ -351,12 +328,13 @@ def _shadow_finding(record: ExtensionRecord, seen: Inventory | Loaded) -> Findin
     if _is_lost_guard(record, used, seen.config):
         severity = Severity.ERROR
         hint = "It is a guard, and it is not in force. Rename or remove one of the two"
-    if record.source is Source.PROJECT and any(e.source is not Source.PROJECT for e in used):
-        severity = max(severity, Severity.WARNING, key=lambda each: -each.rank)
-        return _about(record, severity, "not-replaced", record.reason, hint)
-    if record.source is not Source.PROJECT and any(e.source is Source.PROJECT for e in used):
-        return _about(record, severity, "replaced", record.reason, hint)
-    return _about(record, severity, "shadowed", record.reason, hint)
+    of_project = record.source is Source.PROJECT
+    code = "shadowed"
+    if any((each.source is Source.PROJECT) is not of_project for each in used):
+        code = "not-replaced" if of_project else "replaced"
+    if code == "not-replaced" and severity is Severity.NOTE:
+        severity = Severity.WARNING
+    return _about(record, severity, code, record.reason, hint)
 
 
 def _is_lost_guard(
@@ -393,9 +371,6 @@ def _about(
 ) -> Finding:
     where = None if record.path is None else printable(record.path)
     return Finding(severity, code, record.name, where, message, hint)
-
-
-# -- names of tools -------------------------------------------------------------------------------
 
 
 def _tool_name_findings(

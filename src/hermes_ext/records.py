@@ -6,9 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import asdict, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import asdict, frozen
 from hermes_ext.hooks.source import Source
 
 
@@ -132,3 +131,8 @@ class ExtensionRecord(_Told):
     required: bool = False
     also_at: tuple[Path, ...] = ()
     import_seconds: float | None = None
+
+    @property
+    def known_hooks(self) -> tuple[HookInfo, ...]:
+        """All its handlers, as far as they are known, turned off or not."""
+        return (*self.hooks, *self.turned_off)

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from attrs import Factory, field, frozen
-
 from hermes_ext._problems import Problem
+from hermes_ext._values import Factory, field, frozen
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.chain.outcome import Cause
 from hermes_ext.hooks.commands import Command

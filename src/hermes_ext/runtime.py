@@ -16,6 +16,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
@@ -30,7 +31,7 @@ from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError, StateError
 from hermes_ext.hooks.commands import Command, build_commands, commands_of
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.payloads import or_unknown
+from hermes_ext.hooks.payloads import Scope, or_unknown
 from hermes_ext.hooks.registration import build_handlers, registrations_of
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import HookName
@@ -324,16 +325,15 @@ class Runtime:
             if command is None:
                 raise unknown_command(name, here.commands)
             conversation = conversation_id or session_id
-            return run_command(
-                command,
-                args,
+            scope = Scope(
                 session_id=session_id,
                 conversation_id=conversation,
-                session_state=self.services.session_state(here, conversation, command.extension),
-                data_dir=lambda: self.services.data_dir(here, command.extension),
                 cwd=directory,
                 platform=platform,
+                session_state_of=partial(self.services.session_state, here, conversation),
+                data_dir_of=partial(self.services.data_dir, here),
             )
+            return run_command(command, args, scope)
 
     def _number(self, rules: Rules, conversation_id: str, turns_before: int) -> int | None:
         """The number of a turn that begins; None where nobody asks for it: counting writes."""

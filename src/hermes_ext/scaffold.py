@@ -138,9 +138,6 @@ def _import(module: str, names: Sequence[str]) -> str:
     return f"from {module} import (\n{listed})\n"
 
 
-# -- its folder ------------------------------------------------------------------------------------
-
-
 def write_extension(root: Path, name: str, files: Mapping[str, str]) -> Path:
     """Write an extension's folder below `root`, which is made if need be; returns the folder.
 
@@ -198,12 +195,8 @@ def _take_name(made: Path, folder: Path) -> None:
 
 
 def _refuse(path: Path, error: OSError) -> NoReturn:
+    told, hint = f"{printable(path)} cannot be written: {error.strerror or error}", None
     if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-        raise HermesExtError(
-            f'"{printable(path.name)}" is there already, and nothing is overwritten',
-            path=path,
-            hint="Choose another name, or remove it first",
-        ) from error
-    raise HermesExtError(
-        f"{printable(path)} cannot be written: {error.strerror or error}", path=path
-    ) from error
+        told = f'"{printable(path.name)}" is there already, and nothing is overwritten'
+        hint = "Choose another name, or remove it first"
+    raise HermesExtError(told, path=path, hint=hint) from error

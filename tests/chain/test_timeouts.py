@@ -214,6 +214,8 @@ def test_a_thread_that_cannot_be_started(monkeypatch):
     async def passes(session_id):
         return None
 
+    # No thread of an earlier call that comes back just now, either.
+    monkeypatch.setattr("hermes_ext.chain.threads._IDLE_KEPT", 0)
     threads.renew_locks()
     monkeypatch.setattr(threading.Thread, "start", no_more)
     scope = SCOPE.replace(session_id="no-threads", conversation_id="no-threads")

@@ -8,7 +8,7 @@ import pytest
 
 from hermes_ext import hookimpl
 from hermes_ext.hooks.payloads import EVENT_OF
-from hermes_ext.hooks.table import TABLE, Action, HookName, complete
+from hermes_ext.hooks.table import ACTIONS, ENDING, TABLE, Action, HookName, complete
 from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.hosts.hermes.canary import proofs, rules
 from hermes_ext.settings.names import HOOKS
@@ -30,6 +30,15 @@ def test_what_lacks_a_hook_says_which():
     found = {hook: hook.value[:-1] for hook in HookName} | {HookName.INTERCEPT_TOOL_CALL: ""}
     with pytest.raises(LookupError, match="no sample for intercept_tool_call"):
         complete("sample", found, HookName)
+
+
+def test_the_actions_are_in_the_order_of_their_severity():
+    """Each with words for people; what refuses, asks or passes is what guards may return."""
+    assert [*ACTIONS] == [*Action] == sorted(Action, key=lambda action: action.severity)
+    assert all("{it}" in row.did and row.style for row in ACTIONS.values())
+    assert {Action.ANSWER, Action.BLOCK} == ENDING
+    judging = {action for action, row in ACTIONS.items() if row.judges}
+    assert judging == {Action.PASS, Action.ASK, Action.BLOCK}
 
 
 @pytest.mark.parametrize("row", ROWS)

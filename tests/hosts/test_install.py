@@ -9,7 +9,7 @@ from hermes_ext.exceptions import ConfigError
 from hermes_ext.hosts.hermes.home.installing import (
     PLUGIN,
     install,
-    plugin_state,
+    plugin_off,
     uninstall,
 )
 
@@ -28,7 +28,7 @@ def test_a_new_home_is_made_with_the_plugin_on(tmp_path):
     assert done.made
     assert plugins(home) == {"enabled": [PLUGIN]}
     assert (home / "extensions").is_dir()
-    assert plugin_state(home) == "enabled"
+    assert plugin_off(home) is None
 
 
 def test_the_rest_of_the_config_stays(tmp_path):
@@ -76,9 +76,11 @@ def test_what_hermes_can_read_is_read(tmp_path):
     """A key that stands twice keeps the file from being changed, and Hermes from nothing."""
     text = f"plugins:\n  enabled: [{PLUGIN}]\nextensions:\n  on: [a]\n  on: [b]\n"
     (tmp_path / "config.yaml").write_text(text)
-    assert plugin_state(tmp_path) == "enabled"
+    assert plugin_off(tmp_path) is None
     (tmp_path / "config.yaml").write_text(text.replace("[b]", "[b"))
-    assert plugin_state(tmp_path) == "unreadable"
+    off = plugin_off(tmp_path)
+    assert off is not None
+    assert off.told.startswith("the file does not parse")
 
 
 def test_a_plugin_that_is_also_disabled_is_freed(tmp_path):
@@ -86,12 +88,12 @@ def test_a_plugin_that_is_also_disabled_is_freed(tmp_path):
     (tmp_path / "config.yaml").write_text(
         f"plugins:\n  enabled: [{PLUGIN}]\n  disabled: [x, {PLUGIN}]\n"
     )
-    assert plugin_state(tmp_path) == "disabled"
+    assert plugin_off(tmp_path).key == "plugins.disabled"
 
     install(tmp_path)
 
     assert plugins(tmp_path) == {"enabled": [PLUGIN], "disabled": ["x"]}
-    assert plugin_state(tmp_path) == "enabled"
+    assert plugin_off(tmp_path) is None
 
 
 @pytest.mark.parametrize(

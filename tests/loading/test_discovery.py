@@ -11,7 +11,7 @@ import pytest
 
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding import discovery as _discovery
-from hermes_ext.loading.finding.discovery import Discovery, Found, bundled_dir, discover
+from hermes_ext.loading.finding.discovery import Candidate, Discovery, bundled_dir, discover
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import read_config
@@ -49,7 +49,7 @@ def found_in(home: Path) -> Discovery:
     return discover(read_config(home), home=home)
 
 
-def by_name(home: Path) -> dict[str, Found]:
+def by_name(home: Path) -> dict[str, Candidate]:
     return {each.name: each for each in found_in(home).found}
 
 

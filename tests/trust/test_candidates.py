@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_ext.trust.candidates import Listed, find_candidates
+from hermes_ext.trust.possible_projects import Listed, possible_projects
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -20,7 +20,7 @@ def test_above_the_repository_only_what_the_user_has_listed(tmp_path: Path, list
 
     found = [
         each.project.root
-        for each in find_candidates(inner, known, home=home, global_dir=home / "extensions")
+        for each in possible_projects(inner, known, home=home, global_dir=home / "extensions")
     ]
 
     assert found == ([outer] if listed else [])

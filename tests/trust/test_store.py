@@ -19,8 +19,8 @@ from hermes_ext import _files
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.trust import store as store_module
 from hermes_ext.trust import walk
-from hermes_ext.trust.candidates import Listed
 from hermes_ext.trust.place import Project
+from hermes_ext.trust.possible_projects import Listed
 from hermes_ext.trust.store import (
     PIN,
     Standing,

@@ -107,12 +107,7 @@ _LONG_TOKEN: Final = 12
 def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterator[Span]:
     """Where the values are whose names begin in a piece of a text.
 
-    Args:
-        text: as it is.
-        shown: without its escapes, see `pieces.unescaped`.
-        lower: `shown` in lower case.
-        begin: the piece's begin.
-        end: the piece's end.
+    shown: the text without its escapes, see `pieces.unescaped`. lower: that in lower case.
     """
     hidden = rejected = 0  # up to where a value was found, and up to where a header has none
     for match in found(_NAMED, lower, begin, end):
@@ -124,17 +119,15 @@ def assigned(text: str, shown: str, lower: str, begin: int, end: int) -> Iterato
         name = shown[first : match.start("sign")]
         if before.rfind(_PLACEHOLDER) > before.rfind("]") or _NO_NAME.match(shown, first):
             continue
-        if not _is_name(name.lstrip("-")) or (is_header(name) and match.start() < rejected):
+        bare = name.lstrip("-")
+        known = is_secret(bare) or bare.lower() in _ALONE
+        if not known or (is_header(name) and match.start() < rejected):
             continue
         place = _Place(text, shown, name, first, match["sign"], match.end())
         for span in place.values():
             yield span
             hidden = max(hidden, span[1])
         rejected = max(rejected, place.looked_at)
-
-
-def _is_name(name: str) -> bool:
-    return is_secret(name) or name.lower() in _ALONE
 
 
 def inserted(shown: str) -> Iterator[Span]:
@@ -180,7 +173,7 @@ class _Place:
         typed = _TYPED.match(self.shown, begin) if self.sign in ("", ":") else None
         if typed:
             begin = typed.end()
-        elif not (self.sign or self.dashes or self._is_declared()):
+        elif not (self.sign or self.dashes or _DECLARED.search(self._before())):
             self.doubtful = True  # "the password is wrong"
         wrapped = _WRAPPED.match(self.shown, begin) or _BELOW.match(self.shown, begin)
         if wrapped and self.sign:
@@ -211,9 +204,6 @@ class _Place:
 
     def _before(self) -> str:
         return self.shown[max(self.first - _LEAD_LENGTH, 0) : self.first]
-
-    def _is_declared(self) -> bool:
-        return _DECLARED.search(self._before()) is not None
 
     def _has_own_line(self) -> bool:
         before = self._before()

@@ -75,7 +75,8 @@ class Finder:
         already = [match.span() for match in PLACEHOLDER.finditer(text)]
         for span in sorted(self._all(text), key=lambda span: (span[0], -span[1])):
             begin, end, kind = span
-            if begin == end or _is_within(already, begin, end) or self._is_allowed(text[begin:end]):
+            allowed = any(each.fullmatch(text[begin:end]) for each in self._allow)
+            if begin == end or allowed or _is_within(already, begin, end):
                 continue
             if merged and begin < merged[-1][1]:
                 first, last, known = merged.pop()
@@ -83,9 +84,6 @@ class Finder:
             else:
                 merged.append(span)
         return merged
-
-    def _is_allowed(self, secret: str) -> bool:
-        return any(each.fullmatch(secret) for each in self._allow)
 
     def _all(self, text: str) -> Iterator[Span]:
         shown = unescaped(text)

@@ -40,12 +40,9 @@ def found(pattern: re.Pattern[str], text: str, begin: int, end: int) -> Iterator
 def lowered(text: str) -> str:
     """The text in lower case, in which each place is the same."""
     lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(map(_lower, text))
-
-
-def _lower(char: str) -> str:
-    lower = char.lower()
-    return lower if len(lower) == 1 else char
+    if len(lower) == len(text):
+        return lower
+    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
 
 
 _ESCAPE: Final = re.compile(r"\\++(?P<meant>[nrt\"'`/]?)")
@@ -61,12 +58,8 @@ def unescaped(text: str) -> str:
     is taken for the first letter of what follows. An escaped quotation mark becomes a row of them.
     """
     if any(sign in text for sign in ("\x1b", "\xa0", "\\u00", "\\x")):
-        text = _NOT_SHOWN.sub(_as_blanks, text)
+        text = _NOT_SHOWN.sub(lambda match: " " * len(match[0]), text)
     return _ESCAPE.sub(_as_meant, text) if "\\" in text else text
-
-
-def _as_blanks(match: re.Match[str]) -> str:
-    return " " * len(match[0])
 
 
 def _as_meant(match: re.Match[str]) -> str:

@@ -195,7 +195,7 @@ def token_spans(kind: Kind, matches: Iterator[re.Match[str]]) -> Iterator[tuple[
 def _is_inside(text: str, begin: int, end: int) -> bool:
     """Whether it is a piece of a longer run of base64: of an image, say."""
     around = text[begin - 1 : begin] + text[end : end + 1]
-    return len(around) == 2 and all(map(_IN_BASE64.__contains__, around))
+    return len(around) == 2 and _IN_BASE64.issuperset(around)
 
 
 _IN_BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -20,20 +19,11 @@ from contextvars import Context, copy_context
 from typing import Any, Final, TypeAlias
 
 from hermes_ext._forks import has_locks
+from hermes_ext._log import logger
 from hermes_ext.chain.calls import inside
 from hermes_ext.chain.raised import read
 from hermes_ext.chain.threads import nothing, threads
-from hermes_ext.chain.timeouts import (
-    Ended,
-    Job,
-    Limited,
-    Session,
-    TimedOut,
-    name_of,
-    workers,
-)
-
-logger = logging.getLogger("hermes_ext")
+from hermes_ext.chain.timeouts import Ended, Job, Limited, Session, TimedOut, name_of, workers
 
 LOOPS_KEPT: Final = 8
 LOOPS_IN_ALL: Final = 64
@@ -54,7 +44,7 @@ async def _ended(function: Callable[..., Any], values: Any) -> Ended:
 
 
 class _Pool(ThreadPoolExecutor):
-    """Threads for `run_in_executor`, which know in whose call they work."""
+    """Threads for `run_in_executor`, which know in whose call they work; asyncio takes no other."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return super().submit(copy_context().run, fn, *args, **kwargs)
@@ -183,7 +173,7 @@ class _Loops:
 
     def renew_locks(self) -> None:
         """Start anew: after a fork, the child does not have the threads."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._by_key: OrderedDict[_Key, _Loop] = OrderedDict()
         self._replaced: list[_Loop] = []
 
@@ -193,11 +183,8 @@ class _Loops:
     def give_back(self, loop: _Loop, session: Session | None) -> None:
         """A call that `choose` chose a loop for is over, or left."""
         with self._lock:
-            self._give_back(loop, session)
-
-    def _give_back(self, loop: _Loop, session: Session | None) -> None:
-        loop.at_work.remove(name_of(session))
-        self._close_unused()
+            loop.at_work.remove(name_of(session))
+            self._close_unused()
 
     def choose(self, session: Session | None) -> tuple[_Loop, Future[None] | None]:
         """The session's loop, and what is answered if nothing blocks it, where that is not sure."""
@@ -226,7 +213,7 @@ class _Loops:
                 del self._by_key[loop.key]
                 self._replaced.append(loop)
             new = self._taken(loop.key, session)[0]
-            self._give_back(loop, session)
+            self.give_back(loop, session)
             return new
 
     def _taken(self, key: _Key, session: Session | None) -> tuple[_Loop, Future[None] | None]:

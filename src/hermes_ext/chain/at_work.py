@@ -13,8 +13,7 @@ from itertools import accumulate, repeat
 from types import FrameType
 from typing import Any, Final
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.chain import fold
 from hermes_ext.chain.calls import Call, waiting
 from hermes_ext.chain.timeouts import made
@@ -154,9 +153,6 @@ def _of_attempt(names: dict[str, Any], _: FrameType) -> AtWork | None:
     return AtWork(handler, running.scope, running.chain.handlers, key)
 
 
-_READERS = {
-    fold.run.__code__: _of_run,
-    fold._Fold.attempt.__code__: _of_attempt,
-}
+_READERS = {fold.run.__code__: _of_run, fold._Fold.attempt.__code__: _of_attempt}
 # What a handler's frames end with.
 _OUTERMOST = {*_READERS, made.__code__}

@@ -10,10 +10,9 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Final, TypeAlias
 
-from attrs import frozen
-
 from hermes_ext._interrupts import let_through
 from hermes_ext._text import printable_lines
+from hermes_ext._values import Factory, define, frozen
 from hermes_ext.chain.raised import forget_frames
 from hermes_ext.chain.timeouts import TimedOut
 from hermes_ext.exceptions import FailureKind, HandlerError, ResultError
@@ -158,23 +157,19 @@ class Failure:
     suspended: bool
 
 
+@define
 class _Tally:
     """The failures of a handler, over reloads."""
 
-    __slots__ = ("count", "last", "last_at")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.last: type[BaseException] = Exception
-        self.last_at = 0
+    count: int = 0
+    last: type[BaseException] = Exception
+    last_at: int = 0
 
 
+@define
 class _Health:
-    __slots__ = ("in_a_row", "tally")
-
-    def __init__(self, tally: _Tally) -> None:
-        self.tally = tally
-        self.in_a_row: dict[str | None, int] = {}
+    tally: _Tally
+    in_a_row: dict[str | None, int] = Factory(dict)
 
 
 class FailureBook:

@@ -30,13 +30,8 @@ from hermes_ext.chain.outcome import (
 from hermes_ext.chain.raised import readable
 from hermes_ext.chain.timeouts import Ended, TimedOut, workers
 from hermes_ext.hooks.handler import Caller, Handler
-from hermes_ext.hooks.isolation import identical, own_copy, raw
-from hermes_ext.hooks.payloads import (
-    Event,
-    LLMRequest,
-    Scope,
-    ToolCall,
-)
+from hermes_ext.hooks.isolation import identical, own_copy
+from hermes_ext.hooks.payloads import Event, LLMRequest, Scope, ToolCall
 from hermes_ext.hooks.results import HookResult
 from hermes_ext.hooks.sendable import Unsendable, is_sendable, sendable
 from hermes_ext.hooks.settings import named_in
@@ -221,12 +216,7 @@ def _after_crash(
 
 
 async def arun(
-    chain: CompiledChain,
-    event: Event,
-    scope: Scope,
-    *,
-    strict: bool = False,
-    timed: bool = False,
+    chain: CompiledChain, event: Event, scope: Scope, *, strict: bool = False, timed: bool = False
 ) -> ChainOutcome:
     """`run`, while the caller's loop goes on as long as handlers are awaited.
 
@@ -481,7 +471,7 @@ class _Fold(Trace):
         """The event after a rewrite to `value`, as a host can send it."""
         if isinstance(value, str):
             return event  # `HookResult` has seen to it
-        before, after = _plain(self.view), _plain(event)  # copies of ours: nobody changes them
+        before, after = outgoing(self.view), outgoing(event)  # copies of ours: nobody changes them
         # Another text in an argument is another file or command, so there it is a failure.
         replace = not isinstance(event, ToolCall)
         known = before if isinstance(event, LLMRequest) else ()
@@ -631,11 +621,7 @@ def _own_result(returned: Any) -> HookResult[Any]:
         return returned
     if isinstance(returned, HookResult):
         return HookResult(
-            returned.action,
-            returned.value,
-            returned.metadata,
-            keep=returned.keep,
-            key=returned.key,
+            returned.action, returned.value, returned.metadata, keep=returned.keep, key=returned.key
         )
     _close(returned)
     raise InvalidResult(f"returned {_shown(returned)}; expected None or a HookResult")
@@ -645,10 +631,6 @@ def _close(returned: Any) -> None:
     # A coroutine that is dropped unawaited warns on stderr; the failure says it better.
     if inspect.iscoroutine(returned) or inspect.isgenerator(returned):
         returned.close()
-
-
-def _plain(event: Any) -> Any:
-    return raw(event.messages) if isinstance(event, LLMRequest) else event.value
 
 
 def _touched(given: Mapping[str, Any], view: Event) -> bool:

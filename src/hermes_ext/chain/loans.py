@@ -18,19 +18,25 @@ _LOOK_AGAIN: Final = 0.05  # seconds after which who waits for a lock looks whet
 class Lock(Protocol):
     """What `threading.RLock()` returns; its own type has another name in each Python."""
 
+    __slots__ = ()
+
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
     def release(self) -> None: ...
-    def __enter__(self) -> bool: ...
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
         /,
-    ) -> None: ...
+    ) -> None:
+        self.release()
 
 
-class SharedLock:
+class SharedLock(Lock):
     """A re-entrant lock that can be replaced while somebody holds it."""
 
     __slots__ = ("__weakref__", "_lock", "_replaced")
@@ -68,12 +74,6 @@ class SharedLock:
             if not self._replaced:
                 raise
 
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self.release()
-
     def is_owned(self) -> bool:
         """Whether this thread holds it."""
         lock: Any = self._lock
@@ -85,7 +85,7 @@ class SharedLock:
         self._lock = threading.RLock()
 
 
-class LentLock:
+class LentLock(Lock):
     """A shared lock as one call has it: one of its own once the call was left behind."""
 
     __slots__ = ("_guard", "_held", "_lock", "_shared")
@@ -115,12 +115,6 @@ class LentLock:
                 return
             self._lock.release()
             self._held -= 1
-
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self.release()
 
     def is_owned(self) -> bool:
         """Whether this thread holds the shared one."""

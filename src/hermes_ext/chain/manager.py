@@ -6,12 +6,13 @@ import heapq
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Final
 
 import pluggy
-from attrs import frozen
 
+from hermes_ext._values import frozen
 from hermes_ext.chain.failures import Failure, FailureBook
 from hermes_ext.chain.fold import CompiledChain
 from hermes_ext.exceptions import OrderCycleError, RegistrationError
@@ -181,48 +182,39 @@ def _sorted(handlers: Sequence[Handler]) -> list[Handler]:
     ranked = sorted(handlers, key=_sort_key)
     if not any(handler.before or handler.after for handler in ranked):
         return ranked
-    followers, waiting = _edges(ranked)
-    ready = [place for place in range(len(ranked)) if not waiting[place]]
+    sorter = _waiting(ranked)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise _cycle([ranked[place] for place in error.args[1][1:]]) from None
+    ready: list[int] = []
     done: list[Handler] = []
-    while ready:
+    while sorter.is_active():
+        for place in sorter.get_ready():
+            heapq.heappush(ready, place)
         place = heapq.heappop(ready)
         done.append(ranked[place])
-        for follower in followers[place]:
-            waiting[follower].discard(place)
-            if not waiting[follower]:
-                heapq.heappush(ready, follower)
-    if len(done) < len(ranked):
-        raise _cycle(ranked, waiting)
+        sorter.done(place)
     return done
 
 
-def _edges(ranked: Sequence[Handler]) -> tuple[list[set[int]], list[set[int]]]:
-    """For each handler who comes after it and whom it waits for: sets, for a wish of two is one."""
+def _waiting(ranked: Sequence[Handler]) -> TopologicalSorter[int]:
+    """Who waits for whom, by their places."""
     by_extension: dict[str, list[int]] = {}
+    sorter: TopologicalSorter[int] = TopologicalSorter()
     for place, handler in enumerate(ranked):
         by_extension.setdefault(handler.extension, []).append(place)
-    followers: list[set[int]] = [set() for _ in ranked]
-    waiting: list[set[int]] = [set() for _ in ranked]
+        sorter.add(place)
     for place, handler in enumerate(ranked):
         for name in handler.before:
             for other in by_extension.get(name, ()):
-                followers[place].add(other)
-                waiting[other].add(place)
+                sorter.add(other, place)
         for name in handler.after:
-            for other in by_extension.get(name, ()):
-                followers[other].add(place)
-                waiting[place].add(other)
-    return followers, waiting
+            sorter.add(place, *by_extension.get(name, ()))
+    return sorter
 
 
-def _cycle(ranked: Sequence[Handler], waiting: Sequence[set[int]]) -> OrderCycleError:
-    # Each of those left waits for another of them, so that walking back must come round.
-    place = next(place for place, others in enumerate(waiting) if others)
-    walked: list[int] = []
-    while place not in walked:
-        walked.append(place)
-        place = min(waiting[place])
-    members = [ranked[step] for step in reversed(walked[walked.index(place) :])]
+def _cycle(members: Sequence[Handler]) -> OrderCycleError:
     path = " before ".join(str(member) for member in (*members, members[0]))
     return OrderCycleError(
         f"before=/after= go round in a circle: {path}",

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from attrs import evolve, field, frozen
-
+from hermes_ext._values import evolve, field, frozen
 from hermes_ext.chain.failures import Crash, handler_error
 from hermes_ext.exceptions import HandlerError
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.isolation import raw
 from hermes_ext.hooks.payloads import NO_METADATA, Event, LLMRequest
 from hermes_ext.hooks.results import Keep
-from hermes_ext.hooks.settings import Setting
+from hermes_ext.hooks.settings import Setting, keys_named
 from hermes_ext.hooks.table import ENDING, Action, HookName
 
 _V = TypeVar("_V")
@@ -293,11 +292,7 @@ class ChainOutcome(_Draft):
         return outgoing(self.event) if self.action in ENDING else self.value
 
     def resolved(
-        self,
-        approved: bool,
-        message: str = "",
-        by: str | None = None,
-        refused: Ask | None = None,
+        self, approved: bool, message: str = "", by: str | None = None, refused: Ask | None = None
     ) -> ChainOutcome:
         """The outcome after the asks were answered.
 
@@ -329,11 +324,7 @@ class ChainOutcome(_Draft):
         """
         if self.blocked:
             return json.dumps(
-                {
-                    "error": self.value,
-                    "blocked_by_extension": True,
-                    "extension": self.blocked_by,
-                },
+                {"error": self.value, "blocked_by_extension": True, "extension": self.blocked_by},
                 ensure_ascii=False,
             )
         return self.value if self.answered else None
@@ -471,16 +462,8 @@ def step_of(handler: Handler, record: Record) -> Step:
         record.reason,
         record.duration_ns,
         record.mutated,
-        _keys(record.setting),
+        keys_named(record.setting),
         handler.file,
         handler.line,
         None if record.setting is None else (handler, record.setting),
     )
-
-
-def _keys(setting: Any) -> tuple[str, ...]:
-    """The keys that a handler names as `setting`: one, or several."""
-    named = [setting] if isinstance(setting, str) else setting
-    if not isinstance(named, list | tuple):
-        return ()
-    return tuple(str(key) for key in named if isinstance(key, str) and key)

@@ -25,8 +25,8 @@ from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey, host_commands, survey
 from hermes_ext.hosts.hermes.checks import host_findings, taken_command
 from hermes_ext.loading.directories import own_guards
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import discover, found_at
-from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.loader import load
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig, read_config
@@ -94,7 +94,7 @@ def _orders(handlers: Any) -> dict[str, Any]:
     return orders
 
 
-def _leave_trail(home: Path, cwd: Path | None, trail: Path, more: Iterable[Found] = ()) -> None:
+def _leave_trail(home: Path, cwd: Path | None, trail: Path, more: Iterable[Candidate] = ()) -> None:
     """Writes down which extension's file is about to run, for when the process does not survive."""
     found = (*discover(read_config(home), home=home, cwd=cwd).found, *more)
     roots = {str(each.path): each.name for each in found if each.path is not None}
@@ -135,7 +135,7 @@ def _test(request: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _found(request: Mapping[str, Any], config: ExtensionsConfig, home: Path) -> list[Found]:
+def _found(request: Mapping[str, Any], config: ExtensionsConfig, home: Path) -> list[Candidate]:
     """What is to be loaded beside the project's own: the one that is tried, or all with it."""
     found = [*discover(config, home=home).found]
     name = canonical_name(request["name"])

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from hermes_ext.cli._options import home_of, working_directory
+from hermes_ext.cli._values import actions
 
 _NEWEST: Final = 2_000  # lines of the decision log that are looked at
 
@@ -80,12 +81,6 @@ def _hooks(**_: Any) -> Iterable[str]:
     return HOOKS
 
 
-def _actions(**_: Any) -> Iterable[str]:
-    from hermes_ext.hooks.table import Action
-
-    return (*(each.value for each in Action), "error")
-
-
 _COMPLETERS: Final[dict[str, Completer]] = {
     "ext_name": _names_or_paths,
     "ext_query_extension": _names,
@@ -93,7 +88,7 @@ _COMPLETERS: Final[dict[str, Completer]] = {
     "ext_hooks": _hooks,
     "ext_query_hook": _hooks,
     "ext_order": _hooks,
-    "ext_query_action": _actions,
+    "ext_query_action": lambda **_: actions(),
     "ext_query_session": _of_the_log("session"),
     "ext_query_turn": _turns,
 }

@@ -8,11 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import frozen
-
 from hermes_ext._problems import did_you_mean
 from hermes_ext._redaction import redacted
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hooks.source import OWN
 
@@ -27,6 +26,7 @@ _TEXTS: Final = frozenset(
 _NUMBERS: Final = frozenset({"line", "removed", "more", "too_long"})
 _ENTRIES: Final = frozenset({"by", "steps", "asks", "change", "settings"})
 _NAMES: Final = frozenset({"setting", "missing"})
+_FILTERS: Final = ("session", "turn", "hook", "extension", "action")
 _MOST_IDS: Final = 5_000  # sessions or turns that a hint chooses from
 _OFF: Final = "off"
 _PAYLOADS: Final = frozenset({"payloads", "event", "context", "metadata", "injections"})
@@ -60,8 +60,7 @@ class Query:
     def shown(self, line: Line) -> dict[str, Any]:
         """A line as it is shown: without secrets and, if brief, without payloads."""
         kept = {key: value for key, value in line.items() if not self.brief or key not in _PAYLOADS}
-        told: dict[str, Any] = redacted(kept)
-        return told
+        return dict(redacted(kept))
 
     def chosen(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Those of the lines that are meant, however many; not for a chat."""
@@ -104,14 +103,8 @@ class Query:
 
     def in_words(self) -> str:
         """What is asked for, as in ` of session abc`; empty for everything."""
-        asked = {
-            "session": self.session,
-            "turn": self.turn,
-            "hook": self.hook,
-            "extension": self.extension,
-            "action": self.action,
-        }
-        told = [f"{name} {printable(value)}" for name, value in asked.items() if value]
+        asked = [(name, getattr(self, name)) for name in _FILTERS]
+        told = [f"{name} {printable(value)}" for name, value in asked if value]
         if self.since is not None:
             told.append(f"since {datetime.fromtimestamp(self.since):%Y-%m-%d %H:%M:%S}")
         return f" with {', '.join(told)}" if told else ""
@@ -135,8 +128,8 @@ def _sound(key: str, value: Any) -> Any:
     if key in _TEXTS:
         return value if value is None or isinstance(value, str) else json.dumps(value)
     if key in _ENTRIES:
-        entries = value if isinstance(value, list) else []
-        return [sound(each) for each in entries if isinstance(each, Mapping)]
+        found = value if isinstance(value, list) else []
+        return [sound(each) for each in found if isinstance(each, Mapping)]
     if key == "error":
         return sound(value) if isinstance(value, Mapping) else value and str(value)
     if key in _NAMES:
@@ -159,10 +152,8 @@ def when(line: Line) -> float:
 
 def names_in(line: Line) -> set[str]:
     """The extensions that a line tells of, in the form in which names are compared."""
-    found = {line.get("extension"), line.get("blocked_by")}
-    for key in ("by", "steps", "asks"):
-        found |= {each.get("extension") for each in _entries(line, key)}
-    found |= {*(line.get("missing") or ())}
+    found = [line.get("extension"), line.get("blocked_by"), *(line.get("missing") or ())]
+    found += [each.get("extension") for each in entries(line, "by", "steps", "asks")]
     return {canonical_name(str(name)) for name in found if name}
 
 
@@ -171,16 +162,15 @@ def actions_in(line: Line) -> set[str]:
     found = {str(line.get("action"))}
     if line.get("asks"):
         found.add("ask")
-    if line.get("failure") or any(
-        "error" in each for key in ("by", "steps") for each in _entries(line, key)
-    ):
+    if line.get("failure") or any("error" in each for each in entries(line, "by", "steps")):
         found.add("error")
     return found
 
 
-def _entries(line: Line, key: str) -> Iterator[Line]:
-    entries = line.get(key)
-    return (each for each in entries or () if isinstance(each, Mapping))
+def entries(line: Line, *keys: str) -> Iterator[Line]:
+    """What a line has in lists under these keys."""
+    found = (each for key in keys for each in line.get(key) or ())
+    return (each for each in found if isinstance(each, Mapping))
 
 
 def log_file(home: Path) -> Path:
@@ -233,10 +223,16 @@ def nothing_found(home: Path, query: Query, known: Callable[[], Iterable[str]]) 
 
     known: the names of extensions that there are, for one that the log does not know.
     """
-    seen = _Seen()
+    there = False
+    names: set[str] = set()
+    ids: dict[str, dict[str, None]] = {"session": {}, "turn": {}}  # the newest first
     for line in newest_first(home, Query()):
-        seen.add(line)
-    if not seen.lines:
+        there = True
+        names |= names_in(line)
+        for name, seen in ids.items():
+            if name in line and len(seen) < _MOST_IDS:
+                seen[str(line[name])] = None
+    if not there:
         return NothingFoundError(
             note_on(home)
             or f"there is no decision log yet ({printable(log_file(home))}): it begins with the "
@@ -245,25 +241,8 @@ def nothing_found(home: Path, query: Query, known: Callable[[], Iterable[str]]) 
     return NothingFoundError(
         f"the decision log has no lines{query.in_words()}",
         path=log_file(home),
-        hint=_meant(query, seen, known),
+        hint=_meant(query, names, ids, known),
     )
-
-
-class _Seen:
-    """What there is in a log that could have been asked for. ids: the newest first."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self.names: set[str] = set()
-        self.ids: dict[str, dict[str, None]] = {"session": {}, "turn": {}}
-
-    def add(self, line: Line) -> None:
-        """Take in a line; the newest come first."""
-        self.lines += 1
-        self.names |= names_in(line)
-        for name, ids in self.ids.items():
-            if name in line and len(ids) < _MOST_IDS:
-                ids[str(line[name])] = None
 
 
 def unreadable(home: Path, error: OSError) -> HermesExtError:
@@ -272,11 +251,16 @@ def unreadable(home: Path, error: OSError) -> HermesExtError:
     return HermesExtError(f"the decision log cannot be read: {told}", path=log_file(home))
 
 
-def _meant(query: Query, seen: _Seen, known: Callable[[], Iterable[str]]) -> str | None:
-    """What was probably meant; nothing of other sessions in a chat."""
-    if query.extension is not None and canonical_name(query.extension) not in seen.names:
+def _meant(
+    query: Query,
+    seen: Iterable[str],
+    ids: Mapping[str, Mapping[str, None]],
+    known: Callable[[], Iterable[str]],
+) -> str | None:
+    """What was probably meant; nothing of other sessions in a chat. seen: names in the log."""
+    if query.extension is not None and canonical_name(query.extension) not in seen:
         # The log has names in their canonical form, which is told only of what is gone.
-        there = {canonical_name(name): name for name in (*seen.names, *known(), OWN)}
+        there = {canonical_name(name): name for name in (*seen, *known(), OWN)}
         names = sorted(there.values())
         if canonical_name(query.extension) not in there:
             return did_you_mean(query.extension, names) or f"Extensions: {', '.join(names)}"
@@ -284,10 +268,9 @@ def _meant(query: Query, seen: _Seen, known: Callable[[], Iterable[str]]) -> str
     if query.chat is not None:
         return None
     for name, asked in (("session", query.session), ("turn", query.turn)):
-        ids = seen.ids[name]
-        if asked and not any(each.startswith(asked) for each in ids):
-            last = printable(next(iter(ids), "unknown"))
-            return did_you_mean(asked, ids) or f"Its last {name} is {last}"
+        if asked and not any(each.startswith(asked) for each in ids[name]):
+            last = printable(next(iter(ids[name]), "unknown"))
+            return did_you_mean(asked, ids[name]) or f"Its last {name} is {last}"
     return None
 
 

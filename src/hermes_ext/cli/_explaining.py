@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hermes_ext._prog import Prog
 from hermes_ext._text import printable
+from hermes_ext.cli._decisions import entries
 from hermes_ext.hooks.settings import PREFIX, Setting, settings_named
 from hermes_ext.hooks.source import OWN, Source
 from hermes_ext.hooks.table import ACTIONS, TABLE
@@ -212,10 +213,7 @@ def done(action: str, it: str) -> str:
 
 def observed_in(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """What handlers would have done that are only observed."""
-    for key in ("by", "steps"):
-        for each in line.get(key) or ():
-            if isinstance(each, Mapping) and each.get("observed"):
-                yield each
+    return (each for each in entries(line, "by", "steps") if each.get("observed"))
 
 
 def _reason(line: Mapping[str, Any]) -> str | None:

@@ -9,15 +9,23 @@ from hermes_ext.cli._patience import patience
 from hermes_ext.cli._place import from_next_start, in_force, place
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.loading.finding.discovery import minor_entries, record_of
-from hermes_ext.loading.inventory import Inventory, inventory
+from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.refusal import expected_refusal
 from hermes_ext.records import Status
 
 
 def list_all(request: Request) -> Result:
     seen = inventory(request.home, request.cwd)
-    payload = _seen(request, seen)
     readable = seen.config.readable
+    payload = {
+        **place(request, seen),
+        "loaded": False,
+        "failure": None,
+        "refusal": expected_refusal(seen.config, seen.records) if readable else None,
+        "broken": [],
+        "extensions": [record.to_json() for record in seen.records],
+        "problems": [each.to_json() for each in seen.problems],
+    }
     code = 0 if readable and payload["refusal"] is None else 1
     if request.live is not None:
         payload |= {
@@ -54,30 +62,12 @@ def list_all(request: Request) -> Result:
                 "handlers": loading.data.get("orders", {}).get(request.order, []),
                 "broken": loading.data.get("broken", []),
             }
-    if request.every:
-        payload["extensions"] += _minor_rows(seen)
+    if request.every:  # the hidden files, caches and documents in extensions folders, too
+        payload["extensions"] += [
+            record_of(each, seen.config, status=each.status, reason=each.reason).to_json()
+            for each in minor_entries(seen.config, seen.projects)
+        ]
     return Result(code, payload)
-
-
-def _minor_rows(seen: Inventory) -> list[dict[str, Any]]:
-    """Rows of the hidden files, caches and documents in extensions folders."""
-    found = minor_entries(seen.config, seen.projects)
-    return [
-        record_of(each, seen.config, status=each.status, reason=each.reason).to_json()
-        for each in found
-    ]
-
-
-def _seen(request: Request, seen: Inventory) -> dict[str, Any]:
-    return {
-        **place(request, seen),
-        "loaded": False,
-        "failure": None,
-        "refusal": expected_refusal(seen.config, seen.records) if seen.config.readable else None,
-        "broken": [],
-        "extensions": [record.to_json() for record in seen.records],
-        "problems": [each.to_json() for each in seen.problems],
-    }
 
 
 def _stopped(record: dict[str, Any], culprit: str | None, failure: str) -> dict[str, Any]:

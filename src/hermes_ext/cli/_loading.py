@@ -11,11 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, frozen
-
 from hermes_ext._prog import Prog
 from hermes_ext._regular import kind_of
 from hermes_ext._search_path import environment
+from hermes_ext._values import Factory, frozen
 from hermes_ext.cli._patience import progress
 from hermes_ext.hosts.default import default_host
 from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey

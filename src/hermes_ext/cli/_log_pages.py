@@ -191,7 +191,7 @@ def _turn(turn: str, decisions: Sequence[Mapping[str, Any]], page: Page) -> None
             (printable(told["says"]), ACTION_STYLES.get(action, "")),
         )
         _facts(told, page, indent=10)
-        steps = line.get("steps") or [*_known_steps(line)]
+        steps = line.get("steps") or _known_steps(line)
         for number, step in enumerate(steps, 1):
             _step(step, page, last=number == len(steps))
     if not any(told["decision"].get("steps") for told in decisions):
@@ -202,22 +202,19 @@ def _turn(turn: str, decisions: Sequence[Mapping[str, Any]], page: Page) -> None
         )
 
 
-def _known_steps(line: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _known_steps(line: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The handlers that did something; who ended the chain is the last one.
 
     None where the decider was the only one: the facts above say all of it.
     """
-    if not line.get("by"):
-        return
+    before = line.get("by") or []
+    if not before or not line.get("handler"):
+        return before
+    keys = ("extension", "handler", "file", "line", "changed")
+    action = "ask" if was_answered(line) else line.get("action")
+    decider = {key: line[key] for key in keys if key in line} | {"action": action}
     ends = line.get("action") in ENDING
-    if ends:
-        yield from line.get("by") or ()
-    if line.get("handler"):
-        keys = ("extension", "handler", "file", "line", "changed")
-        action = "ask" if was_answered(line) else line.get("action")
-        yield {key: line[key] for key in keys if key in line} | {"action": action}
-    if not ends:
-        yield from line.get("by") or ()
+    return [*before, decider] if ends else [decider, *before]
 
 
 def _step(step: Mapping[str, Any], page: Page, *, last: bool) -> None:

@@ -9,21 +9,14 @@ from typing import Any, Final
 from hermes_ext.cli._page import Page
 from hermes_ext.hooks.table import ACTIONS
 
-STYLES: Final = {
-    "enabled": "green",
-    "disabled": "dim",
-    "shadowed": "dim",
-    "skipped": "yellow",
-    "untrusted": "yellow",
-    "incompatible": "red",
-    "config-error": "red",
-    "load-error": "red",
-    "not-an-extension": "red",
-    "missing": "red",
-    "error": "red",
-    "warning": "yellow",
-    "note": "cyan",
+_OF_STATUSES: Final = {
+    "green": "enabled",
+    "dim": "disabled shadowed",
+    "yellow": "skipped untrusted warning",
+    "red": "incompatible config-error load-error not-an-extension missing error",
+    "cyan": "note",
 }
+STYLES: Final = {name: style for style, names in _OF_STATUSES.items() for name in names.split()}
 ACTION_STYLES: Final = {action.value: row.style for action, row in ACTIONS.items()}
 CHANGED = "changed since: takes effect on the next turn, or after a restart"
 _BANNER = ("project", "notices", "off", "not_in_force", "old_rules", "next_start")
@@ -36,8 +29,7 @@ def banner(payload: Mapping[str, Any], page: Page) -> None:
         page.lines(f"{text[:1].upper()}{text[1:]}", style="yellow")
     if payload["off"]:
         page.line((f"Everything is off: ${payload['off']} is set.", "yellow"))
-    if payload["not_in_force"]:
-        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
+    in_force(payload, page, takes_effect=False)
     for each in payload["old_rules"]:
         since = datetime.fromisoformat(each["since"]).astimezone()
         who = f"A running Hermes (pid {each['pid']}, since {since:%Y-%m-%d %H:%M})"
@@ -89,6 +81,15 @@ def changes(payload: Mapping[str, Any], page: Page) -> None:
                 page.lines(
                     f"{payload['file']}: {word} {names} {preposition} {change['key']}", indent=4
                 )
+
+
+def in_force(payload: Mapping[str, Any], page: Page, *, takes_effect: bool) -> None:
+    """Why nothing of it is in force, else when what was changed takes effect."""
+    if payload["not_in_force"]:
+        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
+    elif takes_effect:
+        told = "Takes effect on the next turn. If Hermes is in the middle of a turn, restart it."
+        page.line(told)
 
 
 def counted(count: int, noun: str) -> str:

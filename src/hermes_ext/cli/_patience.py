@@ -40,6 +40,7 @@ def _waiting(show: Callable[..., None], *what: Any, shown: bool) -> Iterator[Non
         yield
         return
     done = threading.Event()
+    # Not of the pool: it ends with this block, and a page that is printed needs nothing of `chain`.
     waiting = threading.Thread(target=_later, args=(show, what, done), daemon=True)
     waiting.start()
     try:

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
     from hermes_ext.rules import Rules
 
 _NEVER_LOADED = frozenset(
-    {
-        Status.DISABLED,
-        Status.SHADOWED,
-        Status.MISSING,
-        Status.UNTRUSTED,
-        Status.NOT_AN_EXTENSION,
-    }
+    {Status.DISABLED, Status.SHADOWED, Status.MISSING, Status.UNTRUSTED, Status.NOT_AN_EXTENSION}
 )
 _NOT_LOADED = "not loaded"
 

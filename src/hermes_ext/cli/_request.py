@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from attrs import field, frozen
-
 from hermes_ext._prog import Prog
 from hermes_ext._text import printable
+from hermes_ext._values import field, frozen
 from hermes_ext.cli._decisions import Query
 from hermes_ext.exceptions import HermesExtError
 
@@ -133,16 +132,12 @@ def _project(verdict: Verdict) -> dict[str, Any]:
 
 def error_payload(error: HermesExtError) -> dict[str, Any]:
     return {
-        "error": one_line(error),
+        "error": printable(str(error)),
         "file": None if error.path is None else printable(error.path),
         "line": error.line,
         "key": error.key,
         "hint": error.hint,
     }
-
-
-def one_line(error: HermesExtError) -> str:
-    return printable(str(error))
 
 
 def usage_error(prog: str, message: str, usage: str) -> str:

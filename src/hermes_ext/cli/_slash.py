@@ -13,7 +13,7 @@ from hermes_ext._text import printable
 from hermes_ext.cli import _commands
 from hermes_ext.cli._decisions import Query
 from hermes_ext.cli._page import Page
-from hermes_ext.cli._request import Request, one_line
+from hermes_ext.cli._request import Request
 from hermes_ext.cli._values import count
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hosts.default import default_host
@@ -27,12 +27,7 @@ _READ_ONLY = {"list": "", "info": "NAME", "why": "[TURN]", "log": "[N]"}
 
 
 def slash(
-    raw_args: str,
-    *,
-    home: Path | None,
-    cwd: Path | None,
-    live: Runtime | None,
-    session: str | None,
+    raw_args: str, *, home: Path | None, cwd: Path | None, live: Runtime | None, session: str | None
 ) -> str:
     """See `hermes_ext.cli.slash`."""
     try:
@@ -67,11 +62,11 @@ def slash(
             brief=True,
         ),
     )
+    asked = _commands.command(command)
     try:
-        asked = _commands.command(command)
         result = asked.work(request)
     except HermesExtError as error:
-        return str(redacted(one_line(error)))
+        return str(redacted(printable(str(error))))
     page = Page(io.StringIO(), prog=request.prog, width=80)
     asked.page(redacted(result.payload), page)
     return page.text.strip()

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.cli._request import UsageError
 from hermes_ext.exceptions import HermesExtError
 

@@ -11,6 +11,7 @@ from rich.filesize import decimal
 
 from hermes_ext._text import printable
 from hermes_ext.cli._page import Page
+from hermes_ext.cli._pages import counted
 
 _MOST = 30  # files, or settings
 _MOST_LINES = 120  # of all diffs together
@@ -63,7 +64,7 @@ def what_is_there(payload: Mapping[str, Any], page: Page) -> None:
 
 def _files(payload: Mapping[str, Any], page: Page) -> None:
     files = payload["files"]
-    count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    count = counted(len(files), "file")
     page.line((f"{count} in {payload['folder']}, {decimal(payload['size'])}", "bold"))
     shown = _first(files, page)
     sizes = [decimal(each["size"]) for each in shown]

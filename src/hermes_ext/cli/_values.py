@@ -21,12 +21,15 @@ def hook(text: str) -> str:
     return _one_of(HOOKS, "hook", text, text.strip().replace("-", "_"))
 
 
-def action(text: str) -> str:
-    """An action of a handler, or `error`."""
+def actions() -> tuple[str, ...]:
+    """What a line of the log may have come to."""
     from hermes_ext.hooks.table import Action
 
-    actions = (*(each.value for each in Action), "error")
-    return _one_of(actions, "action", text, text.strip().lower().replace("-", "_"))
+    return (*(each.value for each in Action), "error")
+
+
+def action(text: str) -> str:
+    return _one_of(actions(), "action", text, text.strip().lower().replace("-", "_"))
 
 
 def _one_of(known: Collection[str], kind: str, text: str, name: str) -> str:

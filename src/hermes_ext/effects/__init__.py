@@ -32,7 +32,6 @@ from hermes_ext.effects._machine import Machine
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
 
 if TYPE_CHECKING:
-    from hermes_ext.effects._record import Recorder
     from hermes_ext.effects._table import Does, Reading, Tool, ToolKind, ToolTable
 
 __all__ = [
@@ -96,12 +95,14 @@ def effects_of(event: Call, *, cwd: Path | None = None, machine: Machine | None 
     """
 
     def find(args: dict[str, Any]) -> Effects:
+        from hermes_ext.effects._tools import announce
+
         where = machine or event.machine or Machine()
         if cwd is not None:
             where = where.at(cwd, where.schema)
         if where.tools is None:
             where = evolve(where, tools=event.tools)
-        return _read(event.tool_name, args, where, _by_table)
+        return _read(event.tool_name, args, where, announce)
 
     return find(event.tool_args) if cwd or machine else event.remembered("effects", find)
 
@@ -119,12 +120,6 @@ def effects_of_command(command: str, *, machine: Machine | None = None) -> Effec
 
     announce = runs_shell("command").announce
     return _read("the shell", {"command": command}, machine or Machine(), announce)
-
-
-def _by_table(name: str, args: dict[str, Any], rec: Recorder) -> None:
-    from hermes_ext.effects._tools import announce
-
-    announce(name, args, rec)
 
 
 def _read(name: str, args: dict[str, Any], machine: Machine, announce: Reading) -> Effects:

@@ -21,13 +21,7 @@ _SYSTEM: Final = frozenset(
 def run_command(
     words: Sequence[Word], shell: Shell, assignments: Sequence[tuple[str, Word]] = ()
 ) -> None:
-    """Announce what a command does.
-
-    Args:
-        words: its name and its arguments.
-        shell: what starts it.
-        assignments: the variables that are set for it alone.
-    """
+    """Announce what a command does; assignments: the variables that are set for it alone."""
     for variable, value in assignments:
         if risky_variable(variable, value):
             why = f"what `{variable}` is set to decides what the command runs"

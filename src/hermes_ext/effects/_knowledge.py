@@ -132,12 +132,8 @@ def _option(key: str, value: Any) -> Option:
 
 
 def _by_name(written: Mapping[str, Any]) -> dict[str, _Raw]:
-    found = {}
-    for names, entry in written.items():
-        raw = _Raw(entry or {})
-        for name in str(names).split():
-            found[name] = raw
-    return found
+    raw = ((names, _Raw(entry or {})) for names, entry in written.items())
+    return {name: each for names, each in raw for name in str(names).split()}
 
 
 class Knowledge:
@@ -147,9 +143,10 @@ class Knowledge:
         self._entries: Final = entries
 
     @staticmethod
+    @cache
     def bundled() -> Knowledge:
         """What comes with the package; read when it is first asked for."""
-        return _bundled()
+        return Knowledge(_by_name(data("commands.yaml")))
 
     def extended(self, mapping: Mapping[str, Any]) -> Knowledge:
         """The same with what users say, in the format of `commands.yaml`."""
@@ -205,11 +202,6 @@ def _with_subcommands(known: Mapping[str, Any], added: Mapping[str, Any]) -> dic
         for name in str(names).split():
             merged[name] = _merged(merged.get(name) or {}, entry or {})
     return merged
-
-
-@cache
-def _bundled() -> Knowledge:
-    return Knowledge(_by_name(data("commands.yaml")))
 
 
 def data(name: str) -> Any:

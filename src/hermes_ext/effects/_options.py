@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Final
 
 from attrs import field, frozen
@@ -121,45 +123,43 @@ class Table:
         permute: whether options may stand behind operands.
         """
         found = Read()
-        place = 0
-        while place < len(words):
-            word = words[place]
-            place += 1
+        ahead = deque(words)
+        while ahead:
+            word = ahead.popleft()
             if word == "--":
-                found.operands.extend(words[place:])
+                found.operands.extend(ahead)
                 break
             text = beginning(word)
-            if isinstance(word, Hole) and _is_unclear(word):
+            if isinstance(word, Hole) and is_unclear(word):
                 found.unclear.append(word)
             if len(text) > 1 and text[0] == "-":
-                place = self._option(text, word, words, place, found)
+                self._option(text, word, ahead, found)
                 continue
             found.operands.append(word)
             if not permute:
-                found.operands.extend(words[place:])
+                found.operands.extend(ahead)
                 break
         return found
 
-    def _option(self, text: str, word: Word, words: Sequence[Word], place: int, found: Read) -> int:
+    def _option(self, text: str, word: Word, ahead: deque[Word], found: Read) -> None:
         if self._numbers and text[1:].isdigit() and text[:2] not in self._by_name:
-            return place
+            return
         if text[1] == "-" or self._words:
-            return self._long_option(text, word, words, place, found)
-        return self._cluster(text, word, words, place, found)
+            self._long_option(text, word, ahead, found)
+        else:
+            self._cluster(text, word, ahead, found)
 
-    def _long_option(
-        self, text: str, word: Word, words: Sequence[Word], place: int, found: Read
-    ) -> int:
+    def _long_option(self, text: str, word: Word, ahead: deque[Word], found: Read) -> None:
         name, equals, attached = text.partition("=")
         if isinstance(word, Hole) and not equals:
             found.unclear.append(word)
-            return place
+            return
         name, option = self._named(name)
         if equals:
             value = Hole(attached) if isinstance(word, Hole) else attached
             found.options.append(Given(option, name, (value,)))
-            return place
-        return self._take(option, name, words, place, found)
+        else:
+            self._take(option, name, ahead, found)
 
     def _named(self, name: str) -> tuple[str, Option | None]:
         """The option of this long name, which may be shortened."""
@@ -169,18 +169,13 @@ class Table:
         if self._words:
             other = name[1:] if name.startswith("--") else f"-{name}"
             return other, self._by_name.get(other)
-        place = bisect_left(self._long, name)
-        names = []
-        while place < len(self._long) and self._long[place].startswith(name):
-            names.append(self._long[place])
-            place += 1
+        ahead = islice(self._long, bisect_left(self._long, name), None)
+        names = [*takewhile(lambda each: each.startswith(name), ahead)]
         if len(names) == 1:
             return names[0], self._by_name[names[0]]
         return name, _UNCLEAR if any(self._by_name[each].may_harm for each in names) else None
 
-    def _cluster(
-        self, text: str, word: Word, words: Sequence[Word], place: int, found: Read
-    ) -> int:
+    def _cluster(self, text: str, word: Word, ahead: deque[Word], found: Read) -> None:
         for at in range(1, len(text)):
             name = f"-{text[at]}"
             option = self._by_name.get(name)
@@ -190,24 +185,21 @@ class Table:
             elif rest or isinstance(word, Hole):
                 value = Hole(rest) if isinstance(word, Hole) else rest
                 found.options.append(Given(option, name, (value,)))
-                return place
+                return
             else:
-                return self._take(option, name, words, place, found)
+                self._take(option, name, ahead, found)
+                return
         if isinstance(word, Hole):
             found.unclear.append(word)
-        return place
 
-    def _take(
-        self, option: Option | None, name: str, words: Sequence[Word], place: int, found: Read
-    ) -> int:
+    def _take(self, option: Option | None, name: str, ahead: deque[Word], found: Read) -> None:
         """Give an option the words behind it."""
         count = 0 if option is None or option.optional else len(option.values)
-        values = tuple(words[place : place + count])
+        values = tuple(ahead.popleft() for _ in range(min(count, len(ahead))))
         found.unclear.extend(each for each in values if is_many(each))
         found.options.append(Given(option, name, values))
-        return place + count
 
 
-def _is_unclear(word: Hole) -> bool:
+def is_unclear(word: Hole) -> bool:
     """Whether a word may be an option, or several words."""
     return not isinstance(word, Below) and (word.many or word.prefix in ("", "-"))

@@ -29,11 +29,7 @@ _NO_FILE: Final = re.compile(r"\*\*\*\s*(?:Begin Patch|End Patch|End of File)\s*
 
 
 def edits_of(patch: str) -> Iterator[Edit]:
-    """Every edit of a patch, in order.
-
-    Raises:
-        NotUnderstood: a line begins as a header does, and is none that is known.
-    """
+    """Every edit of a patch, in order; NotUnderstood where a line only begins as a header does."""
     last = ""
     # A carriage return or a form feed ends no line there.
     for line in patch.split("\n"):

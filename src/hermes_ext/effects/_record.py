@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +45,6 @@ class Recorder:
 
     Attributes:
         machine: where the call runs.
-        variables: those whose values are known to commands.
         cwd: the directories that relative paths may start in; none if that is not known.
         skip: rules that are not applied: the tests find out so that each of them is needed.
         by: what is at work, for messages.
@@ -52,7 +52,6 @@ class Recorder:
 
     def __init__(self, machine: Machine, skip: Iterable[str] = ()) -> None:
         self.machine = machine
-        self.variables: Final = machine.variables
         self.cwd: tuple[str, ...] = () if machine.cwd is None else _starts(machine)
         self.skip = frozenset(skip)
         self._dropped = 0
@@ -73,6 +72,11 @@ class Recorder:
         self._unlinked: dict[str, None] = {}
         self._made: dict[str, bool] = {}
         self._tainted: set[str] = set()
+
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        """The variables whose values are known to commands."""
+        return self.machine.variables
 
     # -- rules ------------------------------------------------------------------------------------
 
@@ -266,9 +270,8 @@ class Recorder:
     def made_below(self, directory: str) -> list[str]:
         """Names right below a directory that were made on the way."""
         start = directory.rstrip("/") + "/"
-        names = (path[len(start) :].split("/")[0] for path in self._made if path.startswith(start))
-        links = (path[len(start) :].split("/")[0] for path in self._links if path.startswith(start))
-        return list(dict.fromkeys((*names, *links)))
+        made = (path for path in (*self._made, *self._links) if path.startswith(start))
+        return list(dict.fromkeys(path[len(start) :].split("/")[0] for path in made))
 
     def is_directory(self, word: Word) -> bool | None:
         """Whether a path leads to a directory; None if that cannot be told."""

@@ -94,17 +94,12 @@ def announce_by_names(name: str, args: Mapping[str, Any], rec: Recorder) -> None
     if len(texts) > _MOST_TEXTS:
         raise TooMuch(_MOST_TEXTS, "texts in its arguments")
     paths = [each for each in texts if _is_path(each)]
-    if _only_reads(name, rec):
+    if any(fnmatchcase(normal(name), normal(each)) for each in rec.machine.read_only_tools):
         _read(paths, rec, verbs | {"search"})
         return
     _announce_paths(name, verbs, paths, rec)
     rec.unknown(f"what {name} does is not known", *_said(texts, paths))
     _announce_programs(args, texts, rec)
-
-
-def _only_reads(name: str, rec: Recorder) -> bool:
-    """Whether the user says that a tool changes nothing."""
-    return any(fnmatchcase(normal(name), normal(each)) for each in rec.machine.read_only_tools)
 
 
 def _announce_paths(name: str, verbs: set[str], paths: list[Text], rec: Recorder) -> None:

@@ -17,7 +17,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias, TypeGuard
+from typing import Any, Final, TypeAlias
 
 from hermes_ext.effects._patch import Edit, NotUnderstood, edits_of
 from hermes_ext.effects._record import Recorder
@@ -210,7 +210,7 @@ def runs_shell(
         given = args.get(command)
         if isinstance(given, str):
             Shell(rec).text(given)
-        elif _is_list_of_texts(given):
+        elif isinstance(given, list) and given and all(isinstance(each, str) for each in given):
             Shell(rec).run(given)
         else:
             rec.unknown(f"{name} is given no command that is a text", *strings_in(given))
@@ -265,10 +265,6 @@ def _work_in(directory: object, rec: Recorder, *, background: bool) -> None:
         for each in named
         for base in (("/",) if each.startswith("/") else rec.cwd)
     )
-
-
-def _is_list_of_texts(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and bool(value) and all(isinstance(e, str) for e in value)
 
 
 # -- others ---------------------------------------------------------------------------------------

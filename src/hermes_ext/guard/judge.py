@@ -10,9 +10,9 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.effects import Change, ChangeKind, Command, Effects
+from hermes_ext.effects.readings import strings_in
 from hermes_ext.guard.places import Identities, Protected
 from hermes_ext.guard.talk import Talk, talk_of
 
@@ -77,7 +77,7 @@ def _findings(
         if told:
             yield Finding("command", told)
     if any(_STARTS.search(str(path)) for path in effects.writes):
-        for switch in filter(None, map(talk.switch_in, _texts(args))):
+        for switch in filter(None, map(talk.switch_in, strings_in(args))):
             yield Finding("switch", switch)
     for name in talk.switches & (effects.variables | set(_keys(args))):
         yield Finding("switch", name)
@@ -93,15 +93,12 @@ def _changed(change: Change, protected: Protected, identities: Identities) -> Fi
     place = protected.place(path) or identities.of(path)
     if place is not None:
         return Finding("place", place, change.by)
-    if change.kind is ChangeKind.DELETE:
-        if protected.is_home(path):
-            return Finding("home", path, change.by)
-        # Not only of what is below: a link or a folder above may hold the only way to it.
-        covered = protected.below(path)
-        return None if covered is None else Finding("place", covered, change.by)
-    if change.tree and protected.is_home(path):
+    deleted = change.kind is ChangeKind.DELETE
+    if (deleted or change.tree) and protected.is_home(path):
         return Finding("home", path, change.by)
-    return None
+    # Not only of what is below: a link or a folder above may hold the only way to it.
+    covered = protected.below(path) if deleted else None
+    return None if covered is None else Finding("place", covered, change.by)
 
 
 def _said(
@@ -133,7 +130,7 @@ def _said(
 def _put_together(effects: Effects, args: Mapping[str, Any], talk: Talk) -> Iterator[Finding]:
     """A command made of words that stand in a text, of which it is not known how."""
     if any(not command.name for command in effects.commands):
-        for told in filter(None, map(talk.command_somewhere_in, _texts(args))):
+        for told in filter(None, map(talk.command_somewhere_in, strings_in(args))):
             yield Finding("command", told)
 
 
@@ -193,22 +190,10 @@ def _spelt(args: Mapping[str, Any], protected: Protected) -> Iterator[Finding]:
                 yield Finding("place", place)
 
 
-def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple) and depth <= _DEPTH:
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(each, depth + 1)
-
-
 def _keys(value: Any, depth: int = 0) -> Iterator[str]:
     """The names in some arguments: of variables too, where a tool takes an environment."""
-    if depth > _DEPTH:
-        return
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield str(name)
-            yield from _keys(each, depth + 1)
-    elif isinstance(value, list | tuple):
-        for each in value:
+    if isinstance(value, Mapping | list | tuple) and depth <= _DEPTH:
+        if isinstance(value, Mapping):
+            yield from map(str, value)
+        for each in value.values() if isinstance(value, Mapping) else value:
             yield from _keys(each, depth + 1)

@@ -15,9 +15,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Final
 
-from attrs import define, field, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import define, field, frozen
 from hermes_ext.hosts.default import default_host
 from hermes_ext.hosts.facts import HostFacts
 
@@ -124,11 +123,12 @@ class Protected:
     def is_home(self, path: str) -> bool:
         """Whether a path is a Hermes home, or the folder of the profiles."""
         folded = fold(path)
-        if folded in self.homes:
-            return True
-        return any(
-            is_below(folded, home) and self._is_of_profiles(folded[len(home) + 1 :].split("/"))
-            for home in self.homes
+        below = (
+            folded[len(home) + 1 :].split("/") for home in self.homes if is_below(folded, home)
+        )
+        profiles = self.host.layout.profiles
+        return folded in self.homes or any(
+            parts[0] == profiles and len(parts) <= 2 for parts in below
         )
 
     def below(self, directory: str) -> str | None:
@@ -180,9 +180,6 @@ class Protected:
                 return what
         return None
 
-    def _is_of_profiles(self, parts: list[str]) -> bool:
-        return parts[0] == self.host.layout.profiles and len(parts) <= 2
-
 
 @define
 class Identities:
@@ -204,16 +201,12 @@ class Identities:
 
     def _all(self) -> Iterator[tuple[int, int]]:
         for _, place in self.protected.known():
-            for file in (place, *_files_below(place)):
+            below = (os.path.join(at, name) for at, _, files in os.walk(place) for name in files)
+            for file in (place, *below):
                 with suppress(OSError):
                     status = os.lstat(file)
                     if status.st_nlink > 1:
                         yield (status.st_dev, status.st_ino)
-
-
-def _files_below(place: str) -> Iterator[str]:
-    for folder, _, files in os.walk(place):
-        yield from (os.path.join(folder, name) for name in files)
 
 
 def _homes(home: Path, profiles: str) -> Iterator[str]:

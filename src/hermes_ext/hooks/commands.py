@@ -10,8 +10,7 @@ from contextvars import ContextVar
 from types import FunctionType, ModuleType
 from typing import Any, Final, TypeVar
 
-from attrs import field, frozen
-
+from hermes_ext._values import field, frozen
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.payloads import NAMED_ONLY
 from hermes_ext.hooks.signature import did_you_mean, is_async_function, name_of, place_of, refused

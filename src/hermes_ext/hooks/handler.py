@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import field, frozen
-
+from hermes_ext._values import field, frozen
 from hermes_ext.exceptions import StateError
 from hermes_ext.hooks.isolation import Messages, own_copy
 from hermes_ext.hooks.payloads import NO_METADATA, Scope
@@ -25,13 +24,29 @@ Pack: TypeAlias = Callable[[Any, Scope, "Handler", Mapping[str, Any]], tuple[Any
 """From event, scope, handler and metadata, the arguments for `Handler.call`."""
 
 
-@frozen(eq=False)
-class Handler:
+@frozen
+class HookMark:
+    """What `register_hook` notes on a function."""
+
+    hook: HookName
+    priority: int = 100
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    guard: bool = False
+    tools: tuple[str, ...] | None = None
+    origins: tuple[str, ...] | None = None
+    on_error: OnError | None = None
+    on_store_error: OnError | None = None
+    timeout: float | None = None
+
+
+@frozen(eq=False, kw_only=True)
+class Handler(HookMark):
     """One function for one hook, ready to be called. Made by `build_handlers`.
 
     Attributes:
         extension, name: who it is; `str(handler)` is `extension/name`.
-        hook, function, priority, before, after, guard, tools, origins: as registered.
+        function: as registered, as is what its mark has.
         on_error: what its failure does: `pass`, `block` or `ask`.
         on_store_error: what it does where session state is unavailable; None: as `on_error`.
         timeout: seconds that it may take, None for no limit.
@@ -50,18 +65,9 @@ class Handler:
 
     extension: str
     name: str
-    hook: HookName
     function: Callable[..., Any]
     signature: Signature
-    priority: int = 100
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    guard: bool = False
-    tools: tuple[str, ...] | None = None
-    origins: tuple[str, ...] | None = None
     on_error: OnError = "pass"
-    on_store_error: OnError | None = None
-    timeout: float | None = None
     source: Source = Source.GLOBAL
     sequence: int = 0
     file: str = ""
@@ -75,6 +81,9 @@ class Handler:
     inline: bool = field(init=False, repr=False)
     call: Callable[..., Any] = field(init=False, repr=False)
     pack: Pack = field(init=False, repr=False)
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     @allowed.default
     def _allowed(self) -> frozenset[Action]:

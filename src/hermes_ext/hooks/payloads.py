@@ -8,9 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, get_args
 
-from attrs import field, frozen
-
 from hermes_ext._text import text_of
+from hermes_ext._values import field, frozen
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.isolation import Messages, identical, own_copy, own_messages, raw
 from hermes_ext.hooks.table import EVERYWHERE, TABLE, HookName, complete

@@ -8,8 +8,8 @@ from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any, Final, cast
 
 import pluggy
-from attrs import frozen
 
+from hermes_ext._values import frozen
 from hermes_ext.hooks.table import EVERYWHERE, TABLE, HookDef
 
 _PROJECT: Final = "hermes_ext"

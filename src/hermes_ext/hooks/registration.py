@@ -7,14 +7,13 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
-from attrs import asdict, evolve, frozen
-
+from hermes_ext._text import near_names
+from hermes_ext._values import asdict, evolve, frozen
 from hermes_ext.exceptions import RegistrationError
-from hermes_ext.hooks.handler import Handler, OnError
+from hermes_ext.hooks.handler import Handler, HookMark, OnError
 from hermes_ext.hooks.payloads import ORIGINS
 from hermes_ext.hooks.results import (
     CallResult,
@@ -42,22 +41,6 @@ from hermes_ext.hooks.table import TABLE, Action, HookDef, HookName
 _MARKS: Final = "__hermes_ext_marks__"
 
 _T = TypeVar("_T")
-
-
-@frozen
-class HookMark:
-    """What `register_hook` notes on a function."""
-
-    hook: HookName
-    priority: int = 100
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    guard: bool = False
-    tools: tuple[str, ...] | None = None
-    origins: tuple[str, ...] | None = None
-    on_error: OnError | None = None
-    on_store_error: OnError | None = None
-    timeout: float | None = None
 
 
 @frozen
@@ -257,8 +240,9 @@ def _checked_mark(hook: Any, options: Mapping[str, Any]) -> HookMark:
     for name in options:
         if name not in _CHECKS:
             raise _bad(known, f"unknown option {name!r}", did_you_mean(name, _CHECKS))
-    checked = {name: _CHECKS[name](known, name, value) for name, value in options.items()}
-    return HookMark(known, **checked)
+    unmarked = HookMark(known)
+    given = {name: value for name, value in options.items() if value is not getattr(unmarked, name)}
+    return HookMark(known, **{name: _CHECKS[name](known, name, given[name]) for name in given})
 
 
 def _hook_name(hook: Any) -> HookName:
@@ -303,32 +287,30 @@ def _names(hook: HookName, name: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _tools(hook: HookName, name: str, value: Any) -> tuple[str, ...] | None:
-    if value is None:
-        return None
+def _some(hook: HookName, name: str, value: Any) -> tuple[str, ...]:
+    names = _names(hook, name, value)
+    if not names:
+        raise _bad(hook, f"{name}= is empty, so the handler would never be called", "Leave it out")
+    return names
+
+
+def _tools(hook: HookName, name: str, value: Any) -> tuple[str, ...]:
     if not TABLE[hook].tools:
         raise _bad(
             hook,
             "tools= is for the tool hooks only",
             f"Leave it out, or register for {_those_with(lambda one: one.tools)}",
         )
-    tools = _names(hook, name, value)
-    if not tools:
-        raise _bad(hook, "tools= is empty, so the handler would never be called", "Leave it out")
-    return tools
+    return _some(hook, name, value)
 
 
-def _origins(hook: HookName, name: str, value: Any) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    origins = _names(hook, name, value)
+def _origins(hook: HookName, name: str, value: Any) -> tuple[str, ...]:
+    origins = _some(hook, name, value)
     for origin in origins:
         if origin not in ORIGINS:
             raise _bad(
                 hook, f"{name}: there is no origin {origin!r}", did_you_mean(origin, ORIGINS)
             )
-    if not origins:
-        raise _bad(hook, "origins= is empty, so the handler would never be called", "Leave it out")
     return origins
 
 
@@ -342,18 +324,16 @@ def _flag(hook: HookName, name: str, value: Any) -> bool:
     return value
 
 
-def _on_error(hook: HookName, name: str, value: Any) -> OnError | None:
+def _on_error(hook: HookName, name: str, value: Any) -> OnError:
     if value == "ask" and Action.ASK not in TABLE[hook].actions:
         asking = _those_with(lambda one: Action.ASK in one.actions)
         raise _bad(hook, f"{name}='ask' is for {asking} only", "Use 'pass' or 'block'")
-    if value not in (None, "pass", "block", "ask"):
+    if value not in ("pass", "block", "ask"):
         raise _bad(hook, f"{name}={value!r}", "Use 'pass', 'block' or 'ask'")
-    return cast("OnError | None", value)
+    return cast("OnError", value)
 
 
-def _timeout(hook: HookName, name: str, value: Any) -> float | None:
-    if value is None:
-        return None
+def _timeout(hook: HookName, name: str, value: Any) -> float:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value < 0:
         raise _bad(
@@ -451,9 +431,7 @@ def _found_in(thing: Any) -> Iterator[Registration]:
 
 def _belongs_to(value: Any, module: ModuleType) -> bool:
     home = getattr(value, "__module__", None)
-    return isinstance(home, str) and (
-        home == module.__name__ or home.startswith(f"{module.__name__}.")
-    )
+    return isinstance(home, str) and f"{home}.".startswith(f"{module.__name__}.")
 
 
 def _found_in_object(thing: Any) -> Iterator[Registration]:
@@ -495,21 +473,15 @@ def _near_miss(name: str, value: Any) -> Iterator[str]:
         return
     place = f"{name} (line {value.__code__.co_firstlineno})"
     project = _foreign_marker(value)
-    hook = _closest_hook(name.rpartition(".")[2])
+    hooks = [hook.value for hook in HookName]
+    near = near_names(name.rpartition(".")[2], hooks, most=1, cutoff=0.75)
     if project is not None:
         yield (
             f"{place} is marked for the pluggy project {project!r}, not for hermes_ext. "
             "Did you mean 'from hermes_ext import hookimpl'?"
         )
-    elif hook is not None:
-        yield f"{place} is not registered. Did you mean @register_hook({hook!r})?"
-
-
-def _closest_hook(name: str) -> str | None:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name.lower(), [hook.value for hook in HookName], n=1, cutoff=0.75)
-    return close[0] if close else None
+    elif near:
+        yield f"{place} is not registered. Did you mean @register_hook({near[0]!r})?"
 
 
 def _foreign_marker(function: FunctionType) -> str | None:
@@ -550,9 +522,6 @@ def build_handlers(
     """
     off = frozenset(disabled_hooks)
     built: list[Handler] = []
-    make = partial(
-        Handler, extension=extension, source=source, config=config, observe=observe, leaves=leaves
-    )
     for sequence, registration in enumerate(_with_instances(extension, registrations)):
         mark = _checked_order(extension, registration)
         if mark.hook.value in off:
@@ -561,7 +530,8 @@ def build_handlers(
             wanted = _priority(mark.hook, "priority", priorities[mark.hook.value])
             mark = evolve(mark, priority=wanted)
         own = _of_function(extension, registration.function, mark)
-        built.append(make(sequence=sequence, **own))
+        own |= {"extension": extension, "source": source, "sequence": sequence}
+        built.append(Handler(config=config, observe=observe, leaves=leaves, **own))
     return tuple(built)
 
 

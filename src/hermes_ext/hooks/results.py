@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 
-from attrs import frozen
-
+from hermes_ext._text import near_names
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import ResultError
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
 from hermes_ext.hooks.table import ACTIONS, Action
@@ -129,32 +129,22 @@ class HookResult(Generic[A_co]):
 
     @classmethod
     def inject_system(
-        cls,
-        text: str,
-        *,
-        keep: Keep = "request",
-        metadata: Mapping[str, Any] | None = None,
+        cls, text: str, *, keep: Keep = "request", metadata: Mapping[str, Any] | None = None
     ) -> HookResult[Literal[Action.INJECT_SYSTEM]]:
         """Add `text` to the end of the system prompt, for this request (or the whole turn)."""
         return HookResult(Action.INJECT_SYSTEM, text, metadata, keep=keep)
 
     @classmethod
     def inject_user(
-        cls,
-        text: str,
-        *,
-        keep: Keep = "request",
-        metadata: Mapping[str, Any] | None = None,
+        cls, text: str, *, keep: Keep = "request", metadata: Mapping[str, Any] | None = None
     ) -> HookResult[Literal[Action.INJECT_USER]]:
         """Add `text` behind everything else, for this request (or the whole turn)."""
         return HookResult(Action.INJECT_USER, text, metadata, keep=keep)
 
 
 def _unknown_action(action: object) -> ResultError:
-    from difflib import get_close_matches
-
     names = list(_BY_NAME)
-    close = get_close_matches(action.lower(), names, n=1) if isinstance(action, str) else []
+    close = near_names(action, names, most=1, cutoff=0.6) if isinstance(action, str) else []
     if isinstance(action, str) and not close and action.lower() in ("deny", "refuse", "reject"):
         close = ["block"]
     hint = f"Did you mean {close[0]!r}?" if close else f"Actions are {', '.join(names)}"

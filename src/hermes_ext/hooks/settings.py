@@ -9,9 +9,9 @@ from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
 import attrs
-from attrs import frozen
 
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import frozen
 
 PREFIX: Final = "extensions."
 DEFAULT: Final = "default"
@@ -55,6 +55,14 @@ def named_in(metadata: Mapping[str, Any] | None) -> Any:
     return None if metadata is None else metadata.get("setting")
 
 
+def keys_named(named: Any) -> tuple[str, ...]:
+    """The keys that a handler names as `setting`: one, or several."""
+    keys = [named] if isinstance(named, str) else named
+    if not isinstance(keys, list | tuple):
+        return ()
+    return tuple(str(key) for key in keys if isinstance(key, str) and key)
+
+
 def settings_named(
     named: Any, extension: str, config: Any, leaves: Leaves | None
 ) -> tuple[Setting, ...]:
@@ -66,10 +74,7 @@ def settings_named(
         config: that extension's settings, as handlers get them.
         leaves: the same with their places; None where these are not known.
     """
-    keys = [named] if isinstance(named, str) else named
-    if not isinstance(keys, list | tuple):
-        return ()
-    found = (_named(key, extension, config, leaves) for key in keys if isinstance(key, str) and key)
+    found = (_named(key, extension, config, leaves) for key in keys_named(named))
     return tuple(setting for each in found for setting in each)
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
-from attrs import frozen
-
 from hermes_ext._text import near_names
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.payloads import NAMED_ONLY
 from hermes_ext.hooks.table import TABLE, HookName
@@ -189,11 +188,7 @@ def _plain_names(function: Any, is_method: bool) -> tuple[str, ...] | None:
     if (
         type(function) is not FunctionType
         or function.__defaults__
-        or function.__dict__.keys()
-        & {
-            "__wrapped__",
-            "__signature__",
-        }
+        or function.__dict__.keys() & {"__wrapped__", "__signature__"}
     ):
         return None
     code = function.__code__

@@ -460,9 +460,7 @@ _INTERCEPT_TOOL_CALL: Final = HookDef(
     arguments=(
         _TOOL_NAME,
         Argument(
-            "tool_args",
-            "dict[str, Any]",
-            "its arguments, after the host's own coercion of types.",
+            "tool_args", "dict[str, Any]", "its arguments, after the host's own coercion of types."
         ),
         Argument("tool_call_id", "str", "never empty, unique in its turn."),
     ),

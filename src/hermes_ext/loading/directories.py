@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TypeAlias
 from weakref import WeakSet
 
-from attrs import Factory, define, evolve
-
 from hermes_ext._forks import has_locks
 from hermes_ext._prog import Prog
 from hermes_ext._regular import Signature, signature
+from hermes_ext._values import Factory, define, evolve
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.handler import Handler
@@ -31,7 +30,7 @@ from hermes_ext.loading.finding.projects import (
 )
 from hermes_ext.loading.loader import load_projects
 from hermes_ext.rules import Rulebook, Rules, owners_of
-from hermes_ext.trust.candidates import Candidate, Listed, find_candidates
+from hermes_ext.trust.possible_projects import Listed, PossibleProject, possible_projects
 from hermes_ext.trust.store import Verdict, is_still_trusted, judge, stamp_now
 
 _Roots: TypeAlias = tuple[Path, ...]
@@ -79,7 +78,7 @@ class Projects(Rulebook):
         self.renew_locks()
         has_locks(self)
         self._listed: Listed | None = None
-        self._seen: dict[Path, tuple[Candidate, ...]] = {}
+        self._seen: dict[Path, tuple[PossibleProject, ...]] = {}
         self._without = load_projects(base, NO_PROJECTS)
         super().__init__(self._rules_of(self._without))
 
@@ -172,7 +171,7 @@ class Projects(Rulebook):
         """The projects there, each as it is in force."""
         if directory is None:
             return NO_PROJECTS
-        found = tuple(self._candidates(directory))
+        found = tuple(self._possible_projects(directory))
         if not found:
             return NO_PROJECTS
         looked = [(each, *self._look(each)) for each in found]
@@ -182,27 +181,27 @@ class Projects(Rulebook):
         on_disk = (now for _, verdict, now in looked if id(verdict) in applied)
         return evolve(stack, drifted=tuple(filter(has_drifted, on_disk)))
 
-    def _candidates(self, directory: Path) -> Iterator[Candidate]:
+    def _possible_projects(self, directory: Path) -> Iterator[PossibleProject]:
         config, home = self.base.config, self.base.home
         if not config.project_local:
             return
         self._listed = listed = Listed.now(home, self._listed)
-        found = list(find_candidates(directory, listed, home=home, global_dir=config.global_dir))
+        found = list(possible_projects(directory, listed, home=home, global_dir=config.global_dir))
         yield from found
         # Somebody may have taken the folder away that a trusted extension came from.
         roots = {each.project.root for each in found}
         yield from (e for e in self._seen.get(directory, ()) if e.project.root not in roots)
 
-    def _look(self, candidate: Candidate) -> tuple[Verdict, Verdict]:
+    def _look(self, possible: PossibleProject) -> tuple[Verdict, Verdict]:
         """The verdict on a project that is in force, and the one on what is on the disk."""
-        project, home = candidate.project, self.base.home
+        project, home = possible.project, self.base.home
         with self._lock:
             known = self._known.setdefault(project.root, _Known())
         with known.lock:
             place = signature(str(project.root))[1:3]  # its number and device, () where it is gone
             if place and place != known.place:  # another folder of its name is another project
                 known.place, known.now, known.loaded = place, None, None
-            like = candidate.trusted_like
+            like = possible.trusted_like
             if known.now is None or (like, stamp_now(project, home)) != known.stamp:
                 known.now = judge(project, home, like)
                 known.stamp = like, known.now.stamp

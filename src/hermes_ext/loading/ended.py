@@ -7,17 +7,16 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from attrs import Factory, evolve, field, frozen
-
 from hermes_ext._problems import Problem
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import Factory, evolve, field, frozen
 from hermes_ext.chain.outcome import Cause
 from hermes_ext.exceptions import OrderCycleError
 from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import Discovery
-from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import NO_PROJECTS, ProjectStack, replaced_by
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS, PREFIX, forget
 from hermes_ext.loading.imports.source_code import wrong_return
@@ -34,7 +33,7 @@ class Ended:
     taken_over: its modules are those of an earlier load. merged: where its settings are from.
     """
 
-    found: Found
+    candidate: Candidate
     record: ExtensionRecord
     handlers: tuple[Handler, ...] = ()
     settings: Any = None
@@ -100,9 +99,11 @@ class Base:
     def packages_of_files(self) -> dict[str, str]:
         """The private packages whose modules come from the disk, and the file of each."""
         return {
-            each.package: str(each.found.module_file)
+            each.package: str(each.candidate.module_file)
             for each in self.ended
-            if each.record.loaded and each.package.startswith(f"{PREFIX}.") and not each.found.tree
+            if each.record.loaded
+            and each.package.startswith(f"{PREFIX}.")
+            and not each.candidate.tree
         }
 
 
@@ -115,23 +116,28 @@ class Kept:
     """What an earlier load has imported."""
 
     def __init__(self, ended: Iterable[Ended]) -> None:
-        self._ended = {self._key(e.found): e for e in ended if e.record.loaded and e.module}
+        self._ended = {self._key(e.candidate): e for e in ended if e.record.loaded and e.module}
 
-    def of(self, found: Found, same: Callable[[Found], bool]) -> Ended | None:
+    def of(self, candidate: Candidate, same: Callable[[Candidate], bool]) -> Ended | None:
         """The earlier load of an extension, if its code is to be taken over."""
-        earlier = self._ended.get(self._key(found))
+        earlier = self._ended.get(self._key(candidate))
         if earlier is None:
             return None
-        if found.source is Source.PROJECT:
-            trees = (found.tree, earlier.found.tree)
+        if candidate.source is Source.PROJECT:
+            trees = (candidate.tree, earlier.candidate.tree)
             is_same = len({tree and tree.digest for tree in trees}) == 1 and None not in trees
         else:
-            is_same = found.source is not Source.GLOBAL or same(found)
+            is_same = candidate.source is not Source.GLOBAL or same(candidate)
         return earlier if is_same else None
 
     @staticmethod
-    def _key(found: Found) -> tuple[object, ...]:
-        return found.source, canonical_name(found.name), found.module_file, found.module
+    def _key(candidate: Candidate) -> tuple[object, ...]:
+        return (
+            candidate.source,
+            canonical_name(candidate.name),
+            candidate.module_file,
+            candidate.module,
+        )
 
 
 def hook_info(handler: Handler, *, look: bool = False) -> HookInfo:
@@ -175,7 +181,7 @@ def _without_taken(ended: Ended, owners: dict[str, str]) -> Ended:
         " has a command of this name. Rename one of them"
         for each in taken
     ]
-    owners |= {each.name: ended.found.name for each in ended.commands if each not in taken}
+    owners |= {each.name: ended.candidate.name for each in ended.commands if each not in taken}
     if not taken:
         return ended
     left = tuple(each for each in ended.commands if each not in taken)
@@ -188,8 +194,8 @@ def _without_taken(ended: Ended, owners: dict[str, str]) -> Ended:
 
 
 def replaced(ended: Ended, new: Ended) -> Ended:
-    reason = replaced_by(new.found)
-    return Ended(ended.found, _not_loaded(ended, Status.SHADOWED, reason, configured_on=False))
+    reason = replaced_by(new.candidate)
+    return Ended(ended.candidate, _not_loaded(ended, Status.SHADOWED, reason, configured_on=False))
 
 
 def in_order(ended: Iterable[Ended]) -> None:
@@ -207,7 +213,7 @@ def without_cycles(ended: list[Ended]) -> list[Ended]:
         in_order(ended)
     except OrderCycleError as error:
         left = [
-            without(each, error) if each.found.name in error.members else each for each in ended
+            without(each, error) if each.candidate.name in error.members else each for each in ended
         ]
         return without_cycles(left) if left != ended else ended
     return ended
@@ -217,7 +223,7 @@ def without(ended: Ended, error: OrderCycleError) -> Ended:
     if not ended.taken_over:
         forget(ended.package)
     failed = _not_loaded(ended, Status.LOAD_ERROR, printable(str(error)))
-    return Ended(ended.found, failed, problems=ended.problems)
+    return Ended(ended.candidate, failed, problems=ended.problems)
 
 
 def _not_loaded(ended: Ended, status: Status, reason: str, **changes: Any) -> ExtensionRecord:

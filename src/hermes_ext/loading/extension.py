@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from attrs import define, evolve, field
-
 from hermes_ext._problems import Problem
-from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
-from hermes_ext.exceptions import HermesExtError, RegistrationError, SkipExtension
+from hermes_ext._values import define, evolve, field
+from hermes_ext.exceptions import RegistrationError, SkipExtension
 from hermes_ext.hooks.commands import (
     Command,
     CommandRegistration,
@@ -22,11 +19,12 @@ from hermes_ext.hooks.commands import (
     collecting_commands,
 )
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.registration import Registration, build_handlers, collecting, near_misses
+from hermes_ext.hooks.registration import Registration, build_handlers, collecting
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.ended import Ended, command_info, hook_info
+from hermes_ext.loading.failed import Failed, nothing_registered, words_of
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import fault_status, off_in_vain, record_of, standing
-from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.imports import children, import_name
 from hermes_ext.loading.imports.importing import (
     EndlessImport,
@@ -36,7 +34,6 @@ from hermes_ext.loading.imports.importing import (
     import_file,
     modules_of,
     one_by_one,
-    place_of,
     private_name,
 )
 from hermes_ext.loading.imports.source_code import taken_for_own
@@ -54,25 +51,12 @@ from hermes_ext.settings.merging import (
 from hermes_ext.settings.names import HOOKS
 from hermes_ext.settings.project_settings import ProjectSettings
 
-_LONGEST = 400  # characters of an extension's own error text
-_LONGEST_OF_OURS = 4000  # ours list names, which are of no use if they are cut off
-
-
-class Failed(Exception):  # noqa: N818 - never leaves this module
-    """Loading ends here, with this status and reason."""
-
-    def __init__(self, status: Status, reason: str, problems: tuple[Problem, ...] = ()) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.problems = problems
-
 
 @define(eq=False)
 class Loading:
     """The way of one extension from found to loaded."""
 
-    found: Found
+    candidate: Candidate
     config: ExtensionsConfig
     world: World
     look: bool
@@ -84,14 +68,14 @@ class Loading:
     seconds: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        self.package = "" if self.found.module else private_name(self.found.name)
+        self.package = "" if self.candidate.module else private_name(self.candidate.name)
 
     def stopped(self) -> Ended | None:
         """How it ends where something stands against it; None: its code is to be run."""
-        stand = standing(self.found, self.config)
+        stand = standing(self.candidate, self.config)
         if stand.status is None:
             return None
-        return Ended(self.found, self._record(stand.status, stand.reason, stand.configured_on))
+        return Ended(self.candidate, self._record(stand.status, stand.reason, stand.configured_on))
 
     def end(self) -> Ended:
         """Run its code, and see what came of it."""
@@ -100,24 +84,24 @@ class Loading:
         except Failed as failed:
             return self._failed(failed)
         except Exception as error:  # noqa: BLE001 - objects of the author, looked at
-            return self._failed(Failed(Status.LOAD_ERROR, self._told(error)))
+            return self._failed(Failed(Status.LOAD_ERROR, words_of(error, self.candidate)))
 
     def endless(self, error: EndlessImport) -> Ended:
         """It did not come to an end."""
         what = "the import" if self.seconds is None else "checking its settings"
-        where = printable(self.found.module_file or self.found.module or "")
+        where = printable(self.candidate.module_file or self.candidate.module or "")
         return self._failed(Failed(Status.LOAD_ERROR, f"{what} {error} ({where})"))
 
     def shadowed(self, reason: str) -> Ended:
         """It is not loaded because another of its name keeps its place."""
-        return Ended(self.found, self._record(Status.SHADOWED, reason, configured_on=False))
+        return Ended(self.candidate, self._record(Status.SHADOWED, reason, configured_on=False))
 
     def set_anew(self, ended: Ended) -> Ended:
         """What was loaded before, with the settings that the project may give it."""
         merged = merged_settings(
-            self.found.name,
+            self.candidate.name,
             self.config,
-            self.found.manifest,
+            self.candidate.manifest,
             self.project,
             own=False,
             guard=ended.is_guard,
@@ -145,13 +129,13 @@ class Loading:
     def _failed(self, failed: Failed) -> Ended:
         self.forget()
         record = self._record(failed.status, failed.reason)
-        return Ended(self.found, record, problems=failed.problems)
+        return Ended(self.candidate, record, problems=failed.problems)
 
     def _record(
         self, status: Status, reason: str, configured_on: bool = True, **changes: Any
     ) -> ExtensionRecord:
         return record_of(
-            self.found,
+            self.candidate,
             self.config,
             status=status,
             reason=reason,
@@ -170,8 +154,8 @@ class Loading:
             imported = Imported(self.earlier.module, self.earlier.package, seconds)
             registered = self.earlier.registered
         self.package, self.seconds = imported.package, round(imported.seconds, 4)
-        if not registered and self.config.is_required(self.found.name):
-            raise Failed(Status.LOAD_ERROR, self._nothing(imported.module))
+        if not registered and self.config.is_required(self.candidate.name):
+            raise Failed(Status.LOAD_ERROR, nothing_registered(imported.module))
         settings, merged = self._settings(imported.module, self.package, merged)
         handlers, turned_off = self._handlers(registered.handlers, settings, merged)
         commands = self._commands(registered.commands, settings)
@@ -185,7 +169,7 @@ class Loading:
             warnings=tuple(self._warnings(imported.module, registered)),
         )
         return Ended(
-            self.found,
+            self.candidate,
             record,
             handlers,
             settings,
@@ -199,8 +183,8 @@ class Loading:
         )
 
     def _merged(self) -> Merged:
-        name, manifest = self.found.name, self.found.manifest
-        if self.found.source is not Source.PROJECT:
+        name, manifest = self.candidate.name, self.candidate.manifest
+        if self.candidate.source is not Source.PROJECT:
             return merged_settings(name, self.config, manifest)
         projects = (*((each, False) for each in self.outer), (self.project, True))
         return merged_through(name, self.config, manifest, projects)
@@ -221,27 +205,29 @@ class Loading:
             reason = printable(str(skip)) or "it raised SkipExtension and gave no reason"
             raise Failed(Status.SKIPPED, reason) from skip
         except BaseException as error:  # foreign code: SystemExit and GeneratorExit too
-            raise Failed(Status.LOAD_ERROR, self._told(error)) from error
+            raise Failed(Status.LOAD_ERROR, words_of(error, self.candidate)) from error
 
     def _collected(self) -> tuple[Imported, Registered]:
         with collecting() as handlers, collecting_commands() as commands:
-            if self.found.module:
+            if self.candidate.module:
                 self.before = frozenset(sys.modules)
-                imported = import_entry_point(self.found.module)
+                imported = import_entry_point(self.candidate.module)
             else:
-                assert self.found.module_file is not None
-                imported = import_file(self.package, self.found.module_file, self.found.tree)
+                assert self.candidate.module_file is not None
+                imported = import_file(
+                    self.package, self.candidate.module_file, self.candidate.tree
+                )
         own = Registered(
             tuple(each for each in handlers if not self._is_foreign(each)),
             tuple(each for each in commands if not self._is_foreign(each)),
         )
         # An installed package may have been imported before, by the host or by an earlier load.
-        return imported, own or (marked_in(imported.package) if self.found.module else own)
+        return imported, own or (marked_in(imported.package) if self.candidate.module else own)
 
     def _is_foreign(self, registration: Registration | CommandRegistration) -> bool:
         """Whether it belongs to another extension that this one happened to import first."""
         root = str(getattr(registration.function, "__module__", "")).partition(".")[0]
-        return self.world.roots.get(root, self.found.name) != self.found.name
+        return self.world.roots.get(root, self.candidate.name) != self.candidate.name
 
     def _settings(self, module: ModuleType, package: str, merged: Merged) -> tuple[Any, Merged]:
         cls = settings_class(module, package)
@@ -255,7 +241,7 @@ class Loading:
         self, registrations: tuple[Registration, ...], settings: Any, merged: Merged
     ) -> tuple[tuple[Handler, ...], tuple[Handler, ...]]:
         """Those that are to be called, and those that `disabled` turns off."""
-        off = self.config.hooks_off(self.found.name)
+        off = self.config.hooks_off(self.candidate.name)
         if off:
             # One that cannot be built counts only where it is to be called.
             with contextlib.suppress(RegistrationError):
@@ -273,7 +259,7 @@ class Loading:
         self, registrations: tuple[CommandRegistration, ...], settings: Any
     ) -> tuple[Command, ...]:
         try:
-            return build_commands(self.found.name, registrations, config=settings)
+            return build_commands(self.candidate.name, registrations, config=settings)
         except RegistrationError as error:
             raise Failed(Status.LOAD_ERROR, printable(str(error))) from error
 
@@ -284,12 +270,12 @@ class Loading:
         merged: Merged,
         off: Iterable[str] = (),
     ) -> tuple[Handler, ...]:
-        name = self.found.name
+        name = self.candidate.name
         given = {hook: self.config.priority_of(name, hook) for hook in HOOKS}
         return build_handlers(
             name,
             map(self.world.with_found_names, registrations),
-            source=self.found.source,
+            source=self.candidate.source,
             config=settings,
             observe=self.config.is_observed(name),
             disabled_hooks=off,
@@ -299,43 +285,18 @@ class Loading:
 
     def _warnings(self, module: ModuleType, registered: Registered) -> Iterator[str]:
         if not registered:
-            yield self._nothing(module)
-        if self.look and self.found.is_package:
+            yield nothing_registered(module)
+        if self.look and self.candidate.is_package:
             yield from taken_for_own(sys.modules[name] for name in modules_of(self.package))
         hooks = {each.mark.hook.value for each in registered.handlers}
-        yield from off_in_vain(self.config, self.found.name, hooks)
-
-    def _nothing(self, module: ModuleType) -> str:
-        modules = [sys.modules.get(name, module) for name in modules_of(module.__name__)]
-        near = [text for each in modules for text in near_misses(each)]
-        hint = "; ".join(near) or "Put @register_hook(...) above its functions"
-        return f"registers no handler, so nothing of it is ever called. {hint}"
-
-    def _told(self, error: BaseException) -> str:
-        text = _text_of(error)
-        if isinstance(error, SystemExit):
-            text = f"it called sys.exit({text}) while loading"
-        place = place_of(error, self.found.path) if self.found.path is not None else ""
-        told = text if isinstance(error, HermesExtError) else f"{type(error).__name__}: {text}"
-        told = told if not place or place in told else f"{place}: {told}"
-        hint = self._import_hint(error)
-        shown: str = redacted(told)
-        return f"{shown}. {hint}" if hint else shown
-
-    def _import_hint(self, error: BaseException) -> str:
-        name = getattr(error, "name", None)
-        if not isinstance(error, ModuleNotFoundError) or not name or not self.found.is_package:
-            return ""
-        assert self.found.path is not None
-        near = (self.found.path / f"{name}.py", self.found.path / name)
-        return f"Write `from . import {name}`" if any(map(os.path.exists, near)) else ""
+        yield from off_in_vain(self.config, self.candidate.name, hooks)
 
     def forget(self) -> None:
         """Leave no module of it behind."""
         if self.earlier is not None:
             return  # the earlier load is still in force
-        if self.found.module:
-            root = self.found.module.partition(":")[0].partition(".")[0].strip()
+        if self.candidate.module:
+            root = self.candidate.module.partition(":")[0].partition(".")[0].strip()
             forget(root, keep=self.before)
         else:
             forget(self.package)
@@ -348,7 +309,7 @@ def all_ended(loadings: Iterable[Loading], seconds: float) -> list[Ended]:
     """
     ended = {each: each.stopped() for each in loadings}
     free = [each for each, stopped in ended.items() if stopped is None]
-    hows = one_by_one([(each.found.name, each.end) for each in free], seconds)
+    hows = one_by_one([(each.candidate.name, each.end) for each in free], seconds)
     try:
         for each, how in zip(free, hows, strict=True):
             ended[each] = each.endless(how) if isinstance(how, EndlessImport) else how
@@ -357,12 +318,3 @@ def all_ended(loadings: Iterable[Loading], seconds: float) -> list[Ended]:
             each.forget()
         raise
     return [each for each in ended.values() if each is not None]
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        text = " ".join(str(error).split())
-    except Exception as broken:  # noqa: BLE001 - an author's own __str__
-        text = f"(its __str__ raised {type(broken).__name__})"
-    longest = _LONGEST_OF_OURS if isinstance(error, HermesExtError) else _LONGEST
-    return printable(text if len(text) <= longest else f"{text[:longest]}...")

@@ -7,11 +7,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from attrs import evolve, frozen
-
 from hermes_ext._problems import Problem
 from hermes_ext._text import canonical_name
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import (
     OFF_IN_VAIN,
     discover,
@@ -22,7 +22,6 @@ from hermes_ext.loading.finding.discovery import (
     record_of,
     standing,
 )
-from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import (
     NO_PROJECTS,
     ProjectStack,
@@ -50,18 +49,17 @@ class Inventory:
     problems: tuple[Problem, ...]
     projects: ProjectStack = NO_PROJECTS
     settings: Mapping[Path, ProjectSettings] = MappingProxyType({})
-    found: tuple[Found, ...] = ()
+    found: tuple[Candidate, ...] = ()
 
-    def found_of(self, record: ExtensionRecord) -> Found | None:
+    def found_of(self, record: ExtensionRecord) -> Candidate | None:
         """What a record is of."""
         same = (record.source, record.name, record.path)
         return next((e for e in self.found if (e.source, e.name, e.path) == same), None)
 
-    def merged(self, record: ExtensionRecord, found: Found) -> Merged:
+    def merged(self, record: ExtensionRecord, candidate: Candidate) -> Merged:
         """What all files say of an extension, each as far as it may."""
-        hooks = (*record.hooks, *record.turned_off)
-        guard = not hooks or any(hook.guard for hook in hooks)
-        return merged_of(found, self.config, self.settings, guard=guard)
+        guard = _may_guard(record.known_hooks)
+        return merged_of(candidate, self.config, self.settings, guard=guard)
 
 
 def inventory(home: Path, cwd: Path | None = None) -> Inventory:
@@ -81,12 +79,16 @@ def inventory(home: Path, cwd: Path | None = None) -> Inventory:
 
 
 def merged_of(
-    found: Found, config: ExtensionsConfig, settings: Mapping[Path, ProjectSettings], *, guard: bool
+    candidate: Candidate,
+    config: ExtensionsConfig,
+    settings: Mapping[Path, ProjectSettings],
+    *,
+    guard: bool,
 ) -> Merged:
     """The settings of an extension. settings, guard: as of `Inventory` and `merged_settings`."""
-    home = None if found.tree is None else found.tree.root
+    home = None if candidate.tree is None else candidate.tree.root
     projects = ((each, root == home) for root, each in settings.items())
-    return merged_through(found.name, config, found.manifest, projects, guard=guard)
+    return merged_through(candidate.name, config, candidate.manifest, projects, guard=guard)
 
 
 def _settings_of(stack: ProjectStack) -> Mapping[Path, ProjectSettings]:
@@ -94,7 +96,7 @@ def _settings_of(stack: ProjectStack) -> Mapping[Path, ProjectSettings]:
     return MappingProxyType({root: settings for root, settings in read if settings is not None})
 
 
-_Row: TypeAlias = tuple[Found, ExtensionRecord]
+_Row: TypeAlias = tuple[Candidate, ExtensionRecord]
 
 
 def _with_places_taken(
@@ -127,11 +129,11 @@ def _with_places_taken(
         yield record if why is None else _shadowed(record, why)
 
 
-def _kept_from(found: Found, record: ExtensionRecord, config: ExtensionsConfig) -> str | None:
-    # Not loaded yet: as long as nobody knows, it may be a guard.
-    known = bool(_hooks(record)) and record.status is Status.ENABLED
-    guard = not known or any(hook.guard for hook in _hooks(record))
-    return kept_from(found, guard=guard, config=config)
+def _kept_from(
+    candidate: Candidate, record: ExtensionRecord, config: ExtensionsConfig
+) -> str | None:
+    guard = record.status is not Status.ENABLED or _may_guard(record.known_hooks)
+    return kept_from(candidate, guard=guard, config=config)
 
 
 def _shadowed(record: ExtensionRecord, why: str) -> ExtensionRecord:
@@ -143,19 +145,20 @@ def _on(record: ExtensionRecord) -> bool:
     return record.status is Status.ENABLED or (record.configured_on and record.status in BROKEN)
 
 
-def _hooks(record: ExtensionRecord) -> tuple[HookInfo, ...]:
-    return (*record.hooks, *record.turned_off)
+def _may_guard(hooks: Sequence[HookInfo]) -> bool:
+    """Whether one of them is a guard; as long as nobody knows any, it may be."""
+    return not hooks or any(hook.guard for hook in hooks)
 
 
 def _inventory_record(
-    found: Found,
+    candidate: Candidate,
     config: ExtensionsConfig,
     remembered: dict[tuple[str, str, str], Remembered],
     settings: Mapping[Path, ProjectSettings],
 ) -> ExtensionRecord:
-    stand = standing(found, config)
-    last = remembered.get(key_of(found.source, found.name, found.path))
-    off = config.hooks_off(found.name)
+    stand = standing(candidate, config)
+    last = remembered.get(key_of(candidate.source, candidate.name, candidate.path))
+    off = config.hooks_off(candidate.name)
     known = () if last is None else last.hooks
     changes: dict[str, Any] = {
         "hooks": tuple(each for each in known if each.hook not in off),
@@ -164,21 +167,20 @@ def _inventory_record(
     }
     if stand.status is not None:
         changes |= {"status": stand.status, "reason": stand.reason}
-        return record_of(found, config, configured_on=stand.configured_on, **changes)
-    guard = not known or any(hook.guard for hook in known)
-    problems = merged_of(found, config, settings, guard=guard).problems
+        return record_of(candidate, config, configured_on=stand.configured_on, **changes)
+    problems = merged_of(candidate, config, settings, guard=_may_guard(known)).problems
     changes |= {"status": Status.ENABLED, "reason": "not loaded yet"}
     if problems:
         changes["status"] = fault_status(problems, config)
         changes["reason"] = "; ".join(map(str, problems))
-    elif last is not None and last.stamp != load_stamp(found, config, last.status):
+    elif last is not None and last.stamp != load_stamp(candidate, config, last.status):
         changes["reason"] = "changed since it was last loaded"
     elif last is not None:
         changes |= {"status": last.status, "reason": last.reason}
-        vain = off_in_vain(config, found.name, {each.hook for each in known})
-        told = {*found.warnings, *vain}
+        vain = off_in_vain(config, candidate.name, {each.hook for each in known})
+        told = {*candidate.warnings, *vain}
         changes["warnings"] = (
             *(w for w in last.warnings if w not in told and not w.startswith(OFF_IN_VAIN)),
             *(vain if last.status is Status.ENABLED else ()),
         )
-    return record_of(found, config, configured_on=True, **changes)
+    return record_of(candidate, config, configured_on=True, **changes)

@@ -1,8 +1,8 @@
 """Loading: what was found is imported, its handlers are built, and each ends as a record.
 
-    Found      -> Imported            -> Registered     -> Ended
-    candidate     its module            its marks          its handlers, and its record
-    (finding)     (imports.importing)   (registering)      (ended)
+    Candidate     -> Imported            -> Registered      -> Ended
+    what is found    its module             its marks          its handlers, and its record
+    (finding)        (imports.importing)    (registering)      (ended)
 
 `extension` takes one of them this way, `layers` the extensions of projects onto the others.
 
@@ -25,6 +25,7 @@ from hermes_ext.chain.outcome import Cause
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.ended import Base, Ended, Kept, Loaded, each_command_once, without_cycles
 from hermes_ext.loading.extension import Loading, all_ended
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import (
     Discovery,
     discover,
@@ -32,7 +33,6 @@ from hermes_ext.loading.finding.discovery import (
     named_in,
     problems_of,
 )
-from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import ProjectStack, projects_at
 from hermes_ext.loading.finding.snapshot import write_snapshot
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS
@@ -68,9 +68,9 @@ def load_base(
     import_seconds: float = IMPORT_SECONDS,
     config: ExtensionsConfig | None = None,
     on_trial: bool = False,
-    found: Sequence[Found] | None = None,
+    found: Sequence[Candidate] | None = None,
     before: Base | None = None,
-    same: Callable[[Found], bool] = lambda found: False,
+    same: Callable[[Candidate], bool] = lambda candidate: False,
 ) -> Base:
     """Load what belongs to no project. The arguments are those of `load`, and:
 
@@ -103,18 +103,18 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
     for verdict in stack.shown:
         layer = ProjectLoading(base, verdict, kept, layer).layer()
     ended = each_command_once(layer.ended)
-    found = [each.found for each in ended]
+    found = [each.candidate for each in ended]
     config = base.config
     told, missing = problems_of(config, base.home, base.discovery, found, layer.settings)
     records = (*(each.record for each in ended), *missing)
     problems = (*told, *(problem for each in ended for problem in each.problems))
     if base.remembered and not switched_off():
         # As it was loaded, also what a project has replaced.
-        replaced = {id(each.found) for each in ended if not each.record.loaded}
-        own = (e for e in ended if e.found.source is Source.PROJECT)
-        lost = (e for e in layer.own if e.record.loaded and id(e.found) in replaced)
+        replaced = {id(each.candidate) for each in ended if not each.record.loaded}
+        own = (e for e in ended if e.candidate.source is Source.PROJECT)
+        lost = (e for e in layer.own if e.record.loaded and id(e.candidate) in replaced)
         known = (*base.ended, *own, *lost)
-        stamped = ((e.record, load_stamp(e.found, config, e.record.status)) for e in known)
+        stamped = ((e.record, load_stamp(e.candidate, config, e.record.status)) for e in known)
         write_snapshot(base.home, (*stamped, *((record, 0) for record in missing)))
     return Loaded(
         config,
@@ -122,9 +122,9 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
         tuple(handler for each in ended for handler in each.handlers),
         tuple(command for each in ended for command in each.commands),
         tuple(dict.fromkeys(problems)),
-        MappingProxyType({e.found.name: e.settings for e in ended if e.record.loaded}),
+        MappingProxyType({e.candidate.name: e.settings for e in ended if e.record.loaded}),
         *_refusal(config, records),
-        MappingProxyType({e.found.name: e.package for e in ended if e.package}),
+        MappingProxyType({e.candidate.name: e.package for e in ended if e.package}),
         stack,
         _homes(stack, ended),
         base,
@@ -135,7 +135,7 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
 def _homes(stack: ProjectStack, ended: Iterable[Ended]) -> Mapping[str, Path]:
     """Of a linked work tree's own extensions it is the main work tree, if its trust is theirs."""
     trees = {id(each.tree): each.trusted_at or each.project.root for each in stack.trusted}
-    found = ((e.found.name, trees.get(id(e.found.tree))) for e in ended if e.record.loaded)
+    found = ((e.candidate.name, trees.get(id(e.candidate.tree))) for e in ended if e.record.loaded)
     return MappingProxyType({name: root for name, root in found if root is not None})
 
 

@@ -6,14 +6,14 @@ import contextlib
 import sys
 from collections.abc import Iterable, Mapping
 
-from attrs import evolve, frozen
-
 from hermes_ext._text import canonical_name
+from hermes_ext._values import evolve, frozen
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.commands import CommandRegistration, commands_of
-from hermes_ext.hooks.registration import HookMark, Registration, registrations_of
+from hermes_ext.hooks.handler import HookMark
+from hermes_ext.hooks.registration import Registration, registrations_of
 from hermes_ext.hooks.source import OWN
-from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.imports.importing import modules_of
 
 
@@ -39,7 +39,7 @@ class World:
     roots: Mapping[str, str]
 
     @classmethod
-    def of(cls, found: Iterable[Found]) -> World:
+    def of(cls, found: Iterable[Candidate]) -> World:
         found = tuple(found)
         roots = {
             each.module.partition(":")[0].partition(".")[0].strip(): each.name

@@ -12,16 +12,14 @@ imported, so that a broken one can be turned off.
 from __future__ import annotations
 
 import functools
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
 from hermes_ext._problems import did_you_mean
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED, trusted_names
@@ -214,8 +212,8 @@ def _stands(after: Inventory, record: ExtensionRecord, prog: Prog) -> str:
     reason = record.reason
     if verdict.standing is Standing.CHANGED:  # `trust` says in which files
         reason = reason.partition(":")[0]
-    root = shlex.quote(printable(verdict.project.root))
-    return f"is untrusted: {reason}. To look at it and decide: {prog('trust')} {root}"
+    typed = prog("trust", verdict.project.root)
+    return f"is untrusted: {reason}. To look at it and decide: {typed}"
 
 
 def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> Iterator[str]:
@@ -226,7 +224,7 @@ def _notes_on_disabling(after: Inventory, name: str, hook: str | None) -> Iterat
         yield f"{len(records)} extensions have this name, and {what}: {those}"
     if after.config.is_required(name) and not hook:
         yield f"extensions.required names {name}: while it is off, every tool call is refused"
-    known = {info.hook for record in records[:1] for info in (*record.hooks, *record.turned_off)}
+    known = {info.hook for record in records[:1] for info in record.known_hooks}
     if hook and known and hook not in known:
         has = ", ".join(sorted(known))
         yield f"as last loaded it has no handler for {hook}; it has {has}"

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.chain.manager import normal
 from hermes_ext.records import ExtensionRecord, HookInfo, Status
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import Factory, frozen
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from hermes_ext._problems import did_you_mean
 from hermes_ext._text import printable
+from hermes_ext._values import Factory, frozen
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hooks.payloads import EVENT_OF, SCOPE_FACTS, SCOPE_IDS, Event
 from hermes_ext.hooks.table import EVERYWHERE, TABLE, HookName, complete
@@ -58,9 +58,6 @@ class Recorded:
     line: Mapping[str, Any] | None = None
 
 
-# -- of the log -----------------------------------------------------------------------------------
-
-
 def of_line(line: Mapping[str, Any]) -> Recorded:
     """The event that a line of the decision log tells of.
 
@@ -87,9 +84,6 @@ def of_line(line: Mapping[str, Any]) -> Recorded:
     return Recorded(event, f"{line.get('time')} turn {line.get('turn')}", context, cwd, line)
 
 
-# -- samples --------------------------------------------------------------------------------------
-
-
 def samples() -> tuple[Recorded, ...]:
     """One or a few events of each hook, each in a turn of its own."""
     of_host = default_host().samples()
@@ -104,8 +98,6 @@ def samples() -> tuple[Recorded, ...]:
         for number, event in enumerate(events, 1)
     )
 
-
-# -- a file ---------------------------------------------------------------------------------------
 
 _OF_THE_TURN: Final = (*SCOPE_IDS, *SCOPE_FACTS)
 _TYPES: Final = {
@@ -159,10 +151,8 @@ _EXAMPLE: Final = (
 
 def _of_node(node: Node, file: Path, number: int) -> Recorded:
     if not isinstance(node, MappingNode):
-        raise EventError(
-            f"found {described(node)}, expected a mapping", path=file, line=line_of(node),
-            hint=_EXAMPLE,
-        )  # fmt: skip
+        told = f"found {described(node)}, expected a mapping"
+        raise EventError(told, path=file, line=line_of(node), hint=_EXAMPLE)
     try:
         given: dict[str, Any] = plain(node)
     except Unreadable as error:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, TypeAlias
 
-from attrs import Factory, asdict, define
+from hermes_ext._values import Factory, asdict, define
 
 _FILES: Final = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect"})
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec"})
@@ -78,7 +78,7 @@ class Watch:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Watch while the block runs; one watch at a time."""
-        _audited(self._audit)
+        _audit.tell(self._audit)
         before = {name: getattr(os, name) for name in _LOOKS if hasattr(os, name)}
         for name, function in before.items():
             setattr(os, name, self._telling(function))
@@ -87,7 +87,7 @@ class Watch:
         finally:
             for name, function in before.items():
                 setattr(os, name, function)
-            _audited(None)
+            _audit.tell(None)
 
     def _telling(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -122,22 +122,27 @@ class Watch:
 
 
 _Listener: TypeAlias = Callable[[str, tuple[Any, ...]], None]
-_listener: _Listener | None = None
-_hooked = False
 
 
-def _audited(listener: _Listener | None) -> None:
+class _Audit:
     """Who is told of audit events. Python takes no hook away again, so there is one for all."""
-    global _listener, _hooked  # noqa: PLW0603
-    _listener = listener
-    if not _hooked:
-        _hooked = True
-        sys.addaudithook(_on_audit)
+
+    def __init__(self) -> None:
+        self._listener: _Listener | None = None
+        self._is_hooked = False
+
+    def tell(self, listener: _Listener | None) -> None:
+        self._listener = listener
+        if not self._is_hooked:
+            self._is_hooked = True
+            sys.addaudithook(self._on_audit)
+
+    def _on_audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._listener is not None:
+            self._listener(event, arguments)
 
 
-def _on_audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if _listener is not None:
-        _listener(event, arguments)
+_audit: Final = _Audit()
 
 
 def _follows_links(frame: FrameType | None) -> bool:

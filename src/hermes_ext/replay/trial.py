@@ -8,10 +8,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, evolve, frozen
-
 from hermes_ext._prog import Prog
 from hermes_ext._text import is_same_name
+from hermes_ext._values import Factory, evolve, frozen
 from hermes_ext.chain.fold import Watch, run
 from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.effects import Machine
@@ -20,7 +19,7 @@ from hermes_ext.hooks.payloads import Event, ToolCall, ToolResult
 from hermes_ext.hooks.source import OWN
 from hermes_ext.loading.directories import Projects, rules_of
 from hermes_ext.loading.ended import Loaded
-from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.projects import projects_at
 from hermes_ext.loading.loader import load_base, load_projects
 from hermes_ext.replay.events import Recorded
@@ -121,7 +120,7 @@ def one(
     cwd: Path | None,
     config: ExtensionsConfig,
     name: str,
-    found: Sequence[Found],
+    found: Sequence[Candidate],
     import_seconds: float,
     *,
     alone: bool,
@@ -161,9 +160,6 @@ def _trial(config: ExtensionsConfig, book: Rulebook, cwd: Path | None = None) ->
     store = WatchedStore()
     services = Services(store=store, machine=machine_of(config, Machine()))
     return Trial(TrialRuntime.of(services, book, cwd), store, services.warned)
-
-
-# -- running events -------------------------------------------------------------------------------
 
 
 @frozen

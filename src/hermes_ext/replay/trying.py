@@ -12,7 +12,7 @@ from hermes_ext.chain.outcome import Step
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Event, LLMRequest, ToolResult
 from hermes_ext.loading.ended import Loaded
-from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.records import ExtensionRecord
 from hermes_ext.replay.comparing import line_of, verdict_of
 from hermes_ext.replay.events import Recorded
@@ -22,7 +22,7 @@ from hermes_ext.settings.config import ExtensionsConfig
 
 def attempt(
     name: str,
-    found: Sequence[Found],
+    found: Sequence[Candidate],
     events: Iterable[Recorded],
     *,
     hook: str | None,

@@ -19,19 +19,9 @@ from attrs import evolve
 
 from hermes_ext._problems import Problem
 from hermes_ext._redaction import redacted
+from hermes_ext.settings import words
 from hermes_ext.settings.manifest import Manifest
 from hermes_ext.settings.patterns import PATTERN_SECONDS, patterns_end
-from hermes_ext.settings.words import (
-    cut,
-    holds_secret,
-    is_secret,
-    near,
-    quotes_hint,
-    shown,
-    steps,
-    type_word,
-    without_secrets,
-)
 
 Place = tuple[str | int, ...]
 Tell = Callable[[Place, str, str | None], Problem]
@@ -86,7 +76,7 @@ def schema_fault(manifest: Manifest) -> Problem | None:
     schema = dict(manifest.config or {})
     told = "is not a valid JSON Schema: "
     if not isinstance(schema.get("$schema", ""), str):
-        wrong = f"{told}found {shown(schema['$schema'])}, expected text"
+        wrong = f"{told}found {words.shown(schema['$schema'])}, expected text"
         return _at(manifest, ("$schema",), wrong)
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
@@ -98,7 +88,7 @@ def schema_fault(manifest: Manifest) -> Problem | None:
 
 
 def _at(manifest: Manifest, path: Place, message: str) -> Problem:
-    key = "".join(["config", *steps(path)])
+    key = "".join(["config", *words.steps(path)])
     return Problem(manifest.file, manifest.line_of("config", *path), key, message)
 
 
@@ -204,9 +194,9 @@ def _unchecked(
     if not _raises(validator, schema_defaults(validator.schema, {})):
         for key, value in written.items():
             if _raises(validator, {key: value}):
-                told = without_secrets(_raised(error), written)
+                told = words.without_secrets(_raised(error), written)
                 return tell((key,), f"cannot be checked: {told}", None)
-    told = without_secrets(_raised(error), written)
+    told = words.without_secrets(_raised(error), written)
     return _at(manifest, (), f"cannot check the settings: {told}")
 
 
@@ -220,7 +210,7 @@ def _raises(validator: Any, value: Any) -> bool:
 
 
 def _raised(error: Exception) -> str:
-    return cut(redacted(f"{type(error).__name__}: {error}"))
+    return words.cut(redacted(f"{type(error).__name__}: {error}"))
 
 
 def schema_defaults(schema: Any, value: Any) -> Any:
@@ -247,9 +237,9 @@ def _problems(error: Any, tell: Tell) -> Iterator[tuple[Place, Problem]]:
         for extra in sorted(set(error.instance) - set(known)):
             if repr(extra) in error.message:
                 place = (*path, extra)
-                yield place, tell(place, "is not a setting", near(extra, known))
+                yield place, tell(place, "is not a setting", words.near(extra, known))
     elif error.validator == "type":
-        yield path, tell(path, _in_words(error), quotes_hint(error.instance))
+        yield path, tell(path, _in_words(error), words.quotes_hint(error.instance))
     elif error.validator == "required" and (name := _missing(error)) is not None:
         told = tell(path, _in_words(error), None)
         said = example(name, error.schema.get("properties", {}).get(name, {}))
@@ -309,19 +299,19 @@ def _in_words(error: Any) -> str:
     if error.validator == "type":
         wanted = error.validator_value
         names = [wanted] if isinstance(wanted, str) else wanted
-        expected = " or ".join(type_word(str(name)) for name in names)
-        return f"found {shown(error.instance, error.absolute_path)}, expected {expected}"
+        expected = " or ".join(words.type_word(str(name)) for name in names)
+        return f"found {words.shown(error.instance, error.absolute_path)}, expected {expected}"
     if error.validator == "format":
-        told = shown(error.instance, error.absolute_path)
+        told = words.shown(error.instance, error.absolute_path)
         return f"found {told}, which is not a regular expression: {error.cause}"
     if error.validator == "required" and (name := _missing(error)) is not None:
         return f"the setting {name!r} is missing"
     # Of `anyOf` and `oneOf` the first alternative says more than that none of them fits.
     told = error.context[0] if error.context else error
-    if is_secret(told.absolute_path) or holds_secret(told.instance):
-        found = shown(told.instance, told.absolute_path)
+    if words.is_secret(told.absolute_path) or words.holds_secret(told.instance):
+        found = words.shown(told.instance, told.absolute_path)
         return f"found {found} that its schema does not allow: `{told.validator}`"
-    return cut(redacted(told.message))
+    return words.cut(redacted(told.message))
 
 
 def _of_default(problem: Problem, path: Place, raw: Any, manifest: Manifest) -> Problem | None:
@@ -342,7 +332,7 @@ def _of_default(problem: Problem, path: Place, raw: Any, manifest: Manifest) -> 
             break
     if default is None:
         return None
-    key = "".join([str(default[0]), *steps(default[1:])])
+    key = "".join([str(default[0]), *words.steps(default[1:])])
     line = manifest.line_of(*default)
     return Problem(manifest.file, line, key, problem.message, problem.hint)
 

@@ -9,7 +9,6 @@ cannot be read at all leaves the defaults: the global directory is loaded, nothi
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -17,11 +16,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from attrs import Factory, field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext._problems import Problem, did_you_mean
-from hermes_ext._text import canonical_name
+from hermes_ext._text import canonical_name, is_same_name
+from hermes_ext._values import Factory, field, frozen
 from hermes_ext.hooks.settings import DEFAULT, PREFIX, Setting
 from hermes_ext.hosts.default import default_host
 from hermes_ext.settings.effects_settings import Tell, read_effects
@@ -205,14 +204,12 @@ def switched_off() -> bool:
     return os.environ.get(OFF_SWITCH, "").strip().lower() not in {"", "0", "false", "no", "off"}
 
 
-def read_config(home: Path | None = None, file: Path | None = None) -> ExtensionsConfig:
+def read_config(home: Path, file: Path | None = None) -> ExtensionsConfig:
     """Read the host's configuration. Raises nothing about its content.
 
-    home: the host's by default. file: read this one, as if it were the home's.
+    file: read this one, as if it were the home's.
     """
-    host = default_host()
-    home = host.home() if home is None else home
-    file = home / host.config_file if file is None else file
+    file = file or home / default_host().config_file
     document = read_document(file)
     config = ExtensionsConfig(file, home / "extensions")
     if document.fault is not None:
@@ -255,6 +252,9 @@ class _Reading:
         line = node if isinstance(node, int) else line_of(node)
         self.problems.append(Problem(self.file, line, path, message, hint))
 
+    def unexpected(self, node: Node, key: str, wanted: str, hint: str | None = None) -> None:
+        self.problem(node, key, f"found {described(node)}, expected {wanted}", hint)
+
     def _section(self, root: Node | None) -> MappingNode | None:
         if not isinstance(root, MappingNode):
             assert root is not None
@@ -267,22 +267,21 @@ class _Reading:
             self._tell_misspelled(root)
             return None
         if len(found) > 1:
-            first = line_of(found[0][0])
-            self.problem(
-                found[-1][0], "", f"given twice (first in line {first}); the last one counts"
-            )
+            told = f"given twice (first in line {line_of(found[0][0])}); the last one counts"
+            self.problem(found[-1][0], "", told)
         node: Node = found[-1][1]
         if is_null(node):
             return None
         if isinstance(node, MappingNode):
             return node
-        told = f"found {described(node)}, expected a mapping; the defaults are used"
-        self.problem(node, "", told, _section_hint(node))
+        self.unexpected(node, "", "a mapping; the defaults are used", _section_hint(node))
         return None
 
     def _tell_misspelled(self, root: MappingNode) -> None:
+        from difflib import SequenceMatcher  # late: most files have the section
+
         for name, key, value in items_of(root):
-            near = difflib.SequenceMatcher(None, canonical_name(name), "extensions").ratio()
+            near = SequenceMatcher(None, canonical_name(name), "extensions").ratio()
             if near > _NEAR and isinstance(value, MappingNode):
                 told = "is a section that nothing reads; the defaults are used"
                 hint = 'Did you mean "extensions"?'
@@ -325,9 +324,8 @@ class _Reading:
         if isinstance(value, bool):
             self.values[key] = value
             return
-        told = f"found {described(node)}, expected true or false; taken as true"
         hint = "Take the quotes away" if _reads_as_bool(node) else None
-        self.problem(node, key, told, hint)
+        self.unexpected(node, key, "true or false; taken as true", hint)
 
     def _choice(self, key: str, node: Node, words: Mapping[str, str]) -> None:
         word = str(node.value).lower() if isinstance(node, ScalarNode) else ""
@@ -335,8 +333,8 @@ class _Reading:
             self.values[key] = words[word]
             return
         known = list(dict.fromkeys(words.values()))
-        told = f"found {described(node)}, expected {', '.join(known[:-1])} or {known[-1]}"
-        self.problem(node, key, f"{told}; taken as {known[0]}", did_you_mean(word, known))
+        wanted = f"{', '.join(known[:-1])} or {known[-1]}; taken as {known[0]}"
+        self.unexpected(node, key, wanted, did_you_mean(word, known))
 
     def _switch(self, key: str, node: Node, *words: str) -> None:
         """One of some words, the first of which is the default, or `off`."""
@@ -348,22 +346,19 @@ class _Reading:
         if isinstance(value, int | float) and math.isfinite(value) and value > 0:
             self.values["state_days"] = value
             return
-        told = f"found {described(node)}, expected a number of days above 0; taken as 30"
-        self.problem(node, "state_days", told)
+        self.unexpected(node, "state_days", "a number of days above 0; taken as 30")
 
     def _global_dir(self, node: Node) -> None:
         text = text_of(node)
         if not text or "\0" in text:
-            told = f"found {described(node)}, expected the path of a directory; not used"
-            self.problem(node, "global_dir", told)
+            self.unexpected(node, "global_dir", "the path of a directory; not used")
             return
         self.values["global_dir"] = self.home / os.path.expanduser(text)
         self.values["global_dir_given"] = True
 
     def _priorities(self, node: Node) -> None:
         if not isinstance(node, MappingNode):
-            told = f"found {described(node)}, expected a mapping of names to numbers; not used"
-            self.problem(node, "priorities", told)
+            self.unexpected(node, "priorities", "a mapping of names to numbers; not used")
             return
         found: dict[str, int] = {}
         spelled: dict[str, str] = {}
@@ -378,22 +373,17 @@ class _Reading:
             if number is not None:
                 found[name] = number
             else:
-                told = f"found {described(value)}, expected a whole number; not used"
-                self.problem(value, f"priorities.{key}", told)
+                self.unexpected(value, f"priorities.{key}", "a whole number; not used")
         self.values["priorities"] = MappingProxyType(found)
 
     def _list(self, key: str, node: Node) -> tuple[str, ...]:
         if isinstance(node, SequenceNode):
             return self._items(key, node)
         what = "settings" if key == "project_may_set" else "names"
-        told = f"found {described(node)}, expected a list of {what}"
         names = _meant(node) if key in _LENIENT else ()
-        if names:
-            hint = _list_hint(key, node, names)
-            self.problem(node, key, f"{told}; taken as {', '.join(names)}", hint)
-            return names
-        self.problem(node, key, f"{told}; so nothing {_EFFECTS[key]}", _list_hint(key, node))
-        return ()
+        told = f"taken as {', '.join(names)}" if names else f"so nothing {_EFFECTS[key]}"
+        self.unexpected(node, key, f"a list of {what}; {told}", _list_hint(key, node, names))
+        return names
 
     def _items(self, key: str, node: SequenceNode) -> tuple[str, ...]:
         names: dict[str, str] = {}
@@ -403,8 +393,7 @@ class _Reading:
             text = text_of(item)
             if text is None:
                 what = "a setting" if key == "project_may_set" else "a name"
-                told = f"found {described(item)}, expected {what}; not used"
-                self.problem(item, path, told, _item_hint(key, item))
+                self.unexpected(item, path, f"{what}; not used", _item_hint(key, item))
             elif key == "project_may_set":
                 if self._is_setting(path, item, text):
                     names.setdefault(text, text)
@@ -445,10 +434,8 @@ class _Reading:
             told = f"{text!r} names one hook, expected the name of an extension; not used"
             self.problem(node, path, told)
         elif colon and hook not in HOOKS:
-            told = f"no hook is called {hook!r}; not used"
-            self.problem(
-                node, path, told, did_you_mean(hook, HOOKS) or f"Hooks: {', '.join(HOOKS)}"
-            )
+            hint = did_you_mean(hook, HOOKS) or f"Hooks: {', '.join(HOOKS)}"
+            self.problem(node, path, f"no hook is called {hook!r}; not used", hint)
         else:
             return canonical_name(name) + colon + hook
         return None
@@ -491,8 +478,7 @@ class SettingsByName:
 
 
 def _names(written: tuple[str, ...], name: str) -> bool:
-    canonical = canonical_name(name)
-    return any(canonical_name(each) == canonical for each in written)
+    return any(is_same_name(each, name) for each in written)
 
 
 def _opens(entry: str, target: tuple[str, ...]) -> bool:

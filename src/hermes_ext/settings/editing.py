@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from attrs import frozen
 
 from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.settings.yaml_nodes import Unreadable, compose, line_of_error
 from hermes_ext.settings.yaml_text import TextRefusedError, YamlText, is_key
@@ -111,9 +111,8 @@ def read_list(path: Path, section: str, key: str) -> tuple[str, ...]:
     try:
         data = _read(real)
     except OSError as error:
-        raise ConfigError(
-            f"the file cannot be read: {error.strerror or error}", path=real
-        ) from error
+        told = f"the file cannot be read: {error.strerror or error}"
+        raise ConfigError(told, path=real) from error
     with _located(real):
         return _parsed(real, data).entries(section, key)
 
@@ -137,11 +136,8 @@ def _edit_locked(
             return Edited(real, ())
         if replace_file(real, plan.data, still=partial(_is_still, real, before)):
             return Edited(real, plan.changes)
-    raise ConfigError(
-        "another program keeps writing this file; nothing was written",
-        path=real,
-        hint="Try again when it is done",
-    )
+    told = "another program keeps writing this file; nothing was written"
+    raise ConfigError(told, path=real, hint="Try again when it is done")
 
 
 def _read(real: Path) -> bytes | None:
@@ -216,24 +212,16 @@ def _located(real: Path) -> Iterator[None]:
         raise ConfigError(told, path=real, line=error.line, key=key) from None
 
 
-# -- reading and checking -------------------------------------------------------------------------
-
-
 def _parsed(real: Path, data: bytes | None) -> YamlText:
     data = data or b""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ConfigError(
-            "the file is UTF-16, which Hermes cannot read", path=real, hint="Save it as UTF-8"
-        )
+        told = "the file is UTF-16, which Hermes cannot read"
+        raise ConfigError(told, path=real, hint="Save it as UTF-8")
     try:
         text = data.removeprefix(_BOM).decode()
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            "the file is not UTF-8",
-            path=real,
-            line=data.count(b"\n", 0, error.start) + 1,
-            hint="Save it as UTF-8",
-        ) from None
+        line, hint = data.count(b"\n", 0, error.start) + 1, "Save it as UTF-8"
+        raise ConfigError("the file is not UTF-8", path=real, line=line, hint=hint) from None
     with _located(real):
         _model(text)
         return YamlText.parse(text)
@@ -246,10 +234,9 @@ def _model(text: str) -> Any:
     except Unreadable as error:
         raise TextRefusedError(f"the file {error}", line=error.line) from None
     except yaml.MarkedYAMLError as error:
-        raise TextRefusedError(
-            f"the file does not parse: {', '.join(filter(None, (error.context, error.problem)))}",
-            line=line_of_error(error),
-        ) from None
+        told = ", ".join(filter(None, (error.context, error.problem)))
+        line = line_of_error(error)
+        raise TextRefusedError(f"the file does not parse: {told}", line=line) from None
     except yaml.YAMLError as error:
         raise TextRefusedError(f"the file does not parse: {' '.join(str(error).split())}") from None
     except RecursionError:

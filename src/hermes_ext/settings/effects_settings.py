@@ -42,9 +42,8 @@ def read_effects(node: Node, tell: Tell) -> dict[str, Any]:
         elif key == "read_only_tools" and not is_null(value):
             values["read_only_tools"] = _names(value, tell)
         elif key not in _KEYS:
-            tell(
-                key_node, f"effects.{key}", "is not a key of this section", did_you_mean(key, _KEYS)
-            )
+            told, hint = "is not a key of this section", did_you_mean(key, _KEYS)
+            tell(key_node, f"effects.{key}", told, hint)
     return values
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext.__about__ import __version__
 from hermes_ext._distributions import version_of
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import field, frozen
 from hermes_ext.hosts.default import default_host
 from hermes_ext.settings.yaml_nodes import (
     SETTINGS_BYTES,
@@ -175,7 +175,7 @@ class _Reading:
             for key, key_node, value in items_of(root):
                 self._key(key, key_node, value)
         elif root is not None and not is_null(root):
-            self._problem(root, "", f"found {described(root)}, expected a mapping")
+            self._unexpected(root, "", "a mapping")
         return Manifest(
             self.file,
             **self.values,
@@ -186,6 +186,9 @@ class _Reading:
 
     def _problem(self, node: Node, key: str, message: str, hint: str | None = None) -> None:
         self.problems.append(Problem(self.file, line_of(node), key, message, hint))
+
+    def _unexpected(self, node: Node, key: str, wanted: str, hint: str | None = None) -> None:
+        self._problem(node, key, f"found {described(node)}, expected {wanted}", hint)
 
     def _key(self, key: str, key_node: Node, value: Node) -> None:
         if key not in KEYS:
@@ -207,7 +210,7 @@ class _Reading:
         text = str(node.value) if number else text_of(node)
         if text is None:
             hint = f'Write "{node.value}"' if isinstance(node, ScalarNode) else None
-            self._problem(node, key, f"found {described(node)}, expected text", hint)
+            self._unexpected(node, key, "text", hint)
             return
         if key.startswith("requires_") and not _is_specifier(text):
             told = f"{text!r} is not a version specifier"
@@ -217,24 +220,21 @@ class _Reading:
 
     def _requires(self, node: Node) -> None:
         if not isinstance(node, SequenceNode):
-            told = f"found {described(node)}, expected a list of pip requirements"
-            self._problem(node, "requires", told)
+            self._unexpected(node, "requires", "a list of pip requirements")
             return
         found: list[str] = []
         for index, item in enumerate(node.value):
             text = text_of(item)
             if text is None or not _is_requirement(text):
-                told = f"found {described(item)}, expected a pip requirement"
-                self._problem(
-                    item, f"requires[{index}]", told, 'Write it as in "tree-sitter>=0.21"'
-                )
+                hint = 'Write it as in "tree-sitter>=0.21"'
+                self._unexpected(item, f"requires[{index}]", "a pip requirement", hint)
             else:
                 found.append(text)
         self.values["requires"] = tuple(found)
 
     def _schema(self, node: Node) -> None:
         if not isinstance(node, MappingNode):
-            self._problem(node, "config", f"found {described(node)}, expected a JSON Schema")
+            self._unexpected(node, "config", "a JSON Schema")
             return
         try:
             self.values["config"] = plain(node)

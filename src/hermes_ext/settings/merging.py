@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from attrs import evolve, field, frozen
-
 from hermes_ext._problems import Problem
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import evolve, field, frozen
 from hermes_ext.hooks.settings import DEFAULT, Setting
 from hermes_ext.settings.by_class import Wrong, class_defaults, instance
 from hermes_ext.settings.by_schema import (

@@ -11,7 +11,6 @@ import functools
 import json
 import math
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -89,6 +88,8 @@ def _ways(repeats: int, length: int) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _tried(patterns: tuple[str, ...], texts: tuple[str, ...]) -> bool:
+    import subprocess  # late: few settings have patterns
+
     try:
         subprocess.run(
             [sys.executable, "-I", "-S", "-c", _TRY],

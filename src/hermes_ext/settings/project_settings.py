@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import MappingProxyType
 
-from attrs import frozen
 from yaml.nodes import MappingNode, Node
 
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name
+from hermes_ext._values import frozen
 from hermes_ext.settings.config import SettingsByName, SettingsFile
 from hermes_ext.settings.names import RESERVED_KEYS
 from hermes_ext.settings.yaml_nodes import (
@@ -49,15 +49,9 @@ class ProjectSettings(SettingsFile):
         known = {canonical_name(name) for name in names}
         told = "is the name of no extension that is installed or in this project; ignored"
         strange = [name for name in self.settings if canonical_name(name) not in known]
+        hints = {name: did_you_mean(name, names) for name in strange[:_HINTED]}
         return tuple(
-            Problem(
-                self.file,
-                self.line_of(name),
-                name,
-                told,
-                did_you_mean(name, names) if index < _HINTED else None,
-            )
-            for index, name in enumerate(strange)
+            Problem(self.file, self.line_of(name), name, told, hints.get(name)) for name in strange
         )
 
 

@@ -73,10 +73,9 @@ def shown(value: Any, path: Iterable[str | int] = ()) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    kind = (
-        "string" if isinstance(value, str) else "number" if isinstance(value, int | float) else ""
-    )
-    kind = kind or type(value).__name__
+    kind = type(value).__name__
+    if isinstance(value, str | int | float):
+        kind = "string" if isinstance(value, str) else "number"
     return f"a {kind}" if is_secret(path) else f"the {kind} {cut(redacted(repr(value)), 60)}"
 
 

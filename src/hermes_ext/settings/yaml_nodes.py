@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from attrs import frozen
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext._problems import Problem
 from hermes_ext._regular import read_regular
+from hermes_ext._values import frozen
 
 # libyaml parses a long configuration about ten times as fast, and this runs at each start.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -65,9 +65,8 @@ def read_document(file: Path, largest: int = -1) -> Document:
 def parse_document(file: Path, raw: bytes, largest: int = -1) -> Document:
     """The same of bytes that were read before; `file` is only what problems name."""
     if 0 <= largest < len(raw):
-        return _faulty(
-            file, None, f"is larger than {largest:,} bytes", "Take out of it what nothing reads"
-        )
+        told, hint = f"is larger than {largest:,} bytes", "Take out of it what nothing reads"
+        return _faulty(file, None, told, hint)
     if raw.startswith(_WIDE) or b"\0" in raw:
         return _faulty(file, None, "is UTF-16 or binary, expected UTF-8", "Save it as UTF-8")
     try:
@@ -176,9 +175,8 @@ def _tab_hint(text: str, line: int | None) -> str | None:
     lines = text.splitlines()
     near = lines[max(0, (line or 1) - 2) : line]
     indents = (each[: len(each) - len(each.lstrip())] for each in near)
-    return (
-        "YAML allows no tabs there: use spaces" if any("\t" in each for each in indents) else None
-    )
+    has_tab = any("\t" in each for each in indents)
+    return "YAML allows no tabs there: use spaces" if has_tab else None
 
 
 def line_of_error(error: yaml.MarkedYAMLError) -> int | None:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import yaml
-from attrs import define, evolve, frozen
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from hermes_ext._values import define, evolve, frozen
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _DASH = re.compile(r"\s*-\s+")
@@ -185,8 +186,6 @@ class YamlText:
             raise TextRefusedError("the file is nested too deeply") from None
         return cls(text, root, "\r\n" if "\r\n" in text else "\n")
 
-    # -- reading ------------------------------------------------------------------------------
-
     def entries(self, section: str, key: str) -> tuple[str, ...]:
         """The list at `section.key` as it is written, () where there is none.
 
@@ -240,8 +239,6 @@ class YamlText:
             if pair:
                 return pair
         return None
-
-    # -- changing -----------------------------------------------------------------------------
 
     def adding(self, section: str, key: str, name: str) -> YamlText:
         """The text with `name` as the list's last entry; makes list and section if need be."""
@@ -406,8 +403,6 @@ class YamlText:
 
     def _key(self, key: str) -> str:
         return f"{self._quote}{key}{self._quote}"
-
-    # -- positions ----------------------------------------------------------------------------
 
     def _replaced(self, start: int, end: int, text: str) -> YamlText:
         """The text with a piece replaced. Positions are those of the old text: parse it anew."""

@@ -15,10 +15,9 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
-from attrs import frozen
-
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import is_same_name
+from hermes_ext._values import frozen
 from hermes_ext.chain.fold import arun, run
 from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.exceptions import HandlerError
@@ -166,8 +165,6 @@ class LoadedExtension:
             section[place.name] = dict(config)
         self._configure(section)
 
-    # -- loading --------------------------------------------------------------------------------
-
     def _configure(self, section: Mapping[str, Any]) -> None:
         text = json.dumps({"extensions": dict(section)}, indent=2, ensure_ascii=False, default=str)
         (self.home / "config.yaml").write_text(f"{text}\n", encoding="utf-8")
@@ -240,8 +237,6 @@ class LoadedExtension:
         if self.record.path is None or self.record.source != "entry-point":
             forget(self._package)
 
-    # -- turns ----------------------------------------------------------------------------------
-
     def turn(
         self, session_id: str = "test", *, platform: str = "cli", **options: Any
     ) -> DrivenTurn:
@@ -308,8 +303,6 @@ class LoadedExtension:
     def write(self, path: str, text: str = "x\n") -> Path:
         """Put a file into the project; returns its path."""
         return write_below(self.project, path, text)
-
-    # -- findings -------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def expect_failure(self, match: str | None = None) -> Iterator[list[HandlerError]]:
@@ -629,8 +622,7 @@ class DrivenTurn:
         self, outcome: ChainOutcome, messages: list[Message], system_prompt: str
     ) -> ChainOutcome:
         stopped = outcome.blocked or outcome.answered
-        applied = None if stopped else self.turn.apply(outcome, messages, system_prompt)
-        self._sent = None if applied is None else Sent(*applied)
+        self._sent = None if stopped else Sent(*self.turn.apply(outcome, messages, system_prompt))
         return outcome
 
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.hosts.hermes.process.gateway import Gateway
 from hermes_ext.hosts.hermes.process.home import HermesHome
 from hermes_ext.hosts.hermes.process.processes import Run, Start, cold_start

@@ -15,8 +15,7 @@ from pathlib import Path
 from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final, Literal, Self
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.loading.imports.importing import modules_of
 
 Kind = Literal["failed", "mutated", "coroutine", "state", "slow", "unanswered", "warning"]
@@ -42,9 +41,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.text}"
-
-
-# -- coroutines -----------------------------------------------------------------------------------
 
 
 class CoroutineWatch:
@@ -82,9 +78,6 @@ def is_below(file: str, folder: str) -> bool:
     """Whether a file is a folder's, or that file itself; `folder` has no links in it."""
     real = os.path.realpath(file)
     return real == folder or real.startswith(folder + os.sep)
-
-
-# -- state ----------------------------------------------------------------------------------------
 
 
 class StateWatch:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 from hermes_ext.trust.tree import Tree
 from hermes_ext.trust.walk import TreeError
 

@@ -15,9 +15,8 @@ from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from attrs import frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 from hermes_ext.hosts.default import default_host
 
 HERMES = ".hermes"

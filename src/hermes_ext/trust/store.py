@@ -16,9 +16,6 @@ import json
 import os
 import re
 import stat
-import struct
-import zipfile
-import zlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -27,11 +24,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from attrs import frozen
-
 from hermes_ext._files import locked, remove_leftovers, replace_file
 from hermes_ext._regular import READING
 from hermes_ext._text import as_name, printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.trust.diff import changed_paths
 from hermes_ext.trust.place import Project, real_path, refusal
@@ -232,7 +228,7 @@ class TrustStore:
             return None
         try:
             files = _unpacked(_bounded(self._copy_file(digest), 2 * KEPT_BYTES))
-        except (OSError, ValueError, RuntimeError, EOFError, *_ZIP_ERRORS):
+        except (OSError, ValueError):
             return None
         hashes = {path: sha256(data).hexdigest() for path, data in files.items()}
         return files if digest_of(hashes) == digest else None
@@ -261,11 +257,9 @@ class TrustStore:
         """The folder must be the user's, and nobody else may put another into its place."""
         found = os.lstat(self.folder)
         if stat.S_ISLNK(found.st_mode):
-            raise ConfigError(
-                "the folder of the list of trusted projects is a link; no project is trusted",
-                path=self.folder,
-                hint="Remove the link, and trust your projects again",
-            )
+            told = "the folder of the list of trusted projects is a link; no project is trusted"
+            hint = "Remove the link, and trust your projects again"
+            raise ConfigError(told, path=self.folder, hint=hint)
         _check_private(self.folder, found)
         home = os.stat(self._home)
         _check_private(self._home, home, what="the Hermes home", own_group=True)
@@ -334,9 +328,6 @@ class _DamagedError(ConfigError):
         )
 
 
-_ZIP_ERRORS: Final = (zipfile.BadZipFile, zlib.error, struct.error, IndexError)
-
-
 _Judged: TypeAlias = tuple[Standing, str, tuple[str, ...], Tree, Path | None]
 
 
@@ -353,13 +344,8 @@ def _standing(tree: Tree, store: TrustStore, twin: Path | None) -> _Judged:
             return Standing.TRUSTED, "", (), tree, entry.path
         old = store.copy(entry.digest)
         if old is not None and _only_has_more(tree, old):
-            return (
-                Standing.TRUSTED,
-                "",
-                changed_paths(old, tree),
-                kept_tree(tree.root, old),
-                entry.path,
-            )
+            kept = kept_tree(tree.root, old)
+            return Standing.TRUSTED, "", changed_paths(old, tree), kept, entry.path
     if here is None:
         return Standing.UNTRUSTED, _never_trusted(tree, entries), (), tree, None
     old = store.copy(here.digest)
@@ -442,20 +428,16 @@ def _check_private(
     if os.name != "posix":
         return
     if found.st_uid != os.geteuid():
-        raise ConfigError(
-            f"{what} belongs to another user (uid {found.st_uid}); no project is trusted",
-            path=path,
-            hint="Use one of your own, or give it to yourself with `chown`"
-            if own_group
-            else "Remove it, and trust your projects again",
-        )
+        told = f"{what} belongs to another user (uid {found.st_uid}); no project is trusted"
+        hint = "Remove it, and trust your projects again"
+        if own_group:
+            hint = "Use one of your own, or give it to yourself with `chown`"
+        raise ConfigError(told, path=path, hint=hint)
     evil = stat.S_IWOTH if own_group and found.st_gid == os.getegid() else _EVIL
     if found.st_mode & evil:
-        raise ConfigError(
-            f"others may write {what}; no project is trusted",
-            path=path,
-            hint="Look at what it lists, then take the right away with `chmod go-w`",
-        )
+        told = f"others may write {what}; no project is trusted"
+        hint = "Look at what it lists, then take the right away with `chmod go-w`"
+        raise ConfigError(told, path=path, hint=hint)
 
 
 def _bounded(path: Path, limit: int, check: Any = None) -> bytes:
@@ -487,6 +469,8 @@ def _stat_of(path: Path) -> Hashable:
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:
+    import zipfile  # late: most starts have no kept copy to read
+
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in files.items():
@@ -497,10 +481,18 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
 
 
 def _unpacked(raw: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        members = archive.infolist()
-        if sum(each.file_size for each in members) > KEPT_BYTES:
-            raise ValueError("it is too big")
-        return {
-            os.fsdecode(unquote_to_bytes(each.filename)): archive.read(each) for each in members
-        }
+    import struct
+    import zipfile
+    import zlib
+
+    damaged = (zipfile.BadZipFile, zlib.error, struct.error, IndexError, RuntimeError, EOFError)
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            members = archive.infolist()
+            if sum(each.file_size for each in members) > KEPT_BYTES:
+                raise ValueError("it is too big")
+            return {
+                os.fsdecode(unquote_to_bytes(each.filename)): archive.read(each) for each in members
+            }
+    except damaged as error:
+        raise ValueError("it is damaged") from error

@@ -21,9 +21,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from attrs import asdict, field, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import asdict, field, frozen
 from hermes_ext.trust.place import EXTENSIONS, HERMES, SETTINGS, Project
 from hermes_ext.trust.walk import (
     MAX_BYTES,
@@ -134,9 +133,8 @@ def read_tree(project: Project) -> Tree:
         walk.run()
         _wait_for_the_clock(walk.newest)
         files = dict(sorted(_read_all(walk)))
-    digest = digest_of({path: each.sha256 for path, each in files.items()})
     places = {each.shown: each for each in walk.files}
-    return Tree(project.root, MappingProxyType(files), digest, walk.stamp, places)
+    return Tree(project.root, MappingProxyType(files), _digest(files), walk.stamp, places)
 
 
 def kept_tree(root: Path, files: Mapping[str, bytes]) -> Tree:
@@ -145,7 +143,7 @@ def kept_tree(root: Path, files: Mapping[str, bytes]) -> Tree:
         path: TreeFile(hashlib.sha256(data).hexdigest(), len(data), data)
         for path, data in sorted(files.items())
     }
-    digest = digest_of({path: each.sha256 for path, each in kept.items()})
+    digest = _digest(kept)
     return Tree(root, MappingProxyType(kept), digest, stamp_from(digest))
 
 
@@ -165,6 +163,10 @@ def stamp_of(project: Project) -> Stamp | None:
             return walk.stamp
     except TreeError as error:
         return stamp_from(str(error))
+
+
+def _digest(files: Mapping[str, TreeFile]) -> str:
+    return digest_of({path: each.sha256 for path, each in files.items()})
 
 
 def digest_of(hashes: Mapping[str, str]) -> str:
@@ -188,7 +190,8 @@ def _read_all(walk: Walk) -> Iterator[tuple[str, TreeFile]]:
         places = list(together)
         with walk.folder_of(places[0]) as folder:
             for place in places:
-                keep = keep_all or _is_always_kept(place.shown)
+                name = place.shown.rpartition("/")[2]
+                keep = keep_all or name.endswith(".py") or name in _ALWAYS_KEPT
                 try:
                     file = _content(walk, place, folder, keep=keep, limit=left)
                 except FileNotFoundError:
@@ -221,19 +224,13 @@ def _foreign_coding(source: bytes) -> str | None:
     start = b"\n".join(re.split(rb"\r\n?|\n", source, maxsplit=2)[:2]) + b"\n"
     try:
         name, _ = tokenize.detect_encoding(io.BytesIO(start).readline)
-    except (
-        SyntaxError
-    ):  # one that nobody knows yet, or bytes that Python refuses to run as they are
+    except SyntaxError:  # nobody knows it yet, or Python refuses to run such bytes
         declared = re.search(rb"coding[:=][ \t]*([-\w.]+)", start)
         name = declared[1].decode("ascii", "replace") if declared else "utf-8"
     try:
         return None if codecs.lookup(name).name in _CODINGS else name
     except (LookupError, ValueError):
         return name
-
-
-def _is_always_kept(shown: str) -> bool:
-    return shown.endswith(".py") or shown.rpartition("/")[2] in _ALWAYS_KEPT
 
 
 def _content(walk: Walk, place: Place, folder: int, *, keep: bool, limit: int) -> TreeFile:

@@ -19,10 +19,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from attrs import define, field, frozen
-
 from hermes_ext._regular import READING, kind_of
 from hermes_ext._text import printable
+from hermes_ext._values import define, field, frozen
 from hermes_ext.trust.place import EXTENSIONS, SETTINGS, Project, real_path
 
 Stamp: TypeAlias = int
@@ -219,11 +218,8 @@ class Walk:
         if key in above:
             raise self._error(place.shown, "is a link to a folder that it is in", "Remove the link")
         if len(above) > MAX_DEPTH:
-            raise self._error(
-                place.shown,
-                f"lies more than {MAX_DEPTH} folders deep, deeper than extensions are read",
-                "Move it up",
-            )
+            told = f"lies more than {MAX_DEPTH} folders deep, deeper than extensions are read"
+            raise self._error(place.shown, told, "Move it up")
         with self.told(place.shown):
             descriptor = os.open(place.parts[-1], _FOLDER, dir_fd=parent)
         within = (*above, key)
@@ -271,24 +267,17 @@ class Walk:
         try:
             real = real_path(root.joinpath(*place.parts), strict=True)
         except FileNotFoundError:
-            raise self._error(
-                place.shown, "is a link to what is not there", "Remove the link"
-            ) from None
+            told = "is a link to what is not there"
+            raise self._error(place.shown, told, "Remove the link") from None
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
-            raise self._error(
-                place.shown,
-                "is a link that leads back to itself, or on through too many other links",
-                "Remove the link",
-            ) from None
+            told = "is a link that leads back to itself, or on through too many other links"
+            raise self._error(place.shown, told, "Remove the link") from None
         base = root.joinpath(*self._base)
         if not real.is_relative_to(base):
-            raise self._error(
-                place.shown,
-                f"is a link that leaves {printable(base)}, to {printable(real)}",
-                "Put the file itself there",
-            )
+            told = f"is a link that leaves {printable(base)}, to {printable(real)}"
+            raise self._error(place.shown, told, "Put the file itself there")
         return real.relative_to(root).parts
 
 

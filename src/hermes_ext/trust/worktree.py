@@ -17,9 +17,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from attrs import frozen
-
 from hermes_ext._regular import read_regular
+from hermes_ext._values import frozen
 from hermes_ext.trust.place import real_path
 
 _LONGEST: Final = 8_192  # bytes of a file that holds one path

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
-
-from attrs import evolve, field, frozen
+from typing import Any, Final, Protocol
 
 from hermes_ext._interrupts import let_through
+from hermes_ext._log import logger
 from hermes_ext._text import printable, printable_lines
+from hermes_ext._values import evolve, field, frozen
 from hermes_ext.hooks.payloads import Scope
 from hermes_ext.turns import state
-
-logger = logging.getLogger("hermes_ext")
 
 _SHOWN_ARGS: Final = 1200
 _SHOWN_ARG: Final = 80
@@ -129,6 +126,13 @@ class Approval:
 Approver = Callable[[ApprovalRequest], "bool | Approval | Awaitable[bool | Approval]"]
 
 
+class HasApprover(Protocol):
+    """Who is asked, and `ask_without_human`: what holds where nobody is there."""
+
+    approver: Approver | None
+    approve_without_human: bool
+
+
 def as_approval(answer: Any, request: ApprovalRequest) -> Approval:
     """An approver's answer as an `Approval`; anything but a plain yes is a no."""
     if answer is True:
@@ -163,26 +167,21 @@ TOO_LATE: Final = Approval(approved=False, message=ENDED, by="nobody")
 
 
 def answered(
-    turn: state.TurnCore,
-    approver: Approver | None,
-    request: ApprovalRequest,
-    scope: Scope,
-    *,
-    approve: bool,
+    turn: state.TurnCore, by: HasApprover, request: ApprovalRequest, scope: Scope
 ) -> Approval:
     """The answer to a question of a turn.
 
     Args:
         turn: the turn; a yes that comes after its end grants nothing.
-        approver: asked; None: nobody is there.
+        by: who is asked.
         request: the question.
         scope: of the session, whose loop an async approver runs in.
-        approve: what the setting `ask_without_human` says.
     """
+    approver = by.approver
     if turn.closed:
         return TOO_LATE
     if approver is None:
-        return nobody_there(request, approve=approve)
+        return nobody_there(request, approve=by.approve_without_human)
     try:
         with state.entered(turn):
             answer = approver(request)
@@ -196,14 +195,13 @@ def answered(
     return as_approval(answer, request)
 
 
-async def aanswered(
-    turn: state.TurnCore, approver: Approver | None, request: ApprovalRequest, *, approve: bool
-) -> Approval:
+async def aanswered(turn: state.TurnCore, by: HasApprover, request: ApprovalRequest) -> Approval:
     """`answered`, awaited."""
+    approver = by.approver
     if turn.closed:
         return TOO_LATE
     if approver is None:
-        return nobody_there(request, approve=approve)
+        return nobody_there(request, approve=by.approve_without_human)
     import asyncio
 
     try:

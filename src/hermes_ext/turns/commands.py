@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from hermes_ext._log import logger
 from hermes_ext._text import printable, printable_lines
 from hermes_ext.chain.aio import call_async
 from hermes_ext.chain.raised import readable
@@ -17,23 +16,8 @@ from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.payloads import Scope
 from hermes_ext.hooks.signature import did_you_mean
 
-if TYPE_CHECKING:
-    from hermes_ext.turns.session_state import SessionState
 
-logger = logging.getLogger("hermes_ext")
-
-
-def run_command(
-    command: Command,
-    args: str,
-    *,
-    session_id: str,
-    conversation_id: str,
-    session_state: SessionState,
-    data_dir: Callable[[], Path],
-    cwd: Path | None,
-    platform: str | None,
-) -> str:
+def run_command(command: Command, args: str, scope: Scope) -> str:
     """Call a command's function and return the text for the user, "" for none.
 
     Control characters in the text are written out; line ends stay.
@@ -41,24 +25,17 @@ def run_command(
     Raises:
         CommandError: the function raised, was too late, or returned something that is no text.
     """
-    known = {
+    own = {
         "args": args,
-        "session_id": session_id,
-        "conversation_id": conversation_id,
-        "session_state": session_state,
+        "session_state": scope.session_state_of(command.extension),
         "config": command.config,
-        "data_dir": _data_dir(command, data_dir),
-        "cwd": cwd,
-        "platform": platform,
+        "data_dir": _data_dir(command, scope),
     }
-    named = {
-        name: known[name]
-        for name in command.wants
-        if not (name in command.optional and known[name] is None)
-    }
+    known = {name: own[name] if name in own else getattr(scope, name) for name in command.wants}
+    unknown = {name for name in command.optional if known[name] is None}
+    named = {name: value for name, value in known.items() if name not in unknown}
     call = call_async if command.is_async else workers.call
-    session = Scope(session_id=session_id, conversation_id=conversation_id)
-    returned, error = call(command, lambda: command.function(**named), (), session)
+    returned, error = call(command, lambda: command.function(**named), (), scope)
     if error is not None:
         raise _failed(command, readable(error))
     if returned is None:
@@ -72,11 +49,11 @@ def run_command(
     return printable_lines(str.__str__(returned))
 
 
-def _data_dir(command: Command, data_dir: Callable[[], Path]) -> Path | None:
+def _data_dir(command: Command, scope: Scope) -> Path | None:
     if "data_dir" not in command.wants:
         return None
     try:
-        return data_dir()
+        return scope.data_dir_of(command.extension)
     except StateError as error:
         raise _error(command, str(error)) from None
 

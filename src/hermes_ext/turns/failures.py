@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable
 from typing import Final
 
+from hermes_ext._log import logger
 from hermes_ext._text import printable, printable_lines
 from hermes_ext.chain.fold import CompiledChain
 from hermes_ext.chain.outcome import ChainOutcome, is_taken_away
 from hermes_ext.exceptions import HandlerError
 from hermes_ext.hooks.handler import is_store_error
 from hermes_ext.hooks.table import HookName
-
-logger = logging.getLogger("hermes_ext")
 
 _FRAME: Final = re.compile(r'  File "[^"]*", line \d+, in \S+')
 

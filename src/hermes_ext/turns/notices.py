@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from attrs import evolve, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import TABLE, Action, HookName
 
@@ -82,11 +81,7 @@ class Notice:
 
 
 def notice_of(
-    hook: HookName,
-    tool: str | None,
-    outcome: ChainOutcome,
-    notify: Notify,
-    why: str | None = None,
+    hook: HookName, tool: str | None, outcome: ChainOutcome, notify: Notify, why: str | None = None
 ) -> Notice | None:
     """What an outcome has to report; None where it has nothing, or the user wants none.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from attrs import frozen
+from hermes_ext._values import field, frozen
 
 Message = dict[str, Any]
 InjectionKind = Literal["system", "user"]
@@ -23,13 +23,14 @@ class Kept:
         kind: where it goes.
         text: what is injected.
         handler: who injected it, `extension/handler`; the same text of it is kept once.
-        after: how many messages (without the system message) stood in front of it.
+        after: how many messages (without the system message) stood in front of it; where it stands
+            makes it no other one.
     """
 
     kind: InjectionKind
     text: str
     handler: str
-    after: int
+    after: int = field(default=0, eq=False)
 
 
 def split_system(messages: Sequence[Message]) -> tuple[Message | None, list[Message]]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from hermes_ext._forks import has_locks
-
-logger = logging.getLogger("hermes_ext")
 
 ToolSchemas = Mapping[str, Mapping[str, Any]] | Callable[[str], "Mapping[str, Any] | None"]
 

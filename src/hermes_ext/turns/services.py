@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from attrs import Factory, define, field
-
 from hermes_ext._log import logger
+from hermes_ext._values import Factory, define, field
 from hermes_ext.effects import Machine, ToolTable
 from hermes_ext.hosts.default import default_host
 from hermes_ext.rules import Rules

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
-from typing import Any
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from hermes_ext._forks import has_locks
 from hermes_ext.chain.loans import LentLock, Lock, SharedLock
 from hermes_ext.exceptions import StateError
 from hermes_ext.turns.state import rejudging
@@ -44,7 +44,7 @@ class SessionState(MutableMapping[str, JSON]):
         # Ids come from hosts; a lone surrogate in one is no reason to fail a turn.
         self._conversation_id = conversation_id.encode("utf-8", "backslashreplace").decode()
         self._extension = extension
-        self._locks: _Locks | None = None
+        self._locks: object = None
         self._lock: Any = None
 
     @property
@@ -54,8 +54,8 @@ class SessionState(MutableMapping[str, JSON]):
         Shared by everything in this process that uses the same extension and conversation; other
         processes are not kept out.
         """
-        if self._lock is None or self._locks is not _locks:
-            self._locks = _locks
+        if self._locks is not _locks.by_owner:
+            self._locks = _locks.by_owner
             self._lock = _locks.of((id(self._store), self._conversation_id, self._extension))
         return self._lock  # type: ignore[no-any-return]
 
@@ -231,30 +231,26 @@ def _foreign(value: object, where: str) -> str | None:
 class _Locks:
     """One lock per store, conversation and extension, for as long as somebody holds on to it."""
 
+    by_owner: WeakValueDictionary[tuple[int, str, str], SharedLock]
+
     def __init__(self) -> None:
+        self.renew_locks()
+        has_locks(self)
+
+    def renew_locks(self) -> None:
+        """After a fork: another thread of the parent may have held one of them."""
         self._guard = threading.Lock()
-        self._by_owner: WeakValueDictionary[tuple[int, str, str], SharedLock] = (
-            WeakValueDictionary()
-        )
+        self.by_owner = WeakValueDictionary()
 
     def of(self, owner: tuple[int, str, str]) -> SharedLock:
         with self._guard:
-            lock: SharedLock | None = self._by_owner.get(owner)
+            lock: SharedLock | None = self.by_owner.get(owner)
             if lock is None:
-                lock = self._by_owner[owner] = SharedLock()
+                lock = self.by_owner[owner] = SharedLock()
             return lock
 
     def __len__(self) -> int:
-        return len(self._by_owner)
+        return len(self.by_owner)
 
 
-_locks = _Locks()
-
-
-def _forget_locks() -> None:
-    global _locks  # noqa: PLW0603  # another thread of the parent may have held one of them
-    _locks = _Locks()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_locks)
+_locks: Final = _Locks()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from typing import Any, Final, NoReturn
 
 from hermes_ext._forks import has_locks
+from hermes_ext._log import logger
 from hermes_ext._text import printable
 from hermes_ext.chain.at_work import AtWork, awaiting, culprits, everyone
 from hermes_ext.chain.calls import DEEPEST, Call, inside
 from hermes_ext.chain.threads import threads
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.turns import state
-
-logger = logging.getLogger("hermes_ext")
 
 AFTER: Final = 10.0
 EVERY: Final = 1.0

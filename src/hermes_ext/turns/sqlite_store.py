@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from hermes_ext._forks import living
 from hermes_ext._text import printable
 from hermes_ext.exceptions import StateError
 from hermes_ext.turns.store import DAY, EPOCH, integer
@@ -108,16 +109,12 @@ class SQLiteStore:
         _stores[id(self)] = self
 
     def get(self, conversation_id: str, extension: str, key: str) -> str | None:
-        def work(connection: sqlite3.Connection) -> str | None:
-            return _text(connection, conversation_id, extension, key)
-
-        return self._read(conversation_id, work, None)
+        slot = (conversation_id, extension, key)
+        return self._read(conversation_id, lambda connection: _text(connection, *slot), None)
 
     def items(self, conversation_id: str, extension: str) -> dict[str, str]:
-        def work(connection: sqlite3.Connection) -> dict[str, str]:
-            return dict(connection.execute(_ITEMS, (conversation_id, extension)))
-
-        return self._read(conversation_id, work, {})
+        owner = (conversation_id, extension)
+        return self._read(conversation_id, lambda found: dict(found.execute(_ITEMS, owner)), {})
 
     def set(self, conversation_id: str, extension: str, key: str, value: str) -> None:
         slot = (conversation_id, extension, key, value)
@@ -462,11 +459,6 @@ def _code(error: Exception) -> int:
 _stores: WeakValueDictionary[int, SQLiteStore] = WeakValueDictionary()
 
 
-def _open_stores() -> list[SQLiteStore]:
-    # valuerefs() copies in one step; iterating fails when another thread makes a store meanwhile.
-    return [store for ref in _stores.valuerefs() if (store := ref()) is not None]
-
-
 class _Forks:
     """Closes all connections for the moment of a fork.
 
@@ -481,7 +473,7 @@ class _Forks:
 
     def before(self) -> None:
         self._one_at_a_time.acquire()
-        for store in _open_stores():
+        for store in living(_stores):
             store._guard.acquire()
             self._held.append(store)
             store._disconnect()
@@ -494,7 +486,7 @@ class _Forks:
 
 
 def _close_all() -> None:
-    for store in _open_stores():
+    for store in living(_stores):
         store.close()
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Set
+from collections.abc import Callable, Iterator, MutableMapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -304,14 +304,18 @@ class TurnCore:
         turn_id: str | None = None,
         task_id: str | None = None,
     ) -> None:
-        """Make the turn findable by ids that became known, or changed, after it began."""
-        if session_id:
-            self.session_id = session_id
-        if turn_id:
-            self.turn_id = turn_id
-        if task_id:
-            self.task_id = task_id
-        open_turns.index(self, (("session", session_id), ("turn", turn_id), ("task", task_id)))
+        """Tell ids that the host made, or changed, after the turn began; it is found by them, too.
+
+        Handlers keep seeing the `turn_id` that the turn began with, as the decision log does.
+        """
+        self.session_id = session_id or self.session_id
+        self.turn_id = turn_id or self.turn_id
+        self.task_id = task_id or self.task_id
+        open_turns.index(self, session=session_id, turn=turn_id, task=task_id)
+        self._bound()
+
+    def _bound(self) -> None:
+        """Its ids have changed."""
 
 
 class QuietWatcher(Protocol):
@@ -352,14 +356,14 @@ class _OpenTurns:
             turn.lock = threading.RLock()
             turn.state.renew_lock()
 
-    def index(self, turn: TurnCore, ids: Iterable[tuple[str, str | None]]) -> None:
+    def index(self, turn: TurnCore, /, **ids: str | None) -> None:
         with self._lock:
             self._forget_dropped()
             if turn.closed:
                 return
             self._turns.setdefault(turn.serial, weakref.ref(turn))
             own = self._ids.setdefault(turn.serial, set())
-            for kind, value in ids:
+            for kind, value in ids.items():
                 if value:
                     own.add((kind, value))
                     self._by_id.setdefault((kind, value), set()).add(turn.serial)
@@ -453,10 +457,7 @@ def begin(turn: TurnCore) -> None:
     """Make a turn findable by its ids."""
     open_turns.begun += 1  # that two at once count as one does no harm
     known = open_turns.has_dropped
-    open_turns.index(
-        turn,
-        (("turn", turn.turn_id), ("session", turn.session_id), ("task", turn.task_id)),
-    )
+    open_turns.index(turn, turn=turn.turn_id, session=turn.session_id, task=turn.task_id)
     if open_turns.has_dropped and not known:  # once in a process
         _logger().warning(
             "the host drops turns without ending them (Turn.close, or `with`): each is over when "
@@ -555,10 +556,7 @@ def leave(turn: TurnCore, before: weakref.ref[TurnCore] | None) -> None:
 
 
 def find_turn(
-    *,
-    turn_id: str | None = None,
-    task_id: str | None = None,
-    session_id: str | None = None,
+    *, turn_id: str | None = None, task_id: str | None = None, session_id: str | None = None
 ) -> TurnCore | None:
     """The open turn that these ids, or this context, belong to.
 
@@ -616,9 +614,9 @@ def get_turn_state(session_id: str | None = None) -> TurnState:
 
 def _logger() -> Any:
     # Here, because an author's `import hermes_ext` should not wait for it.
-    import logging
+    from hermes_ext._log import logger
 
-    return logging.getLogger("hermes_ext")
+    return logger
 
 
 def get_session_state() -> MutableMapping[str, Any]:

@@ -115,21 +115,20 @@ class MemoryStore:
 
     def get(self, conversation_id: str, extension: str, key: str) -> str | None:
         with self._guard:
-            return self._used(conversation_id).get((extension, key))
+            return self._used(conversation_id, extension).get((extension, key))
 
     def items(self, conversation_id: str, extension: str) -> dict[str, str]:
         with self._guard:
-            found = self._used(conversation_id).items()
+            found = self._used(conversation_id, extension).items()
             return {key: text for (owner, key), text in found if owner == extension}
 
     def set(self, conversation_id: str, extension: str, key: str, value: str) -> None:
         with self._guard:
-            self._values.setdefault(conversation_id, {})[extension, key] = value
-            self._used(conversation_id)
+            self._used(conversation_id, extension, begin=True)[extension, key] = value
 
     def delete(self, conversation_id: str, extension: str, key: str) -> None:
         with self._guard:
-            values = self._used(conversation_id)
+            values = self._used(conversation_id, extension)
             values.pop((extension, key), None)
             if not values:
                 self._values.pop(conversation_id, None)
@@ -157,10 +156,15 @@ class MemoryStore:
     def close(self) -> None:
         """Nothing to let go of; the values stay."""
 
-    def _used(self, conversation_id: str) -> dict[tuple[str, str], str]:
+    def _used(
+        self, conversation_id: str, _extension: str, begin: bool = False
+    ) -> dict[tuple[str, str], str]:
+        """The values of a conversation; begin: also of one that has none yet."""
         values = self._values.get(conversation_id)
-        if values is None:
+        if values is None and not begin:
             return {}
+        if values is None:
+            values = self._values[conversation_id] = {}
         # Never earlier than it was: the clock may have been set back.
         used_at = self._used_at.get(conversation_id, 0.0)
         self._used_at[conversation_id] = max(used_at, self._clock())
@@ -179,25 +183,11 @@ class CopiedStore(MemoryStore):
         self._of = of
         self._copied: set[tuple[str, str]] = set()
 
-    def _copy(self, conversation_id: str, extension: str) -> None:
-        with self._guard:
-            if (conversation_id, extension) not in self._copied:
-                self._copied.add((conversation_id, extension))
-                for key, text in self._of.items(conversation_id, extension).items():
-                    super().set(conversation_id, extension, key, text)
-
-    def get(self, conversation_id: str, extension: str, key: str) -> str | None:
-        self._copy(conversation_id, extension)
-        return super().get(conversation_id, extension, key)
-
-    def items(self, conversation_id: str, extension: str) -> dict[str, str]:
-        self._copy(conversation_id, extension)
-        return super().items(conversation_id, extension)
-
-    def set(self, conversation_id: str, extension: str, key: str, value: str) -> None:
-        self._copy(conversation_id, extension)
-        super().set(conversation_id, extension, key, value)
-
-    def delete(self, conversation_id: str, extension: str, key: str) -> None:
-        self._copy(conversation_id, extension)
-        super().delete(conversation_id, extension, key)
+    def _used(
+        self, conversation_id: str, extension: str, begin: bool = False
+    ) -> dict[tuple[str, str], str]:
+        if (conversation_id, extension) not in self._copied:
+            self._copied.add((conversation_id, extension))
+            for key, text in self._of.items(conversation_id, extension).items():
+                self.set(conversation_id, extension, key, text)
+        return super()._used(conversation_id, extension, begin)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from functools import partial
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence, Set
+from functools import partial, wraps
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeAlias
 
 from attrs import evolve
 
+from hermes_ext._log import logger
 from hermes_ext._text import text_of
 from hermes_ext.chain.calls import DEEPEST, Call, inside
 from hermes_ext.chain.fold import CompiledChain, arun, run
@@ -27,6 +27,7 @@ from hermes_ext.hooks.payloads import (
     UserInput,
     or_unknown,
 )
+from hermes_ext.hooks.results import Keep
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import Action, HookName
 from hermes_ext.rules import Rules
@@ -52,9 +53,6 @@ if TYPE_CHECKING:
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.session_state import SessionState
 
-logger = logging.getLogger("hermes_ext")
-
-_KINDS: Final[tuple[InjectionKind, ...]] = ("system", "user")
 # Looking a member up in its class takes as long as a call.
 _ANSWER: Final = Action.ANSWER
 _ASK: Final = Action.ASK
@@ -62,6 +60,37 @@ _BLOCK: Final = Action.BLOCK
 _RESULT: Final = HookName.TRANSFORM_TOOL_RESULT
 _TOOL: Final = HookName.INTERCEPT_TOOL_CALL
 _called: Final = ToolCall.__new__  # calling the class takes half as long again
+
+_P = ParamSpec("_P")
+_Asked: TypeAlias = tuple[Event, Scope, Any]
+"""What a hook is run on: its event, the turn's values, and for the log what `before` is."""
+
+
+def _runs(
+    asked: Callable[Concatenate[Turn, _P], _Asked],
+) -> Callable[Concatenate[Turn, _P], ChainOutcome]:
+    """A method that runs the hook on what `asked` returns."""
+
+    @wraps(asked)
+    def run_hook(turn: Turn, /, *args: _P.args, **named: _P.kwargs) -> ChainOutcome:
+        event, scope, before = asked(turn, *args, **named)
+        return turn._kept(event, turn._sync(event, scope, before))
+
+    return run_hook
+
+
+def _awaited(
+    method: Callable[Concatenate[Turn, _P], ChainOutcome],
+) -> Callable[Concatenate[Turn, _P], Coroutine[Any, Any, ChainOutcome]]:
+    """The same method, awaited."""
+    asked: Callable[..., _Asked] = vars(method)["__wrapped__"]
+
+    @wraps(asked)
+    async def run_hook(turn: Turn, /, *args: _P.args, **named: _P.kwargs) -> ChainOutcome:
+        event, scope, before = asked(turn, *args, **named)
+        return turn._kept(event, await turn._async(event, scope, before))
+
+    return run_hook
 
 
 class Turn(state.TurnCore):
@@ -175,24 +204,13 @@ class Turn(state.TurnCore):
         for notice in rest:
             self._show(notice)
 
-    def bind(
-        self,
-        *,
-        session_id: str | None = None,
-        turn_id: str | None = None,
-        task_id: str | None = None,
-    ) -> None:
-        """Tell ids that the host made, or changed, after the turn began.
-
-        Handlers keep seeing the `turn_id` that the turn began with, as the decision log does.
-        """
-        super().bind(session_id=session_id, turn_id=turn_id, task_id=task_id)
-        self._scope = self._scope.replace(
-            session_id=self.session_id, task_id=or_unknown(self.task_id)
-        )
+    def _bound(self) -> None:
+        task_id = or_unknown(self.task_id)
+        self._scope = self._scope.replace(session_id=self.session_id, task_id=task_id)
 
     # -- input ------------------------------------------------------------------------------
 
+    @_runs
     def transform_user_input(
         self,
         message: Any,
@@ -200,7 +218,7 @@ class Turn(state.TurnCore):
         text: str | None = None,
         origin: str | None = None,
         command: str | None = None,
-    ) -> ChainOutcome:
+    ) -> _Asked:
         """Run the hook on what the user wrote.
 
         Args:
@@ -212,31 +230,16 @@ class Turn(state.TurnCore):
         Returns:
             The outcome; `final(message)` is what to go on with unless it is blocked or answered.
         """
-        event, scope = self._input(message, text, origin, command)
-        return self._sync(event, scope, message)
-
-    async def atransform_user_input(
-        self,
-        message: Any,
-        *,
-        text: str | None = None,
-        origin: str | None = None,
-        command: str | None = None,
-    ) -> ChainOutcome:
-        """`transform_user_input`, awaited."""
-        event, scope = self._input(message, text, origin, command)
-        return await self._async(event, scope, message)
-
-    def _input(
-        self, message: Any, text: str | None, origin: str | None, command: str | None
-    ) -> tuple[UserInput, Scope]:
         content = message if isinstance(message, list) else None
         typed = text_of(message) if text is None else text
         event = UserInput(text=typed, content=content, command=command)
-        return event, self._scope.replace(origin=origin) if origin else self._scope
+        return event, self._scope.replace(origin=origin) if origin else self._scope, message
+
+    atransform_user_input = _awaited(transform_user_input)
 
     # -- requests ---------------------------------------------------------------------------
 
+    @_runs
     def before_llm_call(
         self,
         messages: Sequence[Message],
@@ -245,7 +248,7 @@ class Turn(state.TurnCore):
         api_call_count: int | None = None,
         request_id: str | None = None,
         model: str | None = None,
-    ) -> ChainOutcome:
+    ) -> _Asked:
         """Run the hook on a request to the model; `apply` puts the outcome into the request.
 
         Args:
@@ -255,55 +258,25 @@ class Turn(state.TurnCore):
             request_id: the host's id of the request.
             model: the model asked, if it is not the turn's.
         """
-        event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
-        # A list of its own for the log, which reads it after the host has gone on.
-        outcome = self._sync(event, scope, list(messages))
-        self._keep(outcome, len(messages))
-        return outcome
-
-    async def abefore_llm_call(
-        self,
-        messages: Sequence[Message],
-        system_prompt: str = "",
-        *,
-        api_call_count: int | None = None,
-        request_id: str | None = None,
-        model: str | None = None,
-    ) -> ChainOutcome:
-        """`before_llm_call`, awaited."""
-        event, scope = self._request(messages, system_prompt, api_call_count, request_id, model)
-        outcome = await self._async(event, scope, list(messages))
-        self._keep(outcome, len(messages))
-        return outcome
-
-    def _request(
-        self,
-        messages: Sequence[Message],
-        system_prompt: str,
-        api_call_count: int | None,
-        request_id: str | None,
-        model: str | None,
-    ) -> tuple[LLMRequest, Scope]:
         event = LLMRequest(
             messages=messages if isinstance(messages, list) else list(messages),
             system_prompt=system_prompt,
             api_call_count=or_unknown(api_call_count),
             request_id=request_id,
         )
-        return event, self._scope.replace(model=model) if model else self._scope
+        scope = self._scope.replace(model=model) if model else self._scope
+        # A list of its own for the log, which reads it after the host has gone on.
+        return event, scope, list(messages)
 
-    def _keep(self, outcome: ChainOutcome, place: int) -> None:
+    abefore_llm_call = _awaited(before_llm_call)
+
+    def _kept(self, event: Event, outcome: ChainOutcome) -> ChainOutcome:
         """Remember injections that are to stay; the same one of the same handler stays once."""
-        with self.lock:
-            for kind in _KINDS:
-                for text in _injections(outcome, kind):
-                    self._keep_one(kind, text, place)
-
-    def _keep_one(self, kind: InjectionKind, text: Injection, place: int) -> None:
-        handler = _injector(text)
-        known = any((one.kind, one.handler, one.text) == (kind, handler, text) for one in self.kept)
-        if text.keep == "turn" and not known:
-            self.kept = (*self.kept, Kept(kind, text, handler, place))
+        if isinstance(event, LLMRequest):
+            stay = _injected(outcome, len(event.messages), only="turn")
+            with self.lock:
+                self.kept = tuple(dict.fromkeys((*self.kept, *stay)))
+        return outcome
 
     def system_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
         """All texts for the end of the system prompt, in handler order, each once.
@@ -312,20 +285,19 @@ class Turn(state.TurnCore):
             outcome: of `before_llm_call`.
             kept: the injections that stood before this request.
         """
-        stay = [(one.handler, str(one.text)) for one in kept if one.kind == "system"]
-        new = [(_injector(text), str(text)) for text in _new(outcome, "system", kept)]
+        stay = [one for one in kept if one.kind == "system"]
+        new = _new(outcome, "system", kept)
+        texts = [*stay, *new]
         if stay and new:
             chain = self.rules.manager.chain(HookName.BEFORE_LLM_CALL, None, self._scope.origin)
-            rank = {f"{one.extension}/{one.name}": n for n, one in enumerate(chain.handlers)}
+            rank = {str(handler): n for n, handler in enumerate(chain.handlers)}
             # What stays may be of a handler that is not there any more.
-            last = len(rank)
-            texts = sorted([*stay, *new], key=lambda one: rank.get(one[0], last))
-            return tuple(text for _, text in texts)
-        return tuple(text for _, text in (*stay, *new))
+            texts.sort(key=lambda one: rank.get(one.handler, len(rank)))
+        return tuple(str(one.text) for one in texts)
 
     def user_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
         """The new texts for the end of the request; those that are kept stand elsewhere in it."""
-        return tuple(str(text) for text in _new(outcome, "user", kept))
+        return tuple(str(one.text) for one in _new(outcome, "user", kept))
 
     def apply(
         self, outcome: ChainOutcome, messages: Sequence[Message], system_prompt: str = ""
@@ -343,7 +315,7 @@ class Turn(state.TurnCore):
         """
         body = outcome.final(list(messages))
         # What this very request was the first to inject is put in as new, and kept for later ones.
-        new = {id(text) for kind in _KINDS for text in _injections(outcome, kind)}
+        new = {id(one.text) for one in _injected(outcome)}
         kept = [one for one in self.kept if id(one.text) not in new]
         system: list[Message] = [{"role": "system", "content": system_prompt}]
         composed = compose(
@@ -393,7 +365,7 @@ class Turn(state.TurnCore):
             return outcome
         answers: list[Approval] = []
         for ask, request in self._questions(outcome, tool_name, _final(outcome, call)):
-            answers.append(await self._aanswer(request))
+            answers.append(await aanswered(self, self.services, request))
             if not answers[-1].approved:
                 return self._resolved(outcome, answers[-1], ask)
         return self._resolved(outcome, all_yes(answers), None)
@@ -439,7 +411,7 @@ class Turn(state.TurnCore):
             return outcome
         answers: list[Approval] = []
         for ask, request in self._questions(outcome, tool_name, Arguments.of(tool_args)):
-            answers.append(self._answer(request))
+            answers.append(answered(self, self.services, request, self._scope))
             if not answers[-1].approved:
                 return self._resolved(outcome, answers[-1], ask)
         return self._resolved(outcome, all_yes(answers), None)
@@ -465,16 +437,6 @@ class Turn(state.TurnCore):
             )
             yield ask, request
 
-    def _answer(self, request: ApprovalRequest) -> Approval:
-        services = self.services
-        approve = services.approve_without_human
-        return answered(self, services.approver, request, self._scope, approve=approve)
-
-    async def _aanswer(self, request: ApprovalRequest) -> Approval:
-        services = self.services
-        approve = services.approve_without_human
-        return await aanswered(self, services.approver, request, approve=approve)
-
     def _resolved(
         self, outcome: ChainOutcome, answer: Approval, refused: Ask | None
     ) -> ChainOutcome:
@@ -484,11 +446,10 @@ class Turn(state.TurnCore):
         if answer is TOO_LATE:
             settled = evolve(settled, blocked_by=OWN, settled=Settled(None))
         call = settled.first or settled.event
-        came_in = None if call is None else call.value
         machine = getattr(call, "machine", None)
         where = self._scope.cwd if machine is None or machine.cwd is None else machine.cwd
         scope = self._scope if where == self._scope.cwd else self._scope.replace(cwd=where)
-        self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, came_in, settled)
+        self._write(HookName.INTERCEPT_TOOL_CALL, call, scope, None, settled)
         if isinstance(call, ToolCall):
             self._note(call, settled)
         by_person = refused is not None and answer.by == "person"
@@ -498,6 +459,7 @@ class Turn(state.TurnCore):
 
     # -- results ----------------------------------------------------------------------------
 
+    @_runs
     def transform_tool_result(
         self,
         tool_name: str,
@@ -507,7 +469,7 @@ class Turn(state.TurnCore):
         tool_call_id: str | None = None,
         status: str = "ok",
         duration_ms: int | None = None,
-    ) -> ChainOutcome:
+    ) -> _Asked:
         """Run the hook on a tool's result, before the model sees it.
 
         Args:
@@ -518,33 +480,7 @@ class Turn(state.TurnCore):
             status: `ok` or `error`.
             duration_ms: how long it ran, in milliseconds.
         """
-        event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
-        return self._sync(event, self._scope)
-
-    async def atransform_tool_result(
-        self,
-        tool_name: str,
-        tool_args: dict[str, Any] | Arguments,
-        result: str,
-        *,
-        tool_call_id: str | None = None,
-        status: str = "ok",
-        duration_ms: int | None = None,
-    ) -> ChainOutcome:
-        """`transform_tool_result`, awaited."""
-        event = self._result(tool_name, tool_args, result, tool_call_id, status, duration_ms)
-        return await self._async(event, self._scope)
-
-    def _result(
-        self,
-        tool_name: str,
-        tool_args: dict[str, Any] | Arguments,
-        result: str,
-        tool_call_id: str | None,
-        status: str,
-        duration_ms: int | None,
-    ) -> ToolResult:
-        return ToolResult(
+        event = ToolResult(
             tool_name=tool_name,
             tool_args=tool_args,
             tool_call_id=tool_call_id or self.new_call_id(),
@@ -553,6 +489,9 @@ class Turn(state.TurnCore):
             duration_ms=or_unknown(duration_ms),
             machine=self._machine,
         )
+        return event, self._scope, None
+
+    atransform_tool_result = _awaited(transform_tool_result)
 
     # -- running a chain --------------------------------------------------------------------
 
@@ -640,12 +579,9 @@ class Turn(state.TurnCore):
         return outcome
 
     def _trace(self, event: Event, outcome: ChainOutcome) -> None:
+        hook = event.hook.value
         for listener in tuple(self.services.listeners):
-            try:
-                with state.entered(self):
-                    listener(event.hook.value, event, outcome)
-            except Exception:  # whoever looks on changes no outcome
-                logger.warning("a listener of %s failed", event.hook.value, exc_info=True)
+            self._tell(listener, hook, event, outcome, failed=f"a listener of {hook} failed")
 
     def _too_deep(
         self, event: Event, scope: Scope, before: Any, outer: Call | None
@@ -667,17 +603,17 @@ class Turn(state.TurnCore):
         return outcome
 
     def report_slow(self, text: str) -> None:
-        self._tell(self.services.on_slow, text)
+        self._tell(self.services.on_slow, text, failed=f"a line could not be shown: {text}")
 
-    def _tell(self, listener: Callable[[Any], None] | None, what: object) -> None:
+    def _tell(self, listener: Callable[..., None] | None, *what: object, failed: str) -> None:
         """Call a listener of the host's; what it raises changes no verdict."""
         if listener is None:
             return
         try:
             with state.entered(self):
-                listener(what)
+                listener(*what)
         except Exception:  # the host's own; the log has the line
-            logger.warning("a line could not be shown: %s", what, exc_info=True)
+            logger.warning("%s", failed, exc_info=True)
 
     def _note(self, call: ToolCall, outcome: ChainOutcome) -> None:
         """Keep in mind which tool calls run: from what lets one run to its result."""
@@ -741,8 +677,7 @@ class Turn(state.TurnCore):
             cause: what is lacking, as `Rules.cause` has it.
         """
         outcome = ChainOutcome.refused(reason, extension, call, cause)
-        value = None if call is None else call.value
-        self._write(hook, call, self._scope, value, outcome, again=False)
+        self._write(hook, call, self._scope, None, outcome, again=False)
 
     def _notify(
         self, hook: HookName, event: Any, outcome: ChainOutcome, why: str | None = None
@@ -763,7 +698,8 @@ class Turn(state.TurnCore):
 
     def _show(self, notice: Notice) -> None:
         shown = evolve(notice, session_id=self.session_id, turn_id=self.uid)
-        self._tell(self.services.on_notice, shown)
+        failed = f"a line could not be shown: {shown}"
+        self._tell(self.services.on_notice, shown, failed=failed)
 
     # -- the decision log -----------------------------------------------------------------------
 
@@ -807,18 +743,21 @@ def _lent(scope: Scope, outer: Call | None) -> Scope:
     return scope.lent(outer.lent)
 
 
-def _injections(outcome: ChainOutcome, kind: InjectionKind) -> tuple[Injection, ...]:
-    return outcome.system_injections if kind == "system" else outcome.user_injections
+def _injected(outcome: ChainOutcome, after: int = 0, only: Keep | None = None) -> Iterator[Kept]:
+    """What an outcome injects, behind so many messages; only: for how long."""
+    found: dict[InjectionKind, tuple[Injection, ...]] = {
+        "system": outcome.system_injections,
+        "user": outcome.user_injections,
+    }
+    for kind, texts in found.items():
+        for text in texts:
+            if only in (None, text.keep):
+                yield Kept(kind, text, f"{text.extension}/{text.handler}", after)
 
 
-def _new(outcome: ChainOutcome, kind: InjectionKind, kept: Sequence[Kept]) -> Iterator[Injection]:
+def _new(outcome: ChainOutcome, kind: InjectionKind, kept: Sequence[Kept]) -> list[Kept]:
     """What an outcome injects that `kept` does not already hold."""
-    there = {(one.handler, one.text) for one in kept if one.kind == kind}
-    return (text for text in _injections(outcome, kind) if (_injector(text), text) not in there)
-
-
-def _injector(text: Injection) -> str:
-    return f"{text.extension}/{text.handler}"
+    return [one for one in _injected(outcome) if one.kind == kind and one not in kept]
 
 
 def as_logged(outcome: ChainOutcome) -> dict[str, Any]:

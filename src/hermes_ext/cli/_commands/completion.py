@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hermes_ext.cli._options import add
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._request import Request, Result
 
@@ -13,9 +14,7 @@ _SHELLS: Final = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "ext_name", metavar="SHELL", choices=_SHELLS, help=f"one of {', '.join(_SHELLS)}"
-    )
+    add(command, "SHELL", f"one of {', '.join(_SHELLS)}", choices=_SHELLS, dest="name")
 
 
 def work(request: Request) -> Result:

@@ -11,7 +11,7 @@ from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
 from hermes_ext.cli._junit import write_junit
 from hermes_ext.cli._loading import CANARY_SECONDS, Loading, load_in_child, look_at_host
-from hermes_ext.cli._options import LOAD_SECONDS
+from hermes_ext.cli._options import LOAD_SECONDS, add
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import STYLES, counted, trusted
 from hermes_ext.cli._patience import patience
@@ -27,23 +27,15 @@ if TYPE_CHECKING:
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "--no-canary", action="store_false", dest="ext_canary",
-        help="do not start Hermes to see whether each hook fires once and is honoured",
-    )  # fmt: skip
-    command.add_argument(
-        "--ci", action="store_true", dest="ext_ci",
-        help="for a pipeline: no colour, no progress, and an error where nothing could be tried",
-    )  # fmt: skip
-    command.add_argument(
-        "--junit", metavar="FILE", type=Path, dest="ext_junit",
-        help="also write JUnit XML: a test case for each check and each proof",
-    )  # fmt: skip
-    command.add_argument(
-        "--deadline", metavar="SECONDS", type=seconds, dest="ext_deadline",
-        help="how long loading may take, and trying the hooks in Hermes"
-        f" (default: {LOAD_SECONDS:g} and {CANARY_SECONDS:g})",
-    )  # fmt: skip
+    told = "do not start Hermes to see whether each hook fires once and is honoured"
+    add(command, "--no-canary", told, action="store_false", dest="canary")
+    told = "for a pipeline: no colour, no progress, and an error where nothing could be tried"
+    add(command, "--ci", told)
+    told = "also write JUnit XML: a test case for each check and each proof"
+    add(command, "--junit FILE", told, type=Path)
+    told = "how long loading may take, and trying the hooks in Hermes"
+    told += f" (default: {LOAD_SECONDS:g} and {CANARY_SECONDS:g})"
+    add(command, "--deadline SECONDS", told, type=seconds)
 
 
 def work(request: Request) -> Result:

@@ -8,8 +8,9 @@ from typing import Any
 
 from hermes_ext._text import printable
 from hermes_ext.cli import _options
+from hermes_ext.cli._options import add
 from hermes_ext.cli._page import Page
-from hermes_ext.cli._pages import changes
+from hermes_ext.cli._pages import changes, in_force
 from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.cli._values import hook
 from hermes_ext.loading import switches
@@ -17,9 +18,7 @@ from hermes_ext.loading import switches
 
 def arguments(command: ArgumentParser) -> None:
     _options.name(command)
-    command.add_argument(
-        "--hook", metavar="HOOK", type=hook, dest="ext_hook", help="only this hook of it"
-    )
+    add(command, "--hook HOOK", "only this hook of it", type=hook)
 
 
 def work(request: Request) -> Result:
@@ -42,9 +41,4 @@ def switched(payload: Mapping[str, Any], page: Page, verb: str) -> None:
         changes(payload, page)
     for note in payload["notes"]:
         page.lines(f"Note: {note}", style="yellow")
-    if payload["not_in_force"]:
-        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
-    elif payload["changed"]:
-        page.line(
-            "Takes effect on the next turn. If Hermes is in the middle of a turn, restart it."
-        )
+    in_force(payload, page, takes_effect=payload["changed"])

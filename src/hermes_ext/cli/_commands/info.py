@@ -22,7 +22,7 @@ from hermes_ext.cli._pages import (
 from hermes_ext.cli._place import from_next_start, in_force, place
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.cli._settings import settings_of
-from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.switches import named, unknown_extension
 
@@ -60,8 +60,8 @@ def work(request: Request) -> Result:
     return Result(0 if seen.config.readable else 1, payload)
 
 
-def _needs(found: Found | None) -> dict[str, Any]:
-    manifest = found.manifest if found is not None else None
+def _needs(candidate: Candidate | None) -> dict[str, Any]:
+    manifest = candidate.manifest if candidate is not None else None
     return {
         "hermes_ext": manifest.requires_hermes_ext if manifest else None,
         "hermes_agent": manifest.requires_hermes if manifest else None,

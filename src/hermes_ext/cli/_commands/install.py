@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any
 
+from hermes_ext.cli._options import add
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import changes
 from hermes_ext.cli._request import Request, Result
@@ -13,11 +14,9 @@ from hermes_ext.hosts.hermes.home import installing as hermes_home
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "--sentinel", action="store_true", dest="ext_sentinel",
-        help="also a plugin that refuses tools if this package is gone"
-        " (written anyway where extensions.required names any)",
-    )  # fmt: skip
+    told = "also a plugin that refuses tools if this package is gone"
+    told += " (written anyway where extensions.required names any)"
+    add(command, "--sentinel", told)
 
 
 def work(request: Request) -> Result:

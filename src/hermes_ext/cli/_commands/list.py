@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_ext._text import printable
 from hermes_ext.cli import _options
+from hermes_ext.cli._options import add
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import (
     CHANGED,
@@ -32,18 +33,11 @@ _COLUMNS = ("name", "version", "source")
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "--all", action="store_true", dest="ext_every",
-        help="also hidden files, __pycache__, README, LICENSE and CHANGELOG of extensions folders",
-    )  # fmt: skip
-    command.add_argument(
-        "--load", action="store_true", dest="ext_load",
-        help="load everything in a child process and show what comes of it",
-    )  # fmt: skip
-    command.add_argument(
-        "--order", metavar="HOOK", type=hook, dest="ext_order",
-        help="the handlers of a hook in the order in which they run, and why (implies --load)",
-    )  # fmt: skip
+    told = "also hidden files, __pycache__, README, LICENSE and CHANGELOG of extensions folders"
+    add(command, "--all", told, dest="every")
+    add(command, "--load", "load everything in a child process and show what comes of it")
+    told = "the handlers of a hook in the order in which they run, and why (implies --load)"
+    add(command, "--order HOOK", told, type=hook)
     _options.deadline(command)
 
 
@@ -81,7 +75,8 @@ def page(payload: Mapping[str, Any], page: Page) -> None:
     if payload["failure"]:
         page.blank()
         page.lines(payload["failure"], style="red")
-    if payload["failure"] or any(map(_was_stopped, extensions)):
+    late = "the import did not finish within"
+    if payload["failure"] or any(str(each["reason"]).startswith(late) for each in extensions):
         page.line("If it only takes its time: --deadline SECONDS gives it longer.")
     if "order" not in payload:
         _what_next(payload, page)
@@ -153,10 +148,6 @@ def _order(order: Mapping[str, Any], page: Page) -> None:
         head, why = _order_texts(row)
         page.lines(f"{number}. {head}", indent=4)
         page.lines(why, indent=7)
-
-
-def _was_stopped(extension: Mapping[str, Any]) -> bool:
-    return str(extension["reason"]).startswith("the import did not finish within")
 
 
 def _broken(payload: Mapping[str, Any], page: Page) -> None:

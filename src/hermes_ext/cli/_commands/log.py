@@ -26,6 +26,7 @@ from hermes_ext.cli._decisions import (
     unreadable,
 )
 from hermes_ext.cli._log_pages import log as page
+from hermes_ext.cli._options import add
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.cli._values import count
@@ -37,17 +38,11 @@ _LOOK_EVERY_SECONDS: Final = 0.2
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "-n", "--last", metavar="N", type=count, default=SHOWN, dest="ext_query_last",
-        help="how many lines (default: %(default)s)",
-    )  # fmt: skip
-    command.add_argument(
-        "-f", "--follow", action="store_true", dest="ext_query_follow",
-        help="go on with each new line, until Ctrl-C; with --json one JSON object per line",
-    )  # fmt: skip
-    command.add_argument(
-        "--turn", metavar="ID", dest="ext_query_turn", help="only of this turn; its begin is enough"
-    )
+    told = "how many lines (default: %(default)s)"
+    add(command, "-n --last N", told, type=count, default=SHOWN, dest="query_last")
+    told = "go on with each new line, until Ctrl-C; with --json one JSON object per line"
+    add(command, "-f --follow", told, dest="query_follow")
+    add(command, "--turn ID", "only of this turn; its begin is enough", dest="query_turn")
     _options.filters(command)
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext._text import canonical_name, printable
+from hermes_ext.cli._options import add
 from hermes_ext.cli._page import Page
+from hermes_ext.cli._pages import in_force
 from hermes_ext.cli._request import Request, Result, UsageError, not_in_force
 from hermes_ext.cli._values import hook
 from hermes_ext.exceptions import ConfigError, HermesExtError
@@ -28,27 +30,16 @@ _LONGEST: Final = 64
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "ext_name", metavar="NAME", help="what it is to be called: a-z, 0-9, - and _"
-    )
-    command.add_argument(
-        "--hook", metavar="HOOK", type=hook, dest="ext_hooks", action="append",
-        help="a hook that it has a handler for; may be given more than once"
-        " (default: intercept_tool_call, as a guard)",
-    )  # fmt: skip
-    command.add_argument(
-        "--guard", action="store_true", dest="ext_guard",
-        help="its handlers are guards: they see the final value, and may only refuse",
-    )  # fmt: skip
+    add(command, "NAME", "what it is to be called: a-z, 0-9, - and _")
+    told = "a hook that it has a handler for; may be given more than once"
+    told += " (default: intercept_tool_call, as a guard)"
+    add(command, "--hook HOOK", told, type=hook, dest="hooks", action="append")
+    told = "its handlers are guards: they see the final value, and may only refuse"
+    add(command, "--guard", told)
     where = command.add_mutually_exclusive_group()
-    where.add_argument(
-        "--project", action="store_true", dest="ext_project",
-        help="for this project only: into its .hermes/extensions",
-    )  # fmt: skip
-    where.add_argument(
-        "--global", action="store_false", dest="ext_project",
-        help="for all your work: into the Hermes home (the default)",
-    )  # fmt: skip
+    add(where, "--project", "for this project only: into its .hermes/extensions")
+    told = "for all your work: into the Hermes home (the default)"
+    add(where, "--global", told, action="store_false", dest="project")
 
 
 def work(request: Request) -> Result:
@@ -86,10 +77,7 @@ def _fault(name: str) -> str | None:
     words = {name.lower(), name.replace("-", "_"), name.replace("-", "_").lower()}
     faults = (
         ("/" in name or "\\" in name or name in {".", ".."}, "it is a path"),
-        (
-            not _NAME.fullmatch(name),
-            "a name begins with one of a-z, followed by a-z, 0-9, - and _",
-        ),
+        (not _NAME.fullmatch(name), "a name begins with one of a-z, followed by a-z, 0-9, - and _"),
         (len(name) > _LONGEST, f"it is longer than {_LONGEST} characters"),
         (any(map(keyword.iskeyword, words)), "it is a word of Python itself"),
         (
@@ -154,12 +142,7 @@ def page(payload: Mapping[str, Any], page: Page) -> None:
     page.lines(payload["folder"], indent=4)
     for file in payload["files"]:
         page.line(file, indent=6)
-    if payload["not_in_force"]:
-        page.lines(f"Not in force: {payload['not_in_force']}.", style="yellow")
-    elif payload["scope"] == "global":
-        page.line(
-            "Takes effect on the next turn. If Hermes is in the middle of a turn, restart it."
-        )
+    in_force(payload, page, takes_effect=payload["scope"] == "global")
     page.line("What next:")
     for step in payload["next"]:
         page.line(f"{step['what']}: {step['command']}", indent=4)

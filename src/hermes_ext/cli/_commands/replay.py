@@ -16,6 +16,7 @@ from hermes_ext.cli import _options
 from hermes_ext.cli._commands.test import came_of, check_readable, how_to_record
 from hermes_ext.cli._decisions import NothingFoundError, installed_names, log_file
 from hermes_ext.cli._loading import REPLAY_SECONDS, run_in_child
+from hermes_ext.cli._options import add
 from hermes_ext.cli._request import Request, Result, UsageError
 from hermes_ext.cli._streams import regular
 from hermes_ext.cli._trying_pages import replay as page
@@ -29,21 +30,12 @@ _LARGEST_LOG: Final = 1_000_000_000  # bytes of a log that comes through a pipe
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "ext_path", metavar="LOG", type=Path, nargs="?",
-        help="a decision log with payloads (default: the Hermes home's); - is standard input",
-    )  # fmt: skip
-    command.add_argument(
-        "--config", metavar="FILE", type=Path, dest="ext_config",
-        help="take the settings from this file instead of the home's config.yaml",
-    )  # fmt: skip
-    command.add_argument(
-        "--turn", metavar="ID", dest="ext_query_turn", help="only of this turn; its begin is enough"
-    )
-    command.add_argument(
-        "--limit", metavar="N", type=at_least_one, default=0, dest="ext_limit",
-        help="only the newest N (default: all)",
-    )  # fmt: skip
+    told = "a decision log with payloads (default: the Hermes home's); - is standard input"
+    add(command, "LOG", told, type=Path, nargs="?", dest="path")
+    told = "take the settings from this file instead of the home's config.yaml"
+    add(command, "--config FILE", told, type=Path)
+    add(command, "--turn ID", "only of this turn; its begin is enough", dest="query_turn")
+    add(command, "--limit N", "only the newest N (default: all)", type=at_least_one, default=0)
     _options.filters(command, actions=False)
     _options.deadline(command, REPLAY_SECONDS)
 

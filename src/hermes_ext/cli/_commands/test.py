@@ -15,7 +15,7 @@ from hermes_ext._text import printable
 from hermes_ext.cli import _options
 from hermes_ext.cli._decisions import NothingFoundError, log_file
 from hermes_ext.cli._loading import Loading, run_in_child
-from hermes_ext.cli._options import LOAD_SECONDS
+from hermes_ext.cli._options import LOAD_SECONDS, add
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.cli._settings import settings_of
 from hermes_ext.cli._streams import regular
@@ -23,8 +23,8 @@ from hermes_ext.cli._trying_pages import test as page
 from hermes_ext.cli._values import hook
 from hermes_ext.exceptions import HermesExtError
 from hermes_ext.hooks.source import Source
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import found_at
-from hermes_ext.loading.finding.found import Found
 from hermes_ext.loading.finding.projects import verdict_of
 from hermes_ext.loading.inventory import Inventory, inventory
 from hermes_ext.loading.switches import UnknownExtensionError, named, unknown_extension
@@ -46,25 +46,13 @@ class ChildError(HermesExtError):
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "ext_name", metavar="NAME", help="its name, or the path of its folder or file"
-    )
+    add(command, "NAME", "its name, or the path of its folder or file")
     events = command.add_mutually_exclusive_group()
-    events.add_argument(
-        "--event", metavar="FILE", type=Path, dest="ext_event",
-        help="on the events of a JSON or YAML file instead of samples; - is standard input",
-    )  # fmt: skip
-    events.add_argument(
-        "--last", action="store_true", dest="ext_last",
-        help="on the newest event of the decision log that it is called for",
-    )  # fmt: skip
-    command.add_argument(
-        "--hook", metavar="HOOK", type=hook, dest="ext_hook", help="only its handlers for this hook"
-    )
-    command.add_argument(
-        "--chain", action="store_true", dest="ext_chain",
-        help="as part of the whole chain, with everything else that is on",
-    )  # fmt: skip
+    told = "on the events of a JSON or YAML file instead of samples; - is standard input"
+    add(events, "--event FILE", told, type=Path)
+    add(events, "--last", "on the newest event of the decision log that it is called for")
+    add(command, "--hook HOOK", "only its handlers for this hook", type=hook)
+    add(command, "--chain", "as part of the whole chain, with everything else that is on")
     _options.deadline(command)
 
 
@@ -88,7 +76,11 @@ def _test(request: Request) -> Result:
     if record is None:
         raise UnknownExtensionError(f'"{printable(name)}" is gone')
     if request.last and not told["events"] and record["loaded"]:
-        raise _nothing_recorded(request, record)
+        raise NothingFoundError(
+            f"the decision log has no events with payloads that {record['name']} is called for",
+            path=log_file(request.home),
+            hint=how_to_record(request),
+        )
     payload = {
         "home": printable(request.home),
         "chain": request.chain,
@@ -163,7 +155,7 @@ def _project_of(path: Path, request: Request, seen: Inventory) -> Verdict | None
     return None
 
 
-def _found(path: Path, home: Path) -> Found:
+def _found(path: Path, home: Path) -> Candidate:
     try:
         found = found_at(path, home)
     except OSError as error:
@@ -185,21 +177,12 @@ def _untrusted(name: str, reason: str, request: Request) -> HermesExtError:
 
 def _settings(seen: Inventory, record: Mapping[str, Any], path: Path | None) -> list[Any]:
     """As they were given to it; of one that was named by its place, those that its name has."""
-    for each in named(seen, record["name"]) if path is None else ():
-        return [*settings_of(each, seen.found_of(each), seen)["settings"]]
     if path is None:
-        return []
-    found = found_at(path, seen.config.file.parent)
-    own = ExtensionRecord(record["name"], Source.GLOBAL, Status.ENABLED, "", path=path)
-    return [*settings_of(own, found, seen)["settings"]]
-
-
-def _nothing_recorded(request: Request, record: Mapping[str, Any]) -> NothingFoundError:
-    return NothingFoundError(
-        f"the decision log has no events with payloads that {record['name']} is called for",
-        path=log_file(request.home),
-        hint=how_to_record(request),
-    )
+        those = [(each, seen.found_of(each)) for each in named(seen, record["name"])[:1]]
+    else:
+        own = ExtensionRecord(record["name"], Source.GLOBAL, Status.ENABLED, "", path=path)
+        those = [(own, found_at(path, seen.config.file.parent))]
+    return [row for each in those for row in settings_of(*each, seen)["settings"]]
 
 
 def how_to_record(request: Request) -> str:

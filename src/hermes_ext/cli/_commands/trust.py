@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from hermes_ext._text import printable
 from hermes_ext.cli import _options
+from hermes_ext.cli._options import add
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result, not_in_force
 from hermes_ext.cli._trust_pages import trust as page
@@ -25,9 +25,9 @@ from hermes_ext.loading.inventory import inventory
 from hermes_ext.records import Status
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.project_settings import ProjectSettings, read_project_settings
-from hermes_ext.trust.candidates import Listed, find_candidates
 from hermes_ext.trust.diff import FileChange, changes
 from hermes_ext.trust.place import HERMES, Project, find_project, real_path, repository_root
+from hermes_ext.trust.possible_projects import Listed, possible_projects
 from hermes_ext.trust.store import PIN, Entry, Standing, TrustStore, judge, listed_paths, pins
 from hermes_ext.trust.tree import Tree, read_tree
 from hermes_ext.trust.walk import TreeError
@@ -52,24 +52,16 @@ __all__ = ["arguments", "page", "untrust", "work"]
 
 def arguments(command: ArgumentParser) -> None:
     _options.path(command, "a folder of the project")
-    command.add_argument(
-        "-y", "--yes", action="store_true", dest="ext_yes", help="do not ask, even in a terminal"
-    )
-    command.add_argument(
-        "--full", action="store_true", dest="ext_full",
-        help="cut nothing; of a project that was never trusted, show all files",
-    )  # fmt: skip
-    command.add_argument(
-        "--expect", metavar="DIGEST", type=digest, dest="ext_expect",
-        help="record it only if this is its digest",
-    )  # fmt: skip
+    add(command, "-y --yes", "do not ask, even in a terminal")
+    add(command, "--full", "cut nothing; of a project that was never trusted, show all files")
+    add(command, "--expect DIGEST", "record it only if this is its digest", type=digest)
     only = command.add_mutually_exclusive_group()
     for look, told in (
         ("diff", "only show it; exit code 0 if it is trusted as it is, else 1"),
         ("digest", "only print the digest, for HERMES_EXT_TRUST"),
         ("list", "only list the projects that are trusted"),
     ):
-        only.add_argument(f"--{look}", action="store_const", const=look, dest="ext_look", help=told)
+        add(only, f"--{look}", told, action="store_const", const=look, dest="look")
 
 
 def work(request: Request) -> Result:
@@ -83,7 +75,7 @@ def work(request: Request) -> Result:
         raise HermesExtError(
             f"nothing was recorded: the digest is {tree.digest}, not {request.expect} as expected",
             path=project.folder,
-            hint=f"Look at it: {request.prog('trust --diff')} {_quoted(project.root)}",
+            hint=f"Look at it: {request.prog('trust --diff', project.root)}",
         )
     if request.look == "digest":
         return Result(0, {"root": printable(project.root), "digest": tree.digest})
@@ -152,7 +144,7 @@ def _project(request: Request, config: ExtensionsConfig) -> Project:
 def _trusted_above(here: Path, request: Request, config: ExtensionsConfig) -> Project | None:
     """The nearest project that was trusted before and applies here, whatever lies in between."""
     listed = Listed.now(request.home)
-    found = find_candidates(here, listed, home=request.home, global_dir=config.global_dir)
+    found = possible_projects(here, listed, home=request.home, global_dir=config.global_dir)
     return next((each.project for each in found if each.listed and not each.project.refused), None)
 
 
@@ -181,13 +173,9 @@ def _no_project(here: Path, request: Request, config: ExtensionsConfig) -> Herme
         if above is not None:
             return HermesExtError(
                 f"{told}: it is in no git repository, so that folders above it do not count",
-                hint=f"There is one above: {request.prog('trust')} {_quoted(above.root)}",
+                hint=f"There is one above: {request.prog('trust', above.root)}",
             )
     return HermesExtError(told, hint=_HAS)
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(printable(path))
 
 
 def _read(project: Project) -> Tree:
@@ -223,18 +211,12 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         notes.append(printable(str(error)))
     entry = next((each for each in entries if each.path == tree.root), None)
     same = entry is not None and entry.digest == tree.digest
-    was = Standing.UNTRUSTED if entry is None else Standing.CHANGED
-    was = Standing.TRUSTED if same else was
+    was = Standing.TRUSTED if same else Standing.CHANGED if entry else Standing.UNTRUSTED
     pinned = tree.digest in pins()
     settings = _settings(project, tree)
     found = _changes(request, store, None if same else entry, tree)
     if found is not None and not all(change.matched for change in found):
         notes.append(_HURRIED)
-    changed = None
-    if found is not None:
-        changed = [
-            {"path": printable(each.path), "kind": each.kind, "diff": each.diff} for each in found
-        ]
     return {
         "root": printable(project.root),
         "folder": printable(project.folder),
@@ -253,7 +235,9 @@ def _shown(request: Request, store: TrustStore, project: Project, tree: Tree) ->
         "size": sum(file.size for file in tree.files.values()),
         "settings": [*_leaves(settings)],
         "problems": [problem.to_json() for problem in settings.problems],
-        "changes": changed,
+        "changes": None
+        if found is None
+        else [{"path": printable(e.path), "kind": e.kind, "diff": e.diff} for e in found],
         "same_content_at": [
             printable(each.path)
             for each in entries

@@ -20,6 +20,7 @@ from hermes_ext.cli._decisions import (
 )
 from hermes_ext.cli._explaining import Explaining, observed_in
 from hermes_ext.cli._log_pages import why as page
+from hermes_ext.cli._options import add
 from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.hooks.table import ENDING, TABLE
@@ -32,10 +33,8 @@ _REPEATED: Final = frozenset(row.name.value for row in TABLE.values() if row.rep
 
 
 def arguments(command: ArgumentParser) -> None:
-    command.add_argument(
-        "ext_query_turn", metavar="TURN", nargs="?", default="last",
-        help="how the id of a turn begins (default: last, the last decision of all)",
-    )  # fmt: skip
+    told = "how the id of a turn begins (default: last, the last decision of all)"
+    add(command, "TURN", told, nargs="?", default="last", dest="query_turn")
     _options.filters(command)
 
 
@@ -72,7 +71,7 @@ def _last_of(request: Request) -> Line:
         number += 1
         if _is_verdict(line):
             return line
-        if change is None and _is_change(line):
+        if change is None and str(line.get("action", "pass")) != "pass":
             change = line
     if change is not None:
         return change
@@ -85,18 +84,11 @@ def _last_of(request: Request) -> Line:
 
 
 def _is_verdict(line: Line) -> bool:
-    if line.get("action") in ENDING or line.get("asks") or _would_have(line):
+    # Also where a handler that is only observed would have stopped it.
+    would_have = any(each.get("action") in {*ENDING, "ask"} for each in observed_in(line))
+    if line.get("action") in ENDING or line.get("asks") or would_have:
         return True
     return str(line.get("action")) == "rewrite" and line.get("hook") not in _REPEATED
-
-
-def _would_have(line: Line) -> bool:
-    """Whether a handler that is only observed would have stopped it."""
-    return any(each.get("action") in {*ENDING, "ask"} for each in observed_in(line))
-
-
-def _is_change(line: Line) -> bool:
-    return str(line.get("action", "pass")) != "pass"
 
 
 def _only_one(request: Request, asked: str) -> str:
@@ -113,7 +105,6 @@ def _only_one(request: Request, asked: str) -> str:
         number = f"{len(turns)} or more" if len(turns) == _MOST_TURNS else str(len(turns))
         listed = ", ".join(map(printable, reversed([*turns][:10])))
         raise NothingFoundError(
-            f"{number} turns begin with {printable(asked)}: {listed}",
-            hint="Name more of one",
+            f"{number} turns begin with {printable(asked)}: {listed}", hint="Name more of one"
         )
     return next(iter(turns))

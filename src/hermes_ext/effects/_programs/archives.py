@@ -224,13 +224,9 @@ def gzip(call: Call) -> None:
     """`gzip`, `gunzip`, `xz` …: a file is replaced by another one."""
     call.check_options()
     unpacks = call.name.startswith("un") or call.name in ("gunzip", "bunzip2")
-    modes = (
-        unpacks or call.has("-d", "--decompress", "--uncompress"),
-        call.has("-z", "--compress"),
-        call.has("-l", "--list"),
-        call.has("-t", "--test"),
-    )
-    if sum(modes) > 1:
+    unpacks = unpacks or call.has("-d", "--decompress", "--uncompress")
+    others = (("-z", "--compress"), ("-l", "--list"), ("-t", "--test"))
+    if unpacks + sum(call.has(*names) for names in others) > 1:
         call.unknown("is told to do several things, of which the last counts")
     if call.has("-c", "--stdout", "--to-stdout", "-l", "--list", "-t", "--test"):
         for word in call.operands:
@@ -239,7 +235,6 @@ def gzip(call: Call) -> None:
     keeps = call.has("-k", "--keep") or (
         call.name in ("zstd", "unzstd", "zstdmt") and not call.has("--rm")
     )
-    unpacks = unpacks or call.has("-d", "--decompress", "--uncompress")
     suffix = call.last("-S", "--suffix")
     for word in call.operands:
         if word == "-":

@@ -113,8 +113,12 @@ def _in_the_way(call: Call) -> str:
     return ""
 
 
+def _files(words: Sequence[Word]) -> list[Word]:
+    return [each for each in words if isinstance(each, Hole) or not each.startswith("-")]
+
+
 def _json_tool(call: Call, words: Sequence[Word]) -> None:
-    files = [each for each in words if isinstance(each, Hole) or not each.startswith("-")]
+    files = _files(words)
     if "--indent" in words and files:
         del files[0]
     if any(is_many(each) for each in words):
@@ -127,13 +131,8 @@ def _json_tool(call: Call, words: Sequence[Word]) -> None:
 
 
 def _only_read(call: Call, words: Sequence[Word]) -> None:
-    for word in words:
-        if isinstance(word, Hole) or not word.startswith("-"):
-            call.read(word)
-
-
-def _pip(call: Call, words: Sequence[Word]) -> None:
-    call.shell.run(["pip", *words])
+    for word in _files(words):
+        call.read(word)
 
 
 def _venv(call: Call, words: Sequence[Word]) -> None:
@@ -177,7 +176,7 @@ _MODULES: Final[dict[str, Callable[[Call, Sequence[Word]], None]]] = {
     "calendar": _only_read,
     "http.server": _server,
     "json.tool": _json_tool,
-    "pip": _pip,
+    "pip": lambda call, words: call.shell.run(["pip", *words]),
     "platform": _no_words,
     "site": _no_words,
     "sysconfig": _no_words,
@@ -220,7 +219,9 @@ def perl(call: Call) -> None:
     if "v" in flags and not codes:
         return
     safe = codes and all(isinstance(each, str) and _PERL.match(each) for each in codes)
-    if not safe or any(_is_magic(each) for each in words):
+    # Perl takes these for more than the name of a file: `cat x|`, `>x`.
+    magic = any(isinstance(each, Hole) or re.search(r"[|<>&\s]", each) for each in words)
+    if not safe or magic:
         call.unknown("runs code that is not looked into")
     if suffix is not None:
         call.by = "perl -i"
@@ -228,11 +229,6 @@ def perl(call: Call) -> None:
     else:
         for file in words:
             call.read(file)
-
-
-def _is_magic(word: Word) -> bool:
-    """Whether Perl takes it for more than the name of a file: `cat x|`, `>x`."""
-    return isinstance(word, Hole) or re.search(r"[|<>&\s]", word) is not None
 
 
 _RUBY: Final = re.compile(

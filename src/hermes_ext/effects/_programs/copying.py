@@ -133,7 +133,7 @@ def _pairs(call: Call, alone: str = "") -> Iterator[tuple[Word, Word]]:
             call.writes_unknown("writes to a place that is not known before it runs")
             return
         pairs = list(_to(call, sources, destination))
-    if _keeps_backups(call):
+    if call.has("-b", "--backup", "-S", "--suffix"):
         for _, target in pairs:
             call.write_below(_folder_of(target))
     if call.has("--parents"):
@@ -152,8 +152,9 @@ def _to(call: Call, sources: Sequence[Word], destination: Word) -> Iterator[tupl
         into, several = False, False
     elif call.has("-n", "--no-dereference", "-h") and call.name == "ln":
         into = None
+    slash = isinstance(destination, str) and destination.endswith("/")
     for source in sources:
-        if into is not False or several or _ends_in_slash(destination):
+        if into is not False or several or slash:
             yield source, _inside(destination, source)
         if into is not True and not (several and len(sources) > 1):
             yield source, destination
@@ -161,20 +162,13 @@ def _to(call: Call, sources: Sequence[Word], destination: Word) -> Iterator[tupl
 
 def _inside(folder: Word, source: Word) -> Word:
     """The path that a source gets in a directory."""
+    name = "" if isinstance(source, Hole) else os.path.basename(source.rstrip("/"))
+    named = name not in ("", ".", "..")
     if isinstance(folder, Hole):
-        return _inside_unknown(folder, source)
+        return Hole(folder.prefix, folder.many, f"{folder.suffix}/{name}" if named else "")
     if isinstance(source, Hole):
         return Below(folder.rstrip("/") or "/")
-    name = os.path.basename(source.rstrip("/"))
-    if name in ("", ".", ".."):
-        return folder
-    return os.path.join(folder, name)
-
-
-def _inside_unknown(folder: Hole, source: Word) -> Hole:
-    name = "" if isinstance(source, Hole) else os.path.basename(source.rstrip("/"))
-    end = "" if name in ("", ".", "..") else f"/{name}"
-    return Hole(folder.prefix, folder.many, end and folder.suffix + end)
+    return os.path.join(folder, name) if named else folder
 
 
 def _folder_of(target: Word) -> Word:
@@ -183,11 +177,3 @@ def _folder_of(target: Word) -> Word:
     if isinstance(target, Hole):
         return target
     return os.path.dirname(target.rstrip("/")) or "."
-
-
-def _keeps_backups(call: Call) -> bool:
-    return call.has("-b", "--backup", "-S", "--suffix")
-
-
-def _ends_in_slash(word: Word) -> bool:
-    return isinstance(word, str) and word.endswith("/")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from hermes_ext.effects._options import Below
+from hermes_ext.effects._options import Below, is_unclear
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._words import Hole, Word, beginning, is_many
 
@@ -55,7 +55,7 @@ class _Find:
         while self.words and not _is_expression(self.words[0]):
             word = self.next()
             self.folders.append(word)
-            if isinstance(word, Hole) and not isinstance(word, Below) and _may_be_more(word):
+            if isinstance(word, Hole) and is_unclear(word):
                 self.call.unknown("is given words that may stand for actions", word)
         self.folders = self.folders or ["."]
         self.follows = self.follows or "-follow" in self.words
@@ -174,11 +174,12 @@ class _Find:
             return
         found = [self._found(folder) for folder in self.folders[:_MOST_FOLDERS]]
         if len(self.folders) > _MOST_FOLDERS:
-            found = [Hole("./" if all(map(_is_plain, self.folders)) else "")]
-        elsewhere = action.endswith("dir")
-        for each in [Hole("./")] if elsewhere else found:
+            elsewhere = any(isinstance(e, Hole) or e.startswith(("-", "/")) for e in self.folders)
+            found = [Hole("" if elsewhere else "./")]
+        there = action.endswith("dir")
+        for each in [Hole("./")] if there else found:
             words = [_with(word, each) for word in command]
-            self.call.shell.run(words, cwd=Hole() if elsewhere else None, stdin="")
+            self.call.shell.run(words, cwd=Hole() if there else None, stdin="")
 
     def _found(self, folder: Word) -> Word:
         if isinstance(folder, Hole):
@@ -199,14 +200,6 @@ def _is_expression(word: Word) -> bool:
     if isinstance(word, Hole):
         return word.prefix[:1] in ("-", "(", "!", ",") and word.prefix != "-"
     return word[:1] == "-" or word in ("!", "(", ")", ",")
-
-
-def _may_be_more(word: Hole) -> bool:
-    return word.many or word.prefix in ("", "-")
-
-
-def _is_plain(word: Word) -> bool:
-    return isinstance(word, str) and not word.startswith(("-", "/"))
 
 
 def _with(word: Word, found: Word) -> Word:

@@ -236,7 +236,7 @@ def config(call: Call) -> None:
         verb is None
         and len(words) <= 1
         and not call.has(*_CONFIG_UNSETS, "-e", "--edit")
-        and not _unclear(call)
+        and not any(map(is_many, call.words))
     ):
         return
     key = words[0] if words else ""
@@ -252,10 +252,6 @@ def config(call: Call) -> None:
 
 
 _CONFIG_UNSETS: Final = ("--unset", "--unset-all", "--remove-section")
-
-
-def _unclear(call: Call) -> bool:
-    return any(is_many(each) for each in call.words)
 
 
 _CONFIG_VERBS: Final = frozenset(

@@ -21,9 +21,12 @@ def curl(call: Call) -> None:
         if isinstance(word, str) and "#" in word:
             call.unknown("writes files by a pattern", word)
         if word != "-":
-            call.write(_below(folder, word))
+            place = _below(folder, word)
+            call.write(place)
             if call.has("--create-dirs"):
-                directories(call, _folder_of(_below(folder, word)))
+                directories(
+                    call, place if isinstance(place, Hole) else os.path.dirname(place) or "."
+                )
     urls = [*call.operands, *call.values("--url")]
     _sent(call, urls)
     for form in call.values("-w", "--write-out"):
@@ -73,10 +76,6 @@ def _below(folder: Word | None, word: Word) -> Word:
     if folder is None or isinstance(word, Hole):
         return word
     return Hole() if isinstance(folder, Hole) else os.path.join(folder, word)
-
-
-def _folder_of(word: Word) -> Word:
-    return word if isinstance(word, Hole) else os.path.dirname(word) or "."
 
 
 def wget(call: Call) -> None:

@@ -85,7 +85,7 @@ class Repository:
         """
         config = ""
         for path in (f"{self.common}/config", f"{self.folder}/config.worktree"):
-            if _is_changed(path, rec):
+            if rec.exists(path) is None or rec.is_changed(path, but="git "):
                 return "its settings are changed by the same call"
             with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
                 config += file.read(200_000) + "\n"
@@ -116,10 +116,6 @@ class Repository:
         with suppress(OSError), open(f"{self.common}/config", encoding="utf-8") as file:
             return not all(map(_FAR.match, _URL.findall(file.read(200_000))))
         return True
-
-
-def _is_changed(path: str, rec: Recorder) -> bool:
-    return rec.exists(path) is None or rec.is_changed(path, but="git ")
 
 
 def repositories(rec: Recorder) -> list[Repository] | None:

@@ -36,7 +36,11 @@ def sed(call: Call) -> None:
     if any(isinstance(each, Hole) for each in scripts):
         call.unknown("has a script that is not known before it runs", *scripts)
     else:
-        _script(call, "\n".join(map(str, scripts)))
+        text = "\n".join(map(str, scripts))
+        try:
+            _Script(call, text).read()
+        except (_NotUnderstood, IndexError):
+            call.unknown("has a script that is not understood", text)
     if call.has("-i", "--in-place", "-I"):
         call.by = f"{call.by} -i"
         in_place(call, operands, call.values("-i", "--in-place", "-I"))
@@ -62,13 +66,6 @@ def in_place(call: Call, operands: list[str | Hole], suffixes: list[str | Hole])
         if sys.platform == "darwin" and not any(suffixes) and operands and word is not operands[0]:
             # There the suffix is a word of its own, which has been taken for an operand.
             call.unknown("may keep copies", word)
-
-
-def _script(call: Call, text: str) -> None:
-    try:
-        _Script(call, text).read()
-    except (_NotUnderstood, IndexError):
-        call.unknown("has a script that is not understood", text)
 
 
 class _Script:

@@ -172,10 +172,6 @@ class Calls:
         for path in self._targets(call):
             self._rec.delete(path, call.by, tree=tree)
 
-    def delete_tree(self, call: Call) -> None:
-        """Takes a directory away, with all that is in it."""
-        self.delete(call, tree=True)
-
     def make_directory(self, call: Call) -> None:
         """Makes a directory, and those above it that are missing."""
         for path in self._targets(call):
@@ -220,30 +216,18 @@ class Calls:
             before = text.partition("*")[0].partition("?")[0].partition("[")[0]
             self._rec.search(Hole(before))
 
-    def rename(self, call: Call) -> None:
-        """Gives a file or directory another name, that is the whole of it."""
-        self._two_paths(call, self._renamed)
-
-    def move_file(self, call: Call) -> None:
-        """Gives a file or directory another name, or puts it into a directory."""
-        self._two_paths(call, self._moved)
-
     def copy_file(self, call: Call) -> None:
         """Copies a file, or the link itself where links are not followed."""
         follow = call.given.get("follow_symlinks")
         follows = follow is None or (isinstance(follow, ast.Constant) and follow.value is True)
-        self._two_paths(call, self._copied if follows else self._copied_link)
+        self._two_paths(call, Calls._copied if follows else Calls._copied_link)
 
-    def copy_tree(self, call: Call) -> None:
-        """Copies a directory with all that is in it."""
-        self._two_paths(call, self._copied_tree)
-
-    def _two_paths(self, call: Call, announce: Callable[[str, Word, str], None]) -> None:
+    def _two_paths(self, call: Call, announce: Callable[[Calls, str, Word, str], None]) -> None:
         source = self._words(call, "source") if call.on is None else self._values.of(call.on)
         to = self._words(call, "to")
         for each, there in islice(product(source, to), _MOST):
             for path in self._known((there,), call):
-                announce(path, each, call.by)
+                announce(self, path, each, call.by)
         if len(source) * len(to) > _MOST:
             self.doubt(f"what {call.by} is given is not known")
 
@@ -325,7 +309,7 @@ class Calls:
         """`str.replace(old, new)`, `date.replace(day=…)` or `Path.replace(target)`."""
         if len(call.node.args) > 1 or (not call.node.args and "to" not in call.given):
             return
-        self.rename(call)
+        _RENAME(self, call)
 
     def attribute(self, call: Call) -> None:
         """`getattr` with a name that stands there is like the name behind a dot."""
@@ -464,6 +448,7 @@ _COPIED: Final = _takes("source/src to/dst", "follow_symlinks")
 _TREES: Final = _takes(
     "source/src to/dst", "", "dirs_exist_ok ignore ignore_dangling_symlinks symlinks"
 )
+_RMTREE: Final = _takes("path _", "", "ignore_errors onerror onexc")
 _TEXT: Final = _takes("path/command/cmd", "", "encoding errors")
 _PROCESS: Final = _takes(
     "path/args",
@@ -472,6 +457,7 @@ _PROCESS: Final = _takes(
     " timeout universal_newlines",
 )
 
+_RENAME: Final = partial(Calls._two_paths, announce=Calls._renamed)
 _Announce: TypeAlias = Callable[[Calls, Call], None]
 _Entry: TypeAlias = tuple[Signature, _Announce]
 _T = TypeVar("_T")
@@ -497,13 +483,16 @@ _FUNCTIONS: Final[Mapping[str, _Entry]] = _by_name(
         "os.makedirs os.mkdir": (_PATH_AND_VALUES, Calls.make_directory),
         "os.popen": (_takes("path/cmd _"), Calls.shell_text),
         "os.remove os.rmdir os.unlink": (_PATH, Calls.delete),
-        "os.rename os.replace": (_TWO_PATHS, Calls.rename),
+        "os.rename os.replace": (_TWO_PATHS, _RENAME),
         "os.symlink": (_TWO_PATHS, Calls.link),
         "os.system subprocess.getoutput subprocess.getstatusoutput": (_TEXT, Calls.shell_text),
         "shutil.copy shutil.copy2 shutil.copyfile": (_COPIED, Calls.copy_file),
-        "shutil.copytree": (_TREES, Calls.copy_tree),
-        "shutil.move": (_TWO_PATHS, Calls.move_file),
-        "shutil.rmtree": (_takes("path _", "", "ignore_errors onerror onexc"), Calls.delete_tree),
+        "shutil.copytree": (_TREES, partial(Calls._two_paths, announce=Calls._copied_tree)),
+        "shutil.move": (_TWO_PATHS, partial(Calls._two_paths, announce=Calls._moved)),
+        "shutil.rmtree": (
+            _takes("path _", "", "ignore_errors onerror onexc"),
+            partial(Calls.delete, tree=True),
+        ),
         "subprocess.Popen subprocess.call subprocess.check_call subprocess.check_output"
         " subprocess.run": (_PROCESS, Calls.process),
     }
@@ -520,7 +509,7 @@ _METHODS: Final[Mapping[str, _Entry]] = {
     "lchmod": (_takes("_", "", "mode"), Calls.write),
     "mkdir": (_takes("_ _ _", "", "mode parents exist_ok"), Calls.make_directory),
     "open": (_takes("mode _ _ _ _", "", "buffering encoding errors newline"), Calls.open),
-    "rename": (_takes("to/target"), Calls.rename),
+    "rename": (_takes("to/target"), _RENAME),
     "replace": (_takes("to/target _ _", "", _DATES), Calls.replace),
     "rmdir": (_takes(""), Calls.delete),
     "symlink_to": (_takes("to/target _", "", "target_is_directory"), Calls.link),

@@ -68,6 +68,7 @@ class _Reading(ast.NodeVisitor):
         self._rec = rec = shell.rec
         self._values = Values(program, homes_of(rec.machine), rec.variables)
         self._calls = Calls(program, self._values, shell)
+        self._doubt = self._calls.doubt
         self._sets_attributes = any(
             isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
             for node in program.nodes
@@ -261,9 +262,6 @@ class _Reading(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self._calls.read(node)
-
-    def _doubt(self, why: str) -> None:
-        self._calls.doubt(why)
 
 
 _POWERFUL: Final = frozenset(

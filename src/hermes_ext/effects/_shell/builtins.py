@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import Final
 
 from hermes_ext.effects._shell.marks import HOLE
@@ -16,8 +17,17 @@ _SET_HARMLESS: Final = re.compile(r"[-+][euxv]+\Z")
 _SET_NAMES: Final = frozenset({"errexit", "nounset", "pipefail", "xtrace", "verbose", "noclobber"})
 
 
+def _quiet(run: Callable[[Reading, list[Word], State], Ends | None]) -> Builtin:
+    """A command whose output is not followed. It may succeed or fail where it gives no ends."""
+
+    def builtin(shell: Reading, words: list[Word], state: State) -> Ends:
+        shell.ran += 2
+        return run(shell, words, state) or (state, state)
+
+    return builtin
+
+
 def _cd(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
     if not shell.rec.on("cd"):
         return state, state
     rest, physical = words[1:], False
@@ -68,7 +78,6 @@ def _moved(shell: Reading, found: tuple[str, ...] | None, state: State, target: 
 
 
 def _pushd(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
     operands = [each for each in words[1:] if each != "-n"]
     if "-n" in words and len(operands) == 1:
         state.stack.append(_directory(shell, operands[0], state) or ())
@@ -83,7 +92,6 @@ def _pushd(shell: Reading, words: list[Word], state: State) -> Ends:
 
 
 def _popd(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
     if not shell.rec.on("cd"):
         return state, state
     if not state.stack:  # an error, and nothing happens
@@ -96,10 +104,9 @@ def _popd(shell: Reading, words: list[Word], state: State) -> Ends:
     return moved, None if moved.cwd else state
 
 
-def _dirs(shell: Reading, words: list[Word], state: State) -> Ends:
+def _dirs(shell: Reading, words: list[Word], state: State) -> None:
     if len(words) > 1:
         state.stack = [] if words[1:] == ["-c"] else [()]
-    return _no_change(shell, words, state)
 
 
 def _eval(shell: Reading, words: list[Word], state: State) -> Ends:
@@ -113,11 +120,8 @@ def _eval(shell: Reading, words: list[Word], state: State) -> Ends:
         return shell.read(" ".join(str(each) for each in words[1:]), state)
 
 
-def _source(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
-    printed = (
-        shell.reader.pipes.get(words[1]) if words[1:] and words[1] in shell.reader.pipes else None
-    )
+def _source(shell: Reading, words: list[Word], state: State) -> Ends | None:
+    printed = shell.reader.pipes.get(str(words[1])) if words[1:] else None
     if isinstance(printed, str):
         with shell.deeper():
             return shell.read(printed, state)
@@ -126,13 +130,12 @@ def _source(shell: Reading, words: list[Word], state: State) -> Ends:
             shell.rec.read(each)
         shell.rec.unknown("a file of commands is run, which is not looked into", *words[1:])
     forget(state, State(()))
-    return state, state
+    return None
 
 
-def _exec(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
+def _exec(shell: Reading, words: list[Word], state: State) -> None:
     if len(words) == 1:
-        return state, state
+        return
     rest = words[1:]
     while rest and isinstance(rest[0], str) and re.fullmatch(r"-[cla]+", rest[0]):
         if rest[0] != "-c":
@@ -143,7 +146,6 @@ def _exec(shell: Reading, words: list[Word], state: State) -> Ends:
         shell.rec.unknown("exec -c takes $HOME away, so what `~` stands for is not known", *rest)
     if rest:
         shell.program(rest)
-    return state, state
 
 
 def _wrapped(shell: Reading, words: list[Word], state: State) -> Ends:
@@ -164,8 +166,7 @@ def _wrapped(shell: Reading, words: list[Word], state: State) -> Ends:
     return shell.not_a_function(rest, [], state)
 
 
-def _trap(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
+def _trap(shell: Reading, words: list[Word], state: State) -> None:
     if len(words) > 2 and words[1] not in ("-", "-p", "-l"):
         if isinstance(words[1], Hole):
             shell.rec.unknown("what trap runs is not known before it runs")
@@ -179,12 +180,10 @@ def _trap(shell: Reading, words: list[Word], state: State) -> Ends:
             with shell.deeper():
                 shell.read(words[1], later)
             shell.enter(state)
-    return state, state
 
 
-def _sets_names(shell: Reading, words: list[Word], state: State) -> Ends:
+def _sets_names(shell: Reading, words: list[Word], state: State) -> None:
     """`read`, `mapfile`, `getopts`: what the names mean afterwards is not known."""
-    shell.ran += 2
     for word in words[1:]:
         if isinstance(word, Hole) or "[" in word:
             shell.rec.unknown(f"which variable {words[0]} sets is not known", word)
@@ -198,7 +197,6 @@ def _sets_names(shell: Reading, words: list[Word], state: State) -> Ends:
                 del state.variables[word]
     for name in ("REPLY", "MAPFILE"):
         state.variables.pop(name, None)
-    return state, state
 
 
 def _lines(stdin: str | Hole | None) -> tuple[str, ...]:
@@ -209,7 +207,7 @@ def _lines(stdin: str | Hole | None) -> tuple[str, ...]:
 
 def _printf(shell: Reading, words: list[Word], state: State) -> Ends:
     if words[1:2] == ["-v"]:
-        return _sets_names(shell, words[:1] + words[2:3], state)
+        return _quiet(_sets_names)(shell, words[:1] + words[2:3], state)
     shell.ran += 1
     if len(words) > 1 and isinstance(words[1], Hole) and words[1].may_begin_with("-v"):
         shell.rec.unknown("printf may set a variable here", *words)
@@ -228,8 +226,7 @@ def _test(shell: Reading, words: list[Word], state: State) -> Ends:
     return state, state
 
 
-def _let(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
+def _let(shell: Reading, words: list[Word], state: State) -> None:
     for word in words[1:]:
         text = "" if isinstance(word, Hole) else word
         if isinstance(word, Hole) or "[" in text or "$" in text or "`" in text:
@@ -241,11 +238,9 @@ def _let(shell: Reading, words: list[Word], state: State) -> Ends:
             if assigned:
                 state.variables[name] = (HOLE,)
                 state.numbers.add(name)
-    return state, state
 
 
-def _set_options(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
+def _set_options(shell: Reading, words: list[Word], state: State) -> None:
     rest = words[1:]
     while rest:
         word = rest[0]
@@ -253,7 +248,7 @@ def _set_options(shell: Reading, words: list[Word], state: State) -> Ends:
             # Out of a pattern they may be others, where files came or went before.
             given = tuple(rest[1:] if word in ("--", "-") else rest)
             state.arguments = None if shell.rec.has_made() else given
-            return state, state
+            return
         if word in ("-o", "+o") and len(rest) > 1 and rest[1] in _SET_NAMES:
             rest = rest[1:]
         elif isinstance(word, str) and re.fullmatch(r"[-+][euxvC]*o", word) and len(rest) > 1:
@@ -263,11 +258,9 @@ def _set_options(shell: Reading, words: list[Word], state: State) -> Ends:
         elif not (isinstance(word, str) and _SET_HARMLESS.match(word)):
             shell.rec.unknown("an option of the shell is set", word)
         rest = rest[1:]
-    return state, state
 
 
-def _shift(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
+def _shift(shell: Reading, words: list[Word], state: State) -> None:
     count = words[1] if len(words) > 1 else "1"
     known = state.arguments
     several = any(is_many(each) for each in known or ())
@@ -275,56 +268,35 @@ def _shift(shell: Reading, words: list[Word], state: State) -> Ends:
         state.arguments = None
     else:
         state.arguments = known[int(count) :]
-    return state, state
 
 
-def _exit(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
-    # Where functions may be called so too, it may come back.
-    return None, None
-
-
-def _no_change(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
-    return state, state
-
-
-def _changes_the_shell(shell: Reading, words: list[Word], state: State) -> Ends:
+def _changes_the_shell(shell: Reading, words: list[Word], state: State) -> None:
     """What gives names or patterns another meaning from now on."""
-    shell.ran += 2
     if any(each not in ("-p", "-l", "-r", "-t", "-q", "-u", "-c") for each in words[1:]):
         shell.rec.unknown(f"`{words[0]}` changes what later commands mean", *words[1:])
-    return state, state
 
 
-def _runs_apart(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 2
-    shell.rec.unknown("`coproc` is not followed", *words[1:])
-    return state, state
-
-
+_QUIET: Final[dict[str, Callable[[Reading, list[Word], State], Ends | None]]] = {
+    ". source": _source,
+    "alias bind compgen complete enable hash shopt": _changes_the_shell,
+    "break continue return unalias": lambda shell, words, state: None,
+    "cd": _cd,
+    "coproc": lambda shell, words, state: shell.rec.unknown("`coproc` is not followed", *words[1:]),
+    "dirs": _dirs,
+    "exec": _exec,
+    "exit logout": lambda shell, words, state: (None, None),
+    "getopts mapfile read readarray": _sets_names,
+    "let": _let,
+    "popd": _popd,
+    "pushd": _pushd,
+    "set": _set_options,
+    "shift": _shift,
+    "trap": _trap,
+}
 BUILTINS: Final[dict[str, Builtin]] = {
-    name: run
-    for names, run in {
-        ". source": _source,
-        "alias bind compgen complete enable hash shopt": _changes_the_shell,
-        "break continue return unalias": _no_change,
-        "builtin command time": _wrapped,
-        "cd": _cd,
-        "coproc": _runs_apart,
-        "dirs": _dirs,
-        "eval": _eval,
-        "exec": _exec,
-        "exit logout": _exit,
-        "getopts mapfile read readarray": _sets_names,
-        "let": _let,
-        "popd": _popd,
-        "printf": _printf,
-        "pushd": _pushd,
-        "set": _set_options,
-        "shift": _shift,
-        "test": _test,
-        "trap": _trap,
-    }.items()
-    for name in names.split()
+    **{name: _quiet(run) for names, run in _QUIET.items() for name in names.split()},
+    **dict.fromkeys(("builtin", "command", "time"), _wrapped),
+    "eval": _eval,
+    "printf": _printf,
+    "test": _test,
 }

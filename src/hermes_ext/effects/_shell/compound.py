@@ -91,7 +91,8 @@ def _for(shell: Reading, node: Node, state: State) -> Ends:
     given = node.children_by_field_name("value")
     body = node.child_by_field_name("body")
     if any(each.type == "in" for each in node.children):
-        words = [word for each in given for word in _flat(shell, each, state)]
+        # Of several ways they may be, all of them.
+        words = [w for each in given for way in shell.alternatives(each, state) for w in way]
     else:
         words = list((ANYTHING,) if state.arguments is None else state.arguments)
     known = [each for each in words if isinstance(each, str)]
@@ -100,7 +101,7 @@ def _for(shell: Reading, node: Node, state: State) -> Ends:
     if node.children[0].type == "select" or len(known) < len(words) or len(known) > _TURNS:
         values = tuple(known) if len(known) == len(words) <= MOST_VALUES else (HOLE,)
         return _until_stable(
-            shell, state, lambda each: _turn(shell, name, values, body, each), first=state
+            state, lambda each: _turn(shell, name, values, body, each), first=state
         )
     after: State | None = state.copy()
     at: State | None = state
@@ -110,11 +111,6 @@ def _for(shell: Reading, node: Node, state: State) -> Ends:
         at = merged(*_turn(shell, name, (word,), body, at))
         after = merged(after, None if at is None else at.copy())
     return after, after
-
-
-def _flat(shell: Reading, node: Node, state: State) -> list[Word]:
-    """The words of a loop; of several ways they may be, all of them."""
-    return [word for words in shell.alternatives(node, state) for word in words]
 
 
 def _turn(shell: Reading, name: str, values: Values, body: Node, state: State) -> Ends:
@@ -133,7 +129,7 @@ def _while(shell: Reading, node: Node, state: State) -> Ends:
             return inner, None
         return merged(*shell.body(body, inner.copy(), shell.reader)), inner
 
-    return _until_stable(shell, state, turn, first=None)
+    return _until_stable(state, turn, first=None)
 
 
 def _c_style(shell: Reading, node: Node, state: State) -> Ends:
@@ -147,7 +143,7 @@ def _c_style(shell: Reading, node: Node, state: State) -> Ends:
             return each, None
         return shell.body(body, each, shell.reader)
 
-    return _until_stable(shell, state, turn, first=state)
+    return _until_stable(state, turn, first=state)
 
 
 def _c_style_part(shell: Reading, node: Node, state: State) -> None:
@@ -162,9 +158,7 @@ def _c_style_part(shell: Reading, node: Node, state: State) -> None:
             state.numbers.add(name)
 
 
-def _until_stable(
-    shell: Reading, state: State, turn: Callable[[State], Ends], *, first: State | None
-) -> Ends:
+def _until_stable(state: State, turn: Callable[[State], Ends], *, first: State | None) -> Ends:
     """Turns of a loop until one more would change nothing; what still changes is not known."""
     after = None if first is None else first.copy()
     at: State | None = state

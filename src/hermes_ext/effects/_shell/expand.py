@@ -136,12 +136,9 @@ def _sequence(inner: str) -> list[str] | None:
         one, other = ord(found[1]), ord(found[2])
         return [chr(each) for each in _steps(one, other, step)]
     one, other = int(found[1]), int(found[2])
-    width = max(len(found[1]), len(found[2])) if _is_padded(found[1], found[2]) else 0
+    padded = any(re.match(r"-*0.", each) for each in found.group(1, 2))
+    width = max(map(len, found.group(1, 2))) if padded else 0
     return [f"{each:0{width}d}" for each in _steps(one, other, step)]
-
-
-def _is_padded(*numbers: str) -> bool:
-    return any(len(each.lstrip("-")) > 1 and each.lstrip("-").startswith("0") for each in numbers)
 
 
 def _steps(one: int, other: int, step: int) -> range:
@@ -244,25 +241,15 @@ def _pattern(part: str) -> re.Pattern[str]:
             written += ".*"
         elif each == marks.QUESTION:
             written += "."
-        elif each == BRACKET:
-            end = _bracket_end(part, place)
-            inner = plain(part[place + 1 : end]) if end > 0 else ""
-            if end > 0:
-                ranges |= "-" in inner
-                written += _bracket(inner)
-                place = end
-            else:
-                written += r"\["
+        elif each == BRACKET and (found := _BRACKETED.match(part, place)):
+            place = found.end() - 1
+            inner = plain(found[0][1:-1])
+            ranges |= "-" in inner
+            written += _bracket(inner)
         else:
             written += re.escape(plain(each))
         place += 1
     return re.compile(rf"{written}\Z", re.DOTALL | (re.IGNORECASE if ranges else 0))
-
-
-def _bracket_end(part: str, begin: int) -> int:
-    """Where the `]` stands that belongs to a `[`; -1 if nowhere."""
-    found = _BRACKETED.match(part, begin)
-    return found.end() - 1 if found else -1
 
 
 def _bracket(inner: str) -> str:

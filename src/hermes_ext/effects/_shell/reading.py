@@ -100,11 +100,7 @@ class Reading(ABC):
             self.program(words, assignments)
 
     def text(
-        self,
-        code: str,
-        args: Sequence[Word] = (),
-        *,
-        stdin: str | Hole | None = None,
+        self, code: str, args: Sequence[Word] = (), *, stdin: str | Hole | None = None
     ) -> None:
         """The text of a shell of its own: `sh -c CODE NAME ARGS…`."""
         state = State(self.rec.cwd)
@@ -178,11 +174,12 @@ class Reading(ABC):
             source = Source(text)
         self.rec.parsed(source.root.descendant_count)
         if source.root.has_error:
-            self.rec.unknown("the command is not understood as shell text", *_words_in(text))
+            words = re.findall(r"[^\s'\"`;&|()<>$]+", text)[:500]
+            self.rec.unknown("the command is not understood as shell text", *words)
         reader = WordReader(source, self.rec, self._substitute, self._substitute_text)
         return self.body(source.root, state, reader)
 
-    def _substitute(self, node: Node, state: State, rule: str) -> str | Hole | None:
+    def _substitute(self, node: Node, state: State) -> str | Hole | None:
         reader = self.reader
         return self._captured(lambda inner: self.body(node, inner, reader), state)
 
@@ -409,14 +406,14 @@ class Reading(ABC):
                 for _, each in assignments:
                     self.assign(each, state)
             return state, state
-        alternatives = [self._of_nodes(each, state) for each in arguments]
+        alternatives = [
+            [fields(value, self.rec) for value in self.reader.joined(each, state)]
+            for each in arguments
+        ]
         # In a copy: `A=1 cmd` sets A for the command alone.
         given = self._assigned(assignments, state)
         with self._redirected(redirects, state):
             return self._each(_combined(alternatives), given, state)
-
-    def _of_nodes(self, nodes: Sequence[Node], state: State) -> list[list[Word]]:
-        return [fields(value, self.rec) for value in self.reader.joined(nodes, state)]
 
     def alternatives(self, node: Node, state: State) -> list[list[Word]]:
         return [fields(value, self.rec) for value in self.reader.values(node, state)]
@@ -487,11 +484,7 @@ class Reading(ABC):
             self._given = before
 
     def _call(
-        self,
-        name: str,
-        words: list[Word],
-        assignments: list[tuple[str, Word]],
-        state: State,
+        self, name: str, words: list[Word], assignments: list[tuple[str, Word]], state: State
     ) -> Ends:
         for variable, value in assignments:
             self.check_variable(variable, value)
@@ -636,7 +629,3 @@ def _combined(alternatives: Sequence[Sequence[list[Word]]]) -> list[list[Word]]:
             [word for each in alternatives for word in (each[0] if len(each) == 1 else [ANYTHING])]
         ]
     return [[word for words in chosen for word in words] for chosen in product(*alternatives)]
-
-
-def _words_in(text: str) -> list[str]:
-    return re.findall(r"[^\s'\"`;&|()<>$]+", text)[:500]

@@ -48,22 +48,15 @@ _ANSI_C: Final = re.compile(
 class WordReader:
     """Reads the words of one text.
 
-    Attributes:
-        pipes: what the process substitutions of the text print, by the names that they have.
-
-    Args:
-        source: the text.
-        recorder: told of what is not understood.
-        run: runs the commands of a substitution: gets the node, the state and a name of the rule,
-            gives the output if it is known.
-        run_text: the same of a text.
+    run, run_text: run the commands of a substitution, give their output if it is known. pipes: what
+    the process substitutions print, by the names that they have.
     """
 
     def __init__(
         self,
         source: Source,
         recorder: Recorder,
-        run: Callable[[Node, State, str], str | Hole | None],
+        run: Callable[[Node, State], str | Hole | None],
         run_text: Callable[[str, State], str | Hole | None],
     ) -> None:
         self.source = source
@@ -120,13 +113,7 @@ class WordReader:
         return (found,)
 
     def _unquoted(
-        self,
-        node: Node,
-        text: str,
-        state: State,
-        first: bool,
-        head: int,
-        assigned: bool = False,
+        self, node: Node, text: str, state: State, first: bool, head: int, assigned: bool = False
     ) -> Iterable[str]:
         place = 0
         for part in _NOT_ESCAPED.finditer(text):
@@ -196,9 +183,6 @@ class WordReader:
                     self.strange(node)
             parts.append(self._word(child, state, first=first and number == 0))
         return _joined(parts)
-
-    def _raw(self, node: Node, _: State) -> Values:
-        return (EMPTY + self.source.text(node)[1:-1],)
 
     def _ansi_c(self, node: Node, _: State) -> Values:
         written = self.source.bytes[node.start_byte + 2 : node.end_byte - 1]
@@ -431,17 +415,14 @@ class WordReader:
                 inner = re.sub(escaped, r"\1", self.source.text(node)[1:-1])
                 output = self._run_text(inner, state)
             else:
-                output = self._run(node, state, "substitution")
+                output = self._run(node, state)
         if isinstance(output, Hole):
             return output.prefix + HOLE
         return HOLE if output is None else output.rstrip("\n")
 
-    def _substitution(self, node: Node, state: State) -> Values:
-        return (marks.expanded(self._substituted(node, state)),)
-
     def _process(self, node: Node, state: State) -> Values:
         with self.rec.under("process-substitution"):
-            output = self._run(node, state, "process-substitution")
+            output = self._run(node, state)
         name = f"/dev/fd/{_FIRST_PIPE + len(self.pipes)}"
         self.pipes[name] = output
         return (name,)
@@ -564,13 +545,15 @@ def _joined(parts: Sequence[Values]) -> Values:
 
 _Reader: TypeAlias = Callable[[WordReader, Node, State], Values]
 _READERS: Final[dict[str, _Reader]] = {
-    "raw_string": WordReader._raw,
+    "raw_string": lambda reader, node, _: (EMPTY + reader.source.text(node)[1:-1],),
     "ansi_c_string": WordReader._ansi_c,
     "string": WordReader._string,
     "translated_string": WordReader._string,
     "simple_expansion": WordReader._unquoted_expansion,
     "expansion": WordReader._unquoted_expansion,
-    "command_substitution": WordReader._substitution,
+    "command_substitution": lambda reader, node, state: (
+        marks.expanded(reader._substituted(node, state)),
+    ),
     "process_substitution": WordReader._process,
     "arithmetic_expansion": WordReader._arithmetic,
     "command_name": lambda reader, node, state: _joined(

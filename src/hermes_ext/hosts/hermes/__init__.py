@@ -18,5 +18,6 @@
 The rooms of `adapter`: in `wraps`, `seams` lists what is wrapped and why, `attaching` wraps it, and
 `lacking` says which hooks are not in force where something of it is missing; `turns`, `requests`
 and `gate` (tool calls) have what happens there; `person` has what a person sees, is asked and
-types; `host` has the process's runtime. `plugin` is the entry point that Hermes calls.
+types; `host` has the process's runtime, `state` all that is remembered between calls.
+`plugin` is the entry point that Hermes calls.
 """

@@ -30,19 +30,9 @@ CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def host_findings(
-    home: Path,
-    seen: Inventory | Loaded,
-    survey: Survey | None = None,
-    prog: Prog = HERMES_EXT,
+    home: Path, seen: Inventory | Loaded, survey: Survey | None = None, prog: Prog = HERMES_EXT
 ) -> Iterator[Finding]:
-    """Everything found about Hermes.
-
-    Args:
-        home: the Hermes home.
-        seen: what was found in it, or loaded.
-        survey: what the installed Hermes offers; without it that is not judged.
-        prog: what the user calls, for the hints.
-    """
+    """Everything found about Hermes; without a survey what it offers is not judged."""
     known = survey or Survey()
     yield from _command_findings(seen.records, frozenset(known.commands))
     yield from _plugin_findings(home, seen.config, prog)
@@ -58,14 +48,9 @@ def taken_command(name: str) -> str:
 def _plugin_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterator[Finding]:
     host = host_package()
     if host is None:
-        yield Finding(
-            Severity.NOTE,
-            "no-hermes-agent",
-            None,
-            None,
-            "hermes-agent is not in this Python",
-            "If Hermes is to use the extensions, install both into one environment",
-        )
+        told = "hermes-agent is not in this Python"
+        hint = "If Hermes is to use the extensions, install both into one environment"
+        yield Finding(Severity.NOTE, "no-hermes-agent", None, None, told, hint)
     # Without Hermes here, another host may be the one that runs the extensions.
     severity = Severity.NOTE if host is None else Severity.ERROR
     unreadable = None if host is None else plugins_unreadable()
@@ -75,14 +60,8 @@ def _plugin_findings(home: Path, config: ExtensionsConfig, prog: Prog) -> Iterat
     if off is None:
         return
     if off.hint is None:
-        yield Finding(
-            severity,
-            "plugin-off",
-            None,
-            place(off.file, off.line),
-            f"{off.key} {off.told}, so Hermes loads no extension",
-            f"Run {prog('install')}",
-        )
+        told, hint = f"{off.key} {off.told}, so Hermes loads no extension", f"Run {prog('install')}"
+        yield Finding(severity, "plugin-off", None, place(off.file, off.line), told, hint)
     elif config.readable:  # else the file as a whole is told already
         told = f"{off.key}: {off.told}" if off.key else off.told
         yield Finding(severity, "plugin-off", None, place(off.file, off.line), told, off.hint)
@@ -103,33 +82,20 @@ def _command_findings(
     for record in records:
         for command in record.commands if record.status is Status.ENABLED else ():
             if command.name in taken:
+                where, told = place(Path(command.file), command.line), taken_command(command.name)
                 yield Finding(
-                    Severity.WARNING,
-                    "command-taken",
-                    record.name,
-                    place(Path(command.file), command.line),
-                    taken_command(command.name),
-                    "Rename it",
+                    Severity.WARNING, "command-taken", record.name, where, told, "Rename it"
                 )
 
 
 def _seam_findings(survey: Survey) -> Iterator[Finding]:
     if survey.failure:
-        yield Finding(
-            Severity.WARNING,
-            "host-unseen",
-            None,
-            None,
-            f"what the package attaches to in Hermes could not be looked at: {survey.failure}",
-            f"See whether `{host_program()} --version` works",
-        )
+        told = f"what the package attaches to in Hermes could not be looked at: {survey.failure}"
+        hint = f"See whether `{host_program()} --version` works"
+        yield Finding(Severity.WARNING, "host-unseen", None, None, told, hint)
     for name, fault in (survey.statuses or {}).items():
         if fault:
-            yield Finding(
-                Severity.ERROR if name in survey.needed else Severity.WARNING,
-                "host-changed",
-                None,
-                name,
-                f"{fault} ({host_package()})",
-                "Use a version of hermes-agent that this package knows, or a newer package",
-            )
+            severity = Severity.ERROR if name in survey.needed else Severity.WARNING
+            hint = "Use a version of hermes-agent that this package knows, or a newer package"
+            told = f"{fault} ({host_package()})"
+            yield Finding(severity, "host-changed", None, name, told, hint)

@@ -18,15 +18,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
-
 from hermes_ext._distributions import Installed, Offered, installed_points
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._regular import check_readable, kind_of
 from hermes_ext._text import canonical_name, printable
+from hermes_ext._values import evolve, frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.finding.found import Found, counts, package, well_named
+from hermes_ext.loading.finding.candidate import Candidate, counts, package, well_named
 from hermes_ext.loading.finding.known_manifests import KnownManifests
 from hermes_ext.loading.finding.not_extensions import (
     is_kind,
@@ -68,7 +67,7 @@ class Discovery:
     user's own extensions others can change.
     """
 
-    found: tuple[Found, ...]
+    found: tuple[Candidate, ...]
     problems: tuple[Problem, ...] = ()
     projects: ProjectStack = NO_PROJECTS
     writable: tuple[Problem, ...] = ()
@@ -107,7 +106,7 @@ def discover(
     return Discovery(tuple(found), tuple(problems), stack, writable)
 
 
-def found_at(path: Path, home: Path) -> Found | None:
+def found_at(path: Path, home: Path) -> Candidate | None:
     """The extension in a folder or file wherever it lies, as one of the global directory.
 
     None where nothing there is an extension. Raises OSError where it cannot be read.
@@ -116,16 +115,16 @@ def found_at(path: Path, home: Path) -> Found | None:
         return well_named(_folder(path, KnownManifests(home)), path.name)
     if path.suffix != ".py" or not path.is_file():
         return None
-    return well_named(Found(path.stem, Source.GLOBAL, path, module_file=path), path.stem)
+    return well_named(Candidate(path.stem, Source.GLOBAL, path, module_file=path), path.stem)
 
 
-def project_found(verdict: Verdict) -> tuple[Found, ...]:
+def project_found(verdict: Verdict) -> tuple[Candidate, ...]:
     """The extensions of a project, each name once, and what else is in its folder."""
     found = found_in(verdict)
     return tuple(sorted(_resolved([*found, *_left_over(verdict, found)]), key=_order))
 
 
-def minor_entries(config: ExtensionsConfig, stack: ProjectStack) -> tuple[Found, ...]:
+def minor_entries(config: ExtensionsConfig, stack: ProjectStack) -> tuple[Candidate, ...]:
     """What is expected beside extensions: hidden files, `__pycache__`, README and the like."""
     in_projects = ((each.project.extensions, Source.PROJECT) for each in stack.shown)
     places = [(config.global_dir, Source.GLOBAL), *in_projects]
@@ -148,47 +147,52 @@ def bundled_dir() -> Path | None:
     return checkout if here.parent.name == "src" and checkout.is_dir() else None
 
 
-def standing(found: Found, config: ExtensionsConfig) -> Standing:
+def standing(candidate: Candidate, config: ExtensionsConfig) -> Standing:
     """Whether the configuration, the manifest and the versions here let it be loaded."""
-    off = _turned_off(found, config)
-    if found.status is Status.SHADOWED:
-        return Standing(False, found.status, found.reason)
+    off = _turned_off(candidate, config)
+    if candidate.status is Status.SHADOWED:
+        return Standing(False, candidate.status, candidate.reason)
     if off:
         return Standing(False, Status.DISABLED, off)
-    if found.status is not None:
-        return Standing(found.meant, found.status, found.reason)
-    manifest = found.manifest
+    if candidate.status is not None:
+        return Standing(candidate.meant, candidate.status, candidate.reason)
+    manifest = candidate.manifest
     if manifest is not None and manifest.problems:
         return Standing(True, Status.LOAD_ERROR, "; ".join(map(str, manifest.problems)))
     lacking = None if manifest is None else incompatibility(manifest)
     return Standing(True, Status.INCOMPATIBLE, lacking) if lacking else Standing(True)
 
 
-def record_of(found: Found, config: ExtensionsConfig, **changes: Any) -> ExtensionRecord:
+def record_of(candidate: Candidate, config: ExtensionsConfig, **changes: Any) -> ExtensionRecord:
     """The record of an extension; `changes` are fields of it, `status` among them."""
-    manifest = found.manifest
+    manifest = candidate.manifest
     values: dict[str, Any] = {
-        "version": (manifest and manifest.version) or found.version,
+        "version": (manifest and manifest.version) or candidate.version,
         "description": manifest and manifest.description,
-        "required": config.is_required(found.name),
-        "hooks_off": tuple(sorted(config.hooks_off(found.name))),
-        "also_at": found.also_at,
+        "required": config.is_required(candidate.name),
+        "hooks_off": tuple(sorted(config.hooks_off(candidate.name))),
+        "also_at": candidate.also_at,
     }
-    warnings = (*found.warnings, *changes.pop("warnings", ()))
+    warnings = (*candidate.warnings, *changes.pop("warnings", ()))
     return ExtensionRecord(
-        found.name, found.source, path=found.path, warnings=warnings, **values, **changes
+        candidate.name,
+        candidate.source,
+        path=candidate.path,
+        warnings=warnings,
+        **values,
+        **changes,
     )
 
 
-def load_stamp(found: Found, config: ExtensionsConfig, status: Status) -> int:
+def load_stamp(candidate: Candidate, config: ExtensionsConfig, status: Status) -> int:
     """Tells whether what loading ended in `status` for has changed since."""
-    tree = found.tree
-    stamp = stamp_of(found.module_file) if tree is None else zlib.crc32(tree.digest.encode())
+    tree = candidate.tree
+    stamp = stamp_of(candidate.module_file) if tree is None else zlib.crc32(tree.digest.encode())
     if status is Status.ENABLED:
         return stamp
-    schema = None if found.manifest is None else found.manifest.config
-    hooks = sorted(config.hooks_off(found.name))
-    told = (config.settings_of(found.name), schema, config.is_required(found.name), hooks)
+    schema = None if candidate.manifest is None else candidate.manifest.config
+    hooks = sorted(config.hooks_off(candidate.name))
+    told = (config.settings_of(candidate.name), schema, config.is_required(candidate.name), hooks)
     return stamp ^ zlib.crc32(repr(told).encode("utf-8", "backslashreplace"))
 
 
@@ -200,21 +204,11 @@ def off_in_vain(config: ExtensionsConfig, name: str, registered: Set[str]) -> tu
     )
 
 
-def manifest_problems(found: Iterable[Found]) -> tuple[Problem, ...]:
-    """What is wrong with the manifests, whether their extensions are on or off."""
-    return tuple(
-        problem
-        for each in found
-        if each.manifest is not None
-        for problem in (*each.manifest.problems, *each.manifest.warnings)
-    )
-
-
 def problems_of(
     config: ExtensionsConfig,
     home: Path,
     discovery: Discovery,
-    found: Sequence[Found],
+    found: Sequence[Candidate],
     settings: Collection[ProjectSettings],
 ) -> tuple[tuple[Problem, ...], tuple[ExtensionRecord, ...]]:
     """All that is wrong before anything runs, and a record of each extension that is nowhere.
@@ -223,11 +217,12 @@ def problems_of(
     """
     unknown, missing = unknown_names(config, found, trusted_names(home), discovery.problems)
     names = [each.name for each in found]
+    manifests = [each.manifest for each in found if each.manifest is not None]
     told = (
         *config.problems,
         *discovery.problems,
         *discovery.writable,
-        *manifest_problems(found),
+        *(problem for each in manifests for problem in (*each.problems, *each.warnings)),
         *unknown,
         *(problem for each in settings for problem in each.problems),
         *(problem for each in settings for problem in each.unknown(names)),
@@ -237,9 +232,9 @@ def problems_of(
 
 def unknown_names(
     config: ExtensionsConfig,
-    found: Iterable[Found],
-    elsewhere: Iterable[str] = (),
-    unseen: Iterable[Problem] = (),
+    found: Iterable[Candidate],
+    elsewhere: Iterable[str],
+    unseen: Iterable[Problem],
 ) -> tuple[tuple[Problem, ...], tuple[ExtensionRecord, ...]]:
     """Problems for names that are nowhere, and a record for each that should be somewhere.
 
@@ -285,7 +280,7 @@ def named_in(config: ExtensionsConfig) -> Iterator[tuple[str, str]]:
     yield from (("", name) for name in config.settings)
 
 
-def _clues(name: str, found: Iterable[Found], unseen: Iterable[Problem]) -> Iterator[str]:
+def _clues(name: str, found: Iterable[Candidate], unseen: Iterable[Problem]) -> Iterator[str]:
     """What may be the reason that an extension is nowhere."""
     for each in found:
         if each.status is Status.NOT_AN_EXTENSION and each.path is not None:
@@ -314,38 +309,34 @@ def _unknown(
 
 
 def _missing(config: ExtensionsConfig, name: str, problem: Problem) -> ExtensionRecord:
+    on, required = not config.is_disabled(name), config.is_required(name)
     return ExtensionRecord(
-        printable(name),
-        None,
-        Status.MISSING,
-        str(problem),
-        configured_on=not config.is_disabled(name),
-        required=config.is_required(name),
+        printable(name), None, Status.MISSING, str(problem), configured_on=on, required=required
     )
 
 
-def _turned_off(found: Found, config: ExtensionsConfig) -> str:
+def _turned_off(candidate: Candidate, config: ExtensionsConfig) -> str:
     if switched_off():
         return f"everything is off: ${OFF_SWITCH} is set"
     if not config.enabled:
         place = f"{printable(config.file)}:{config.line_of('enabled')}"
         return f"everything is off: {place}: extensions.enabled is false"
-    if config.is_disabled(found.name):
-        line = config.line_of_name("disabled", found.name)
+    if config.is_disabled(candidate.name):
+        line = config.line_of_name("disabled", candidate.name)
         return f"{printable(config.file)}:{line}: extensions.disabled names it"
-    if found.source in OFF_UNTIL_NAMED and not config.is_on(found.name):
-        kind = "bundled" if found.source is Source.BUNDLED else "installed"
+    if candidate.source in OFF_UNTIL_NAMED and not config.is_on(candidate.name):
+        kind = "bundled" if candidate.source is Source.BUNDLED else "installed"
         return f"not on: {kind} extensions are off until extensions.on names them"
     return ""
 
 
-def _order(found: Found) -> tuple[int, str, str]:
-    return found.source.rank, found.name, printable(found.path or "")
+def _order(candidate: Candidate) -> tuple[int, str, str]:
+    return candidate.source.rank, candidate.name, printable(candidate.path or "")
 
 
-def _resolved(candidates: Iterable[Found]) -> Iterator[Found]:
-    winners: dict[str, Found] = {}
-    losers: list[Found] = []
+def _resolved(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    winners: dict[str, Candidate] = {}
+    losers: list[Candidate] = []
     places: dict[str, str] = {}
     folders: dict[str, str] = {}
     for each in sorted(candidates, key=_precedence):
@@ -364,18 +355,18 @@ def _resolved(candidates: Iterable[Found]) -> Iterator[Found]:
     yield from (*winners.values(), *losers)
 
 
-def _precedence(found: Found) -> tuple[int, bool]:
-    is_file = found.module_file is not None and not found.is_package
-    return -found.source.rank, is_file
+def _precedence(candidate: Candidate) -> tuple[int, bool]:
+    is_file = candidate.module_file is not None and not candidate.is_package
+    return -candidate.source.rank, is_file
 
 
-def _why_not(loser: Found, winner: Found, place: str) -> str:
+def _why_not(loser: Candidate, winner: Candidate, place: str) -> str:
     same = SAME_CODE if _real(winner, {}) == place else "an extension of the same name"
     where = printable(winner.path or winner.module or "")
     return f"{same} is used as {winner.source} extension {winner.name!r}: {where}"
 
 
-def _with_other_place(winner: Found, loser: Found) -> Found:
+def _with_other_place(winner: Candidate, loser: Candidate) -> Candidate:
     if loser.path is None:
         return winner
     warnings = winner.warnings
@@ -385,11 +376,11 @@ def _with_other_place(winner: Found, loser: Found) -> Found:
     return evolve(winner, also_at=(*winner.also_at, loser.path), warnings=warnings)
 
 
-def _real(found: Found, folders: dict[str, str]) -> str:
+def _real(candidate: Candidate, folders: dict[str, str]) -> str:
     """The place without links; folders: those of folders that are known already."""
-    place = found.module_file or found.path
+    place = candidate.module_file or candidate.path
     if place is None:
-        return f"module {found.module}"
+        return f"module {candidate.module}"
     return _without_links(os.path.abspath(place), folders)
 
 
@@ -403,7 +394,7 @@ def _without_links(place: str, folders: dict[str, str]) -> str:
     return os.path.join(folders[folder], name)
 
 
-def _bundled(known: KnownManifests) -> Iterator[Found]:
+def _bundled(known: KnownManifests) -> Iterator[Candidate]:
     root = bundled_dir()
     if root is None:
         return
@@ -414,7 +405,7 @@ def _bundled(known: KnownManifests) -> Iterator[Found]:
 
 def _global(
     config: ExtensionsConfig, home: Path, known: KnownManifests
-) -> tuple[list[Found], list[Problem]]:
+) -> tuple[list[Candidate], list[Problem]]:
     root = config.global_dir
     try:
         with os.scandir(root) as entries:
@@ -445,14 +436,16 @@ def _root_fault(root: Path, error: OSError) -> str:
     return str(error.strerror or error)
 
 
-def _entry(entry: os.DirEntry[str], known: KnownManifests) -> Found:
+def _entry(entry: os.DirEntry[str], known: KnownManifests) -> Candidate:
     path = Path(entry.path)
     name = path.stem if path.suffix == ".py" else path.name
     try:
         found = _classified(name, path, known)
     except OSError as error:
         reason = _unreadable(Path(error.filename or path), error)
-        return Found(printable(name), Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason)
+        return Candidate(
+            printable(name), Source.GLOBAL, path, status=Status.LOAD_ERROR, reason=reason
+        )
     return well_named(found, name)
 
 
@@ -462,7 +455,7 @@ def _unreadable(path: Path, error: OSError) -> str:
     return f"{printable(path)} cannot be read: {error.strerror or error}"
 
 
-def _classified(name: str, path: Path, known: KnownManifests) -> Found:
+def _classified(name: str, path: Path, known: KnownManifests) -> Candidate:
     mode = path.stat().st_mode
     if not counts(path.name):
         return uncounted(path, Source.GLOBAL)
@@ -473,10 +466,10 @@ def _classified(name: str, path: Path, known: KnownManifests) -> Found:
     if path.suffix != ".py":
         return other_file(path, Source.GLOBAL)
     check_readable(path)
-    return Found(name, Source.GLOBAL, path, module_file=path)
+    return Candidate(name, Source.GLOBAL, path, module_file=path)
 
 
-def _folder(folder: Path, known: KnownManifests) -> Found:
+def _folder(folder: Path, known: KnownManifests) -> Candidate:
     with os.scandir(folder) as entries:  # unlike is_file(), this tells a folder that is closed
         names = {entry.name for entry in entries}
     if "__init__.py" in names:
@@ -485,7 +478,7 @@ def _folder(folder: Path, known: KnownManifests) -> Found:
     return no_extension(folder, Source.GLOBAL, names)
 
 
-def _left_over(verdict: Verdict, found: Iterable[Found]) -> Iterator[Found]:
+def _left_over(verdict: Verdict, found: Iterable[Candidate]) -> Iterator[Candidate]:
     """What is in a project's folder and not in its tree, or no extension by its name."""
     if verdict.tree is None:
         return
@@ -500,7 +493,7 @@ def _left_over(verdict: Verdict, found: Iterable[Found]) -> Iterator[Found]:
         yield row
 
 
-def _not_in_tree(path: Path, entry: os.DirEntry[str]) -> Found:
+def _not_in_tree(path: Path, entry: os.DirEntry[str]) -> Candidate:
     if not counts(path.name):
         return uncounted(path, Source.PROJECT)
     if is_kind(entry, stat.S_ISDIR):
@@ -508,33 +501,27 @@ def _not_in_tree(path: Path, entry: os.DirEntry[str]) -> Found:
     if path.suffix != ".py":
         return other_file(path, Source.PROJECT)
     reason = f"{printable(path)} was added after the project was read. Start again to check it"
-    return Found(path.stem, Source.PROJECT, path, status=Status.UNTRUSTED, reason=reason)
+    return Candidate(path.stem, Source.PROJECT, path, status=Status.UNTRUSTED, reason=reason)
 
 
-def _entry_point(offered: Offered) -> Found:
+def _entry_point(offered: Offered) -> Candidate:
     point = offered.point
+    told: dict[str, Any] = {"module": point.value}
     fault = name_fault(point.name)
     if fault:
         reason = f"the entry point {point.name!r} cannot be an extension: {fault}"
-        return Found(
-            printable(point.name),
-            Source.ENTRY_POINT,
-            None,
-            module=point.value,
-            status=Status.LOAD_ERROR,
-            reason=reason,
-        )
+        told |= {"status": Status.LOAD_ERROR, "reason": reason}
+        return Candidate(printable(point.name), Source.ENTRY_POINT, None, **told)
     spec = _spec(point.value.partition(":")[0].strip())
     file = Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
-    told: dict[str, Any] = {"module": point.value, "version": offered.version}
+    told["version"] = offered.version
     if file is not None and file.name == "__init__.py":
-        return package(
-            point.name, Source.ENTRY_POINT, file.parent, read_manifest(file.parent), **told
-        )
+        folder = file.parent
+        return package(point.name, Source.ENTRY_POINT, folder, read_manifest(folder), **told)
     if spec is None:
         reason = f"the entry point names {point.value!r}, and there is no such module"
         told |= {"status": Status.LOAD_ERROR, "reason": reason}
-    return Found(point.name, Source.ENTRY_POINT, file, module_file=file, **told)
+    return Candidate(point.name, Source.ENTRY_POINT, file, module_file=file, **told)
 
 
 def _spec(module: str) -> ModuleSpec | None:

@@ -15,11 +15,12 @@ from typing import Final
 from hermes_ext._regular import kind_of
 from hermes_ext._text import printable
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.records import Status
 
 _DEPTH: Final = 3  # folders below an entry that are searched for the extension itself
 _ENTRIES: Final = 500
+_NOT_SEARCHED: Final = frozenset({"tests", "test", "docs", "node_modules"})
 _BYTECODE: Final = (".pyc", ".pyo")
 _NATIVE: Final = (".so", ".pyd", ".dylib", ".dll")
 _MISNAMED: Final = re.compile(r"(.+)\.py([wx]|\.txt|)", re.IGNORECASE)  # `.PY` is not found either
@@ -43,7 +44,7 @@ def is_minor(entry: os.DirEntry[str]) -> bool:
     return bool(_DOCUMENT.match(name)) and not code and is_kind(entry, stat.S_ISREG)
 
 
-def minor(path: Path, source: Source) -> Found:
+def minor(path: Path, source: Source) -> Candidate:
     """The row of an entry that `is_minor`."""
     if path.name == "__pycache__":
         return _row(path, source, "it is Python's cache", meant=False)
@@ -52,7 +53,7 @@ def minor(path: Path, source: Source) -> Found:
     return _row(path, source, "it is a document", meant=False)
 
 
-def uncounted(path: Path, source: Source) -> Found:
+def uncounted(path: Path, source: Source) -> Candidate:
     """The row of an entry whose name says that it is private or a backup."""
     if path.name == "__init__.py":
         why = f"the folder {printable(path.parent)} is not a package. Put the code in a folder"
@@ -63,13 +64,13 @@ def uncounted(path: Path, source: Source) -> Found:
     return _row(path, source, why, meant=False)
 
 
-def special(path: Path, source: Source, mode: int) -> Found:
+def special(path: Path, source: Source, mode: int) -> Candidate:
     """The row of a pipe, a socket or a device."""
     kind = kind_of(mode)
     return _row(path, source, f"it is {kind}, not a file or folder. Remove it", meant=True)
 
 
-def other_file(path: Path, source: Source) -> Found:
+def other_file(path: Path, source: Source) -> Candidate:
     """The row of a regular file that is not called NAME.py."""
     lower = path.name.lower()
     if lower.endswith(_BYTECODE):
@@ -86,7 +87,7 @@ def other_file(path: Path, source: Source) -> Found:
     return _row(path, source, _SUFFIX, meant=False)
 
 
-def no_extension(folder: Path, source: Source, files: Iterable[str]) -> Found:
+def no_extension(folder: Path, source: Source, files: Iterable[str]) -> Candidate:
     """The row of a folder without `__init__.py`.
 
     files: the names of what is in it.
@@ -136,7 +137,7 @@ def _elsewhere(folder: Path, package: Path, names: set[str]) -> str:
     return f"{told}. Move it to {printable(folder.parent)}, or link to it from there"
 
 
-def _bytecode(path: Path, source: Source) -> Found:
+def _bytecode(path: Path, source: Source) -> Candidate:
     stem = path.name.partition(".")[0]
     if any(path.with_name(name).exists() for name in (f"{stem}.py", stem)):
         return _row(path, source, "it is bytecode; its source is beside it", meant=False)
@@ -144,11 +145,11 @@ def _bytecode(path: Path, source: Source) -> Found:
     return _row(path, source, why, meant=True)
 
 
-def _row(path: Path, source: Source, why: str, *, meant: bool = True) -> Found:
+def _row(path: Path, source: Source, why: str, *, meant: bool = True) -> Candidate:
     """meant: whether it may have been meant as an extension, so that each start says so."""
     name = path.stem if path.suffix == ".py" else path.name
     reason = f"{printable(path)} is not an extension: {why}"
-    return Found(
+    return Candidate(
         printable(name), source, path, status=Status.NOT_AN_EXTENSION, reason=reason, meant=meant
     )
 
@@ -165,14 +166,11 @@ def _inside(folder: Path) -> Iterator[Path]:
                 if left < 0:
                     return
                 if entry.is_dir(follow_symlinks=False):
-                    below += [Path(entry.path)] if _is_searched(entry.name) else []
+                    searched = not entry.name.startswith(".") and entry.name not in _NOT_SEARCHED
+                    below += [Path(entry.path)] if searched else []
                 elif is_kind(entry, stat.S_ISREG):
                     yield Path(entry.path)
         level = below
-
-
-def _is_searched(name: str) -> bool:
-    return not name.startswith(".") and name not in {"tests", "test", "docs", "node_modules"}
 
 
 def listed(folder: Path) -> list[os.DirEntry[str]]:

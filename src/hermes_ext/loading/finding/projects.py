@@ -5,25 +5,23 @@ Of a project that is not trusted nothing is parsed: its extensions have names an
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Final
-
-from attrs import evolve, frozen
+from typing import Any, Final
 
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import as_name, printable
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.finding.found import Found, counts, package, well_named
+from hermes_ext.loading.finding.candidate import Candidate, counts, package, well_named
 from hermes_ext.loading.finding.not_extensions import no_extension
 from hermes_ext.records import Status
 from hermes_ext.settings.config import ExtensionsConfig
 from hermes_ext.settings.manifest import MANIFEST_FILE, parse_manifest
 from hermes_ext.settings.names import name_fault
 from hermes_ext.settings.project_settings import ProjectSettings, read_project_settings
-from hermes_ext.trust.candidates import Candidate, Listed, find_candidates
 from hermes_ext.trust.place import EXTENSIONS, Project
+from hermes_ext.trust.possible_projects import Listed, PossibleProject, possible_projects
 from hermes_ext.trust.store import Standing, Verdict, judge, listed_paths
 from hermes_ext.trust.tree import Tree
 
@@ -69,7 +67,7 @@ def projects_at(config: ExtensionsConfig, home: Path, directory: Path | None) ->
     if directory is None or not config.project_local:
         return NO_PROJECTS
     listed = Listed.now(home)
-    found = find_candidates(directory, listed, home=home, global_dir=config.global_dir)
+    found = possible_projects(directory, listed, home=home, global_dir=config.global_dir)
     stack = stacked((each, judge(each.project, home, each.trusted_like)) for each in found)
     return evolve(stack, drifted=tuple(filter(has_drifted, stack.trusted)))
 
@@ -77,7 +75,7 @@ def projects_at(config: ExtensionsConfig, home: Path, directory: Path | None) ->
 def verdict_of(project: Project, config: ExtensionsConfig, home: Path) -> Verdict:
     """The verdict on one project; in a linked work tree the trust of the main one holds too."""
     listed = Listed.now(home)
-    found = find_candidates(project.root, listed, home=home, global_dir=config.global_dir)
+    found = possible_projects(project.root, listed, home=home, global_dir=config.global_dir)
     like = (each.trusted_like for each in found if each.project.root == project.root)
     return judge(project, home, next(like, None))
 
@@ -87,8 +85,8 @@ def has_drifted(verdict: Verdict) -> bool:
     return not verdict.is_trusted or bool(verdict.changed)
 
 
-def stacked(judged: Iterable[tuple[Candidate, Verdict]]) -> ProjectStack:
-    """Of candidates, the innermost first, and what is thought of each, those that apply.
+def stacked(judged: Iterable[tuple[PossibleProject, Verdict]]) -> ProjectStack:
+    """Of possible projects, the innermost first, and what is thought of each, those that apply.
 
     All trusted ones do, except where a linked work tree has the same tree, or another that is
     trusted, in the place of one. Of the others, those are reported that the user trusted before,
@@ -96,39 +94,34 @@ def stacked(judged: Iterable[tuple[Candidate, Verdict]]) -> ProjectStack:
     """
     judged = tuple(judged)
     trusted: list[Verdict] = []
-    left_out: list[tuple[Candidate, Verdict]] = []
-    for candidate, verdict in judged:
+    left_out: list[tuple[PossibleProject, Verdict]] = []
+    for possible, verdict in judged:
         if verdict.is_trusted:
             if not any(_gives_way(verdict, *each) for each in judged):
                 trusted.append(verdict)
-        elif candidate.listed or (candidate.found and not trusted):
-            left_out.append((candidate, verdict))
+        elif possible.listed or (possible.found and not trusted):
+            left_out.append((possible, verdict))
     kept = left_out if trusted else [e for n, e in enumerate(left_out) if not n or e[0].listed]
     return ProjectStack(tuple(reversed(trusted)), tuple(verdict for _, verdict in kept))
 
 
-def _gives_way(verdict: Verdict, candidate: Candidate, other: Verdict) -> bool:
+def _gives_way(verdict: Verdict, possible: PossibleProject, other: Verdict) -> bool:
     """Whether a trusted project gives way to another, its twin in a linked work tree."""
     if not other.is_trusted:
         return False
     assert verdict.tree is not None
     assert other.tree is not None
     same = verdict.tree.digest == other.tree.digest
-    return candidate.replaces(verdict.project.root, same=same)
+    return possible.replaces(verdict.project.root, same=same)
 
 
-def found_in(verdict: Verdict) -> tuple[Found, ...]:
+def found_in(verdict: Verdict) -> tuple[Candidate, ...]:
     """The extensions of a project, to be loaded only where it is trusted."""
     if not verdict.is_trusted:
         names = () if verdict.tree is None else verdict.tree.names()
+        why: dict[str, Any] = {"status": Status.UNTRUSTED, "reason": verdict.reason}
         return tuple(
-            Found(
-                printable(name),
-                Source.PROJECT,
-                _place(verdict, name),
-                status=Status.UNTRUSTED,
-                reason=verdict.reason,
-            )
+            Candidate(printable(name), Source.PROJECT, _place(verdict, name), **why)
             for name in names
         )
     assert verdict.tree is not None
@@ -155,7 +148,7 @@ def notices(stack: ProjectStack, prog: Prog = HERMES_EXT) -> tuple[str, ...]:
 
 def _left_out(verdict: Verdict, prog: Prog) -> str | None:
     folder = printable(verdict.project.folder)
-    root = shlex.quote(printable(verdict.project.root))
+    root = verdict.project.root
     if verdict.standing is Standing.REFUSED:
         return f"project extensions in {folder} are not loaded: {verdict.reason}"
     if verdict.tree is not None and not verdict.tree.files:
@@ -163,22 +156,21 @@ def _left_out(verdict: Verdict, prog: Prog) -> str | None:
             return None
         return (
             f"the project extensions that you trusted in {folder} {verdict.reason}, so they are "
-            f"not loaded. Put them back, or stop trusting them: {prog('untrust')} {root}"
+            f"not loaded. Put them back, or stop trusting them: {prog('untrust', root)}"
         )
     what = f"are not loaded: {_named(verdict.names)}" if verdict.names else "are not used"
     return (
         f"project extensions in {folder} {what} ({verdict.reason}). "
-        f"To look at them and decide: {prog('trust')} {root}"
+        f"To look at them and decide: {prog('trust', root)}"
     )
 
 
 def _grown(verdict: Verdict, prog: Prog) -> str:
-    root = shlex.quote(printable(verdict.project.root))
     return (
         f"{printable(verdict.project.folder)} has new data since you trusted it: "
         f"{listed_paths(verdict.changed)}. The trusted version stays in force. Extensions should "
         "write to their data_dir, not beside their code. Remove the files, or review and trust "
-        f"them: {prog('trust')} {root}"
+        f"them: {prog('trust', verdict.project.root)}"
     )
 
 
@@ -200,7 +192,7 @@ def _named(names: Sequence[str]) -> str:
     return f"{told} and {more:,} more" if told else f"{more:,} whose names are none of an extension"
 
 
-def kept_from(other: Found, *, guard: bool, config: ExtensionsConfig) -> str | None:
+def kept_from(other: Candidate, *, guard: bool, config: ExtensionsConfig) -> str | None:
     """Why a trusted project's extension of the same name may not take its place; None if it may.
 
     guard: whether it registers a guard, as far as is known.
@@ -216,7 +208,7 @@ def kept_from(other: Found, *, guard: bool, config: ExtensionsConfig) -> str | N
     )
 
 
-def replaced_by(project: Found) -> str:
+def replaced_by(project: Candidate) -> str:
     """The reason of an extension whose place a project's has taken."""
     return f"the project's own of this name is used here: {printable(project.path or '')}"
 
@@ -228,7 +220,7 @@ def _place(verdict: Verdict, name: str) -> Path:
     return folder / (name if is_package else f"{name}.py")
 
 
-def _in_tree(folder: Path, tree: Tree) -> Iterator[Found]:
+def _in_tree(folder: Path, tree: Tree) -> Iterator[Candidate]:
     inside: dict[str, set[str]] = {}
     for relative in tree.files:
         top, *path = PurePosixPath(relative).parts
@@ -240,10 +232,10 @@ def _in_tree(folder: Path, tree: Tree) -> Iterator[Found]:
             yield well_named(evolve(found, tree=tree), found.name)
 
 
-def _found(path: Path, files: set[str], tree: Tree) -> Found | None:
+def _found(path: Path, files: set[str], tree: Tree) -> Candidate | None:
     if not files:
         is_module = path.suffix == ".py"
-        return Found(path.stem, Source.PROJECT, path, module_file=path) if is_module else None
+        return Candidate(path.stem, Source.PROJECT, path, module_file=path) if is_module else None
     if "__init__.py" not in files:
         return no_extension(path, Source.PROJECT, files)
     manifest = None

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
 from hermes_ext._files import replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 from hermes_ext.hooks.source import Source
 from hermes_ext.records import CommandInfo, ExtensionRecord, HookInfo, Status
 
@@ -123,7 +122,7 @@ def _told(record: ExtensionRecord, stamp: int) -> dict[str, Any]:
         "path": "" if record.path is None else printable(record.path),
         "status": str(record.status),
         "reason": record.reason,
-        "hooks": [hook.to_json() for hook in (*record.hooks, *record.turned_off)],
+        "hooks": [hook.to_json() for hook in record.known_hooks],
         "commands": [command.to_json() for command in record.commands],
         "warnings": list(record.warnings),
         "stamp": stamp,

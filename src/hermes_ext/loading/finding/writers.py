@@ -18,7 +18,7 @@ from typing import Final
 from hermes_ext._problems import Problem
 from hermes_ext._text import printable
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.finding.found import Found
+from hermes_ext.loading.finding.candidate import Candidate
 
 _MOST: Final = 2_000  # files and folders of one extension that are looked at
 _ROOT: Final = 0
@@ -26,7 +26,7 @@ _CODE: Final = "writable-by-others"
 
 
 def writable_by_others(
-    home: Path, file: Path, folder: Path, found: Iterable[Found]
+    home: Path, file: Path, folder: Path, found: Iterable[Candidate]
 ) -> tuple[Problem, ...]:
     """What others can change, and with it the rules: at most one problem for each extension.
 

@@ -26,12 +26,6 @@ def install() -> None:
         sys.meta_path.append(_FINDER)
 
 
-def uninstall() -> None:
-    """Take the name away again, except where it has been imported already."""
-    if _FINDER in sys.meta_path:
-        sys.meta_path.remove(_FINDER)
-
-
 class _Finder:
     """A meta path finder and the loader of what it finds."""
 

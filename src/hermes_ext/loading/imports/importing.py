@@ -36,13 +36,12 @@ from importlib.machinery import (
 )
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
-
-from attrs import frozen
 
 from hermes_ext._regular import Signature, read_regular, signature
 from hermes_ext._text import printable
+from hermes_ext._values import define, frozen
 from hermes_ext.chain.threads import threads
 from hermes_ext.loading.imports.source_code import compiled
 
@@ -60,15 +59,22 @@ _numbers = itertools.count(1)
 before_code: Callable[[], None] = lambda: None  # noqa: E731 - hosts set another
 """Called before code of an extension is imported."""
 
-# By private package: where the modules of a project's extension come from. None for one that was
-# forgotten: what is left of it, in a thread say, must not go on with files from the disk.
-_trees: dict[str, Tree | None] = {}
 
-# By private package, for those that come from the disk: how files looked when it was loaded.
-_held: dict[str, Mapping[str, Signature]] = {}
+@define
+class _Package:
+    """A private package.
 
-# By private package: its first file.
-_files: dict[str, str] = {}
+    file: its first. tree: where its modules come from; None: the disk. files: how those on the disk
+    looked when it was loaded. forgotten: what is left of it, in a thread say, imports no more.
+    """
+
+    file: str
+    tree: Tree | None = None
+    files: Mapping[str, Signature] | None = None
+    forgotten: bool = False
+
+
+_packages: dict[str, _Package] = {}
 
 
 class EndlessImport(Exception):  # noqa: N818 - reads as the reason it becomes
@@ -124,37 +130,36 @@ def adopt(
     looked when it was loaded, None where that does not matter.
     """
     _install_finder()
-    _files[package] = file
+    made = _Package(file, files=files)
     if tree is not None:
         from hermes_ext.loading.imports.from_tree import serve
         from hermes_ext.trust.tree import Tree
 
-        _trees[package] = made = tree if isinstance(tree, Tree) else Tree.unpacked(tree)
-        serve(made)
-    if files is not None:
-        _held[package] = files
+        made.tree = tree if isinstance(tree, Tree) else Tree.unpacked(tree)
+        serve(made.tree)
+    _packages[package] = made
 
 
 def carried() -> list[tuple[Any, ...]]:
     """What a child process needs to import the packages that are loaded now: see `adopt`."""
     return [
-        (package, file, (tree := _trees.get(package)) and tree.packed(), _files_of(package))
-        for package, file in list(_files.items())
+        (name, each.file, each.tree and each.tree.packed(), _files_of(each))
+        for name, each in list(_packages.items())
+        if not each.forgotten
     ]
 
 
-def _files_of(package: str) -> dict[str, Signature] | None:
-    seen = _held.get(package)
-    if seen is None:
+def _files_of(package: _Package) -> dict[str, Signature] | None:
+    if package.files is None:
         return None
-    file = Path(_files[package])
+    file = Path(package.file)
     top = str(file.parent if file.name == "__init__.py" else file)
-    return {path: each for path, each in seen.items() if path.startswith(top)}
+    return {path: each for path, each in package.files.items() if path.startswith(top)}
 
 
 def _main_spec(package: str) -> ModuleSpec:
     """The spec of a package's first file."""
-    file, tree = _files[package], _trees.get(package)
+    file, tree = _packages[package].file, _packages[package].tree
     loader: SourceFileLoader = _SourceLoader(package, file)
     if tree is not None:
         from hermes_ext.loading.imports.from_tree import TreeLoader
@@ -192,7 +197,8 @@ def hold(package: str, files: Mapping[str, Signature]) -> None:
 
     files: how each looked, by its path.
     """
-    _held[package] = files
+    if (known := _packages.get(package)) is not None:
+        known.files = files
 
 
 def modules_of(package: str) -> list[str]:
@@ -205,10 +211,9 @@ def forget(package: str, keep: set[str] | frozenset[str] = frozenset()) -> None:
     for name in modules_of(package):
         if name not in keep:
             sys.modules.pop(name, None)
-    if package in _trees:
-        _trees[package] = None
-    _held.pop(package, None)
-    _files.pop(package, None)
+    known = _packages.pop(package, None)
+    if known is not None and (known.tree is not None or known.forgotten):
+        _packages[package] = _Package(known.file, forgotten=True)
 
 
 def one_by_one(
@@ -348,13 +353,15 @@ class _Finder:
 
     def _found(self, fullname: str, path: Sequence[str]) -> ModuleSpec | None:
         root = ".".join(fullname.split(".", 2)[:2])
-        if fullname in _files:  # in a child process; here it is imported already
-            return self._unchanged(root, _main_spec(fullname))
-        if root in _trees:
+        package = _packages.get(root)
+        if package is not None and package.forgotten:
+            return None
+        if package is not None and fullname == root:  # in a child; here it is imported already
+            return self._unchanged(root, _main_spec(root))
+        if package is not None and package.tree is not None:
             from hermes_ext.loading.imports.from_tree import find_in_tree
 
-            tree = _trees[root]
-            return None if tree is None else find_in_tree(fullname, path, tree)
+            return find_in_tree(fullname, path, package.tree)
         portions: list[str] = []
         for place in path:
             # A new one each time: a FileFinder that is kept misses files added within a clock tick.
@@ -371,7 +378,9 @@ class _Finder:
     def _unchanged(self, root: str, spec: ModuleSpec) -> ModuleSpec:
         """The same; ImportError where its file is another than when its package was loaded."""
         file = str(spec.origin)
-        if root in _held and signature(file) != _held[root].get(file):
+        package = _packages.get(root)
+        files = None if package is None else package.files
+        if files is not None and signature(file) != files.get(file):
             raise ImportError(
                 f"{printable(file)} has changed since its extension was loaded, and the two are "
                 "not mixed: import it at the top of the module, not in a handler",
@@ -394,13 +403,10 @@ def _install_finder() -> None:
 
 
 def _inside_import() -> bool:
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         code = frame.f_code
         if code.co_name == "_find_and_load" and "importlib._bootstrap" in code.co_filename:
             return True
-        above = frame.f_back
-        if above is None:
-            return False
-        frame = above
+        frame = frame.f_back
     return False

@@ -59,18 +59,14 @@ def wrong_return(function: Callable[..., Any], allowed: Collection[str] = ()) ->
     if not isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return None
     for statement in _returns(body):
+        told = f"line {first + statement.lineno - 1} returns"
         kind = _kind(statement.value)
         if kind is not None:
-            return (
-                f"line {first + statement.lineno - 1} returns {kind}, "
-                "which no hook takes: return a HookResult or None"
-            )
+            return f"{told} {kind}, which no hook takes: return a HookResult or None"
         for action in _actions(statement.value):
             if allowed and action not in allowed:
-                return (
-                    f"line {first + statement.lineno - 1} returns {action!r}, which this handler "
-                    f"may not: open to it are {', '.join(sorted(allowed))}"
-                )
+                open_to = ", ".join(sorted(allowed))
+                return f"{told} {action!r}, which this handler may not: open to it are {open_to}"
     return None
 
 

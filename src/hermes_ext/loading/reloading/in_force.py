@@ -89,8 +89,6 @@ class InForce(Rulebook):
         self._lock = threading.RLock()
         self._choosing = 0
 
-    # -- what is in force ---------------------------------------------------------------------
-
     @property
     def config(self) -> ExtensionsConfig:
         """The configuration that is in force."""
@@ -120,8 +118,6 @@ class InForce(Rulebook):
         self._on(Event.CLOSED)
         state.open_turns.watchers.discard(self)
         self._for_others.remove()
-
-    # -- events ---------------------------------------------------------------------------------
 
     def _on(self, event: Event) -> Action:
         """Go to the next state; what is to be done."""
@@ -219,8 +215,6 @@ class InForce(Rulebook):
                 self._say(not_taken.changed_by_the_agent(ledger.suspects))
             return action
 
-    # -- loading --------------------------------------------------------------------------------
-
     def _load(self) -> Action:
         """Load what was seen; what was done."""
         old, now = self._projects, self._ledger.seen
@@ -232,7 +226,9 @@ class InForce(Rulebook):
             if action is Action.EXCHANGE and new is not None:
                 self._exchange(new, after)
                 return action
-            self._drop(new)
+            if new is not None:
+                for package in new.packages() - self._projects.packages() - self._old_packages:
+                    forget(package)
             if event is Event.LOST:
                 self._say(not_taken.would_lose(lost))
             else:
@@ -271,9 +267,7 @@ class InForce(Rulebook):
                 self._home,
                 config=now.read,
                 before=old.base,
-                same=lambda found: (
-                    found.path is not None and now.same_code(found, self._ledger.taken)
-                ),
+                same=lambda found: now.same_code(found, self._ledger.taken),
             )
             new = old.on(base)
             loads = new.loads()
@@ -319,11 +313,6 @@ class InForce(Rulebook):
             if file in seen.files:
                 hold(package, seen.files)
 
-    def _drop(self, new: Projects | None) -> None:
-        if new is not None:
-            for package in new.packages() - self._projects.packages() - self._old_packages:
-                forget(package)
-
     def _is_a_turns(self, now: Look) -> bool:
         """Whether a turn may have done what has changed since the last look at all.
 
@@ -353,18 +342,14 @@ class InForce(Rulebook):
             logger.warning("cannot tell whether the agent's processes are running", exc_info=True)
             return True
 
-    # -- what is told ---------------------------------------------------------------------------
-
     def _first_look(self) -> Look | None:
         if switched_off():
             return None
         try:
             return look(self._home)
         except TooMuchError as error:
-            logger.warning(
-                "extensions are not reloaded: %s has more files than are looked at in every turn",
-                error,
-            )
+            told = "extensions are not reloaded: %s has more files than are looked at in every turn"
+            logger.warning(told, error)
             return None
 
     def _give_up(self, why: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,7 @@ import attrs
 
 from hermes_ext._regular import Signature, signature
 from hermes_ext._text import printable
-from hermes_ext.loading.finding.found import Found, counts
+from hermes_ext.loading.finding.candidate import Candidate, counts
 from hermes_ext.settings.config import ExtensionsConfig, read_config
 from hermes_ext.settings.manifest import MANIFEST_FILE
 
@@ -97,18 +97,16 @@ class Look(NamedTuple):  # not attrs: to make such a class takes longer than a l
                 return path
         return None
 
-    def same_code(self, found: Found, other: Look) -> bool:
+    def same_code(self, candidate: Candidate, other: Look) -> bool:
         """Whether an extension's files look as they do in another look."""
-        if found.path is None:
+        if candidate.path is None:
             return False
-        return dict(self.of(found.path)) == dict(other.of(found.path))
-
-    def of(self, path: Path) -> Iterator[tuple[str, Signature]]:
-        """The files of the extension at this path."""
-        alone, inside = str(path), f"{path}{os.sep}"
-        for file, seen in self.files.items():
-            if file == alone or file.startswith(inside):
-                yield file, seen
+        alone, inside = str(candidate.path), f"{candidate.path}{os.sep}"
+        mine, others = (
+            {file: seen for file, seen in files.items() if file == alone or file.startswith(inside)}
+            for files in (self.files, other.files)
+        )
+        return mine == others
 
 
 def look(home: Path, before: Look | None = None) -> Look:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hermes_ext._text import canonical_name, printable
+from hermes_ext._text import is_same_name, printable
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.loading.ended import Loaded
 from hermes_ext.loading.finding.discovery import OFF_UNTIL_NAMED
@@ -63,15 +63,13 @@ def _is_off(record: ExtensionRecord, config: ExtensionsConfig) -> bool:
 
 
 def _why_gone(record: ExtensionRecord, old: Loaded, new: Loaded) -> Iterator[str]:
-    same = [each for each in new.records if _is(each, record.name)]
+    same = [each for each in new.records if is_same_name(each.name, record.name)]
     failed = [each for each in same if each.status in BROKEN or each.status is Status.SKIPPED]
     if failed and failed[0].status is not Status.MISSING:
         yield f"{record.name} ({failed[0].status}): {failed[0].reason}"
-    elif (
-        record.required
-        or new.config.is_required(record.name)
-        or _guarded(record.name, old.handlers)
-    ):
+        return
+    required = record.required or new.config.is_required(record.name)
+    if required or _guarded(record.name, old.handlers):
         where = "" if record.path is None else f" from {printable(record.path)}"
         yield (
             f"{record.name} is gone{where}, and it is a guard or required. To turn it off, name it "
@@ -80,18 +78,10 @@ def _why_gone(record: ExtensionRecord, old: Loaded, new: Loaded) -> Iterator[str
 
 
 def _loaded(name: str, records: Iterable[ExtensionRecord]) -> ExtensionRecord | None:
-    return next((each for each in records if each.loaded and _is(each, name)), None)
+    return next((e for e in records if e.loaded and is_same_name(e.name, name)), None)
 
 
 def _guarded(name: str, handlers: Iterable[Handler]) -> set[str]:
     """The hooks on which an extension has a guard."""
-    canonical = canonical_name(name)
-    return {
-        each.hook.value
-        for each in handlers
-        if each.guard and canonical_name(each.extension) == canonical
-    }
-
-
-def _is(record: ExtensionRecord, name: str) -> bool:
-    return canonical_name(record.name) == canonical_name(name)
+    guards = (each for each in handlers if each.guard)
+    return {each.hook.value for each in guards if is_same_name(each.extension, name)}

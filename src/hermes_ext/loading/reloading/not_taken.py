@@ -11,24 +11,19 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
-import logging
 import os
-import secrets
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import frozen
-
 from hermes_ext._files import replace_file
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
-
-logger = logging.getLogger("hermes_ext")
 
 _LARGEST: Final = 64 * 1024
 _PRIVATE: Final = 0o600
@@ -73,6 +68,8 @@ class NotTakenFile:
             data = json.dumps(OldRules(self._owner, self._since, reason).to_json()).encode()
             replace_file(self._file, data, mode=_PRIVATE, durable=False)
         except OSError:
+            from hermes_ext._log import logger  # late: commands read these files, without a log
+
             logger.debug("cannot write that a change was not taken", exc_info=True)
 
     def _begin(self) -> None:
@@ -80,7 +77,7 @@ class NotTakenFile:
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
         self._folder.mkdir(parents=True, exist_ok=True)
         # A name that no other process ever has, so that one that is left over can be removed.
-        file = self._folder / f"{self._owner}-{secrets.token_hex(6)}.json"
+        file = self._folder / f"{self._owner}-{os.urandom(6).hex()}.json"
         lock = _lock_of(file)
         lock.acquire(timeout=0)
         self._file, self._lock = file, lock

@@ -6,27 +6,19 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from hermes_ext._text import text_of
+from hermes_ext.testing.model_server import wire
 from hermes_ext.testing.model_server.script import MODEL_NAME, Json, Reply, ToolUse, Usage
-from hermes_ext.testing.model_server.wire import (
-    Asked,
-    Wire,
-    chat_call,
-    chat_tool,
-    error_kind,
-    error_message,
-    pieces,
-    sse_event,
-    tool_input,
-)
 
 
-def _asked(path: str, body: Json) -> Asked:
+def _asked(path: str, body: Json) -> wire.Asked:
     tools = tuple(
-        chat_tool(tool.get("name", ""), tool.get("description", ""), tool.get("input_schema", {}))
+        wire.chat_tool(
+            tool.get("name", ""), tool.get("description", ""), tool.get("input_schema", {})
+        )
         for tool in body.get("tools") or ()
     )
     messages = chat_messages(body.get("messages") or ())
-    return Asked(messages, text_of(body.get("system")), tools, bool(body.get("stream")))
+    return wire.Asked(messages, text_of(body.get("system")), tools, bool(body.get("stream")))
 
 
 def chat_messages(messages: Iterable[Json]) -> tuple[Json, ...]:
@@ -59,7 +51,7 @@ def _one_message(role: str, rest: list[Json], uses: list[Json]) -> Json:
     message: Json = {"role": role, "content": text_of(rest) if only_text else rest}
     if uses:
         message["tool_calls"] = [
-            chat_call(use.get("id", ""), use.get("name", ""), json.dumps(use.get("input")))
+            wire.chat_call(use.get("id", ""), use.get("name", ""), json.dumps(use.get("input")))
             for use in uses
         ]
     return message
@@ -86,40 +78,41 @@ def _message(reply: Reply, content: list[Json], stop: str | None) -> Json:
 def _answer(reply: Reply, calls: Sequence[ToolUse]) -> Json:
     content: list[Json] = [{"type": "text", "text": reply.text}] if reply.text else []
     content += [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": tool_input(call)}
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": wire.tool_input(call)}
         for call in calls
     ]
     return _message(reply, content, "tool_use" if calls else "end_turn")
 
 
 def _events(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[bytes]:
-    yield sse_event("message_start", {"message": _message(reply, [], None)})
+    yield wire.sse_event("message_start", {"message": _message(reply, [], None)})
     index = 0
     if reply.text or not calls:
-        deltas = [{"type": "text_delta", "text": piece} for piece in pieces(reply.text)]
+        deltas = [{"type": "text_delta", "text": piece} for piece in wire.pieces(reply.text)]
         yield from _block(index, {"type": "text", "text": ""}, deltas)
         index += 1
     for at, call in enumerate(calls, start=index):
         block: Json = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
         deltas = [
-            {"type": "input_json_delta", "partial_json": piece} for piece in pieces(call.args_text)
+            {"type": "input_json_delta", "partial_json": piece}
+            for piece in wire.pieces(call.args_text)
         ]
         yield from _block(at, block, deltas)
     stop = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
-    yield sse_event("message_delta", {"delta": stop, "usage": _usage(reply.usage)})
-    yield sse_event("message_stop", {})
+    yield wire.sse_event("message_delta", {"delta": stop, "usage": _usage(reply.usage)})
+    yield wire.sse_event("message_stop", {})
 
 
 def _block(index: int, block: Json, deltas: Sequence[Json]) -> Iterator[bytes]:
-    yield sse_event("content_block_start", {"index": index, "content_block": block})
+    yield wire.sse_event("content_block_start", {"index": index, "content_block": block})
     for delta in deltas:
-        yield sse_event("content_block_delta", {"index": index, "delta": delta})
-    yield sse_event("content_block_stop", {"index": index})
+        yield wire.sse_event("content_block_delta", {"index": index, "delta": delta})
+    yield wire.sse_event("content_block_stop", {"index": index})
 
 
 def _error(reply: Reply) -> Json:
-    told = {"type": error_kind(reply), "message": error_message(reply)}
+    told = {"type": wire.error_kind(reply), "message": wire.error_message(reply)}
     return {"type": "error", "error": told}
 
 
-ANTHROPIC = Wire("anthropic", _asked, _answer, _events, _error)
+ANTHROPIC = wire.Wire("anthropic", _asked, _answer, _events, _error)

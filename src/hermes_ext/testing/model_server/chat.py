@@ -6,24 +6,17 @@ import time
 from collections.abc import Iterator, Sequence
 
 from hermes_ext._text import text_of
+from hermes_ext.testing.model_server import wire
 from hermes_ext.testing.model_server.script import MODEL_NAME, Json, Reply, ToolUse, Usage
-from hermes_ext.testing.model_server.wire import (
-    Asked,
-    Wire,
-    chat_call,
-    openai_error,
-    pieces,
-    sse_data,
-)
 
 
-def _asked(path: str, body: Json) -> Asked:
+def _asked(path: str, body: Json) -> wire.Asked:
     messages: list[Json] = list(body.get("messages") or [])
     system: list[str] = []
     while messages and messages[0].get("role") in ("system", "developer"):
         system.append(text_of(messages.pop(0).get("content")))
     tools = tuple(body.get("tools") or ())
-    return Asked(tuple(messages), "\n".join(system), tools, bool(body.get("stream")))
+    return wire.Asked(tuple(messages), "\n".join(system), tools, bool(body.get("stream")))
 
 
 def _usage(usage: Usage) -> Json:
@@ -35,7 +28,7 @@ def _usage(usage: Usage) -> Json:
 
 
 def _call(call: ToolUse) -> Json:
-    return chat_call(call.id or "", call.name, call.args_text)
+    return wire.chat_call(call.id or "", call.name, call.args_text)
 
 
 def _answer(reply: Reply, calls: Sequence[ToolUse]) -> Json:
@@ -58,23 +51,23 @@ def _answer(reply: Reply, calls: Sequence[ToolUse]) -> Json:
 
 def _events(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[bytes]:
     for delta in _deltas(reply, calls):
-        yield sse_data(_chunk([{"index": 0, "delta": delta, "finish_reason": None}]))
+        yield wire.sse_data(_chunk([{"index": 0, "delta": delta, "finish_reason": None}]))
     finish = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}
-    yield sse_data(_chunk([finish]))
+    yield wire.sse_data(_chunk([finish]))
     if reply.usage is not None:
-        yield sse_data({**_chunk([]), "usage": _usage(reply.usage)})
+        yield wire.sse_data({**_chunk([]), "usage": _usage(reply.usage)})
     yield b"data: [DONE]\n\n"
 
 
 def _deltas(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[Json]:
     yield {"role": "assistant", "content": ""}
-    for piece in pieces(reply.text):
+    for piece in wire.pieces(reply.text):
         yield {"content": piece}
     for index, call in enumerate(calls):
         opening = _call(call) | {"index": index}
         opening["function"] = {"name": call.name, "arguments": ""}
         yield {"tool_calls": [opening]}
-        for piece in pieces(call.args_text):
+        for piece in wire.pieces(call.args_text):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
@@ -88,4 +81,4 @@ def _chunk(choices: list[Json]) -> Json:
     }
 
 
-CHAT = Wire("chat", _asked, _answer, _events, openai_error)
+CHAT = wire.Wire("chat", _asked, _answer, _events, wire.openai_error)

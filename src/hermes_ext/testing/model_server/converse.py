@@ -9,16 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hermes_ext._text import text_of
+from hermes_ext.testing.model_server import wire
 from hermes_ext.testing.model_server.anthropic import chat_messages
 from hermes_ext.testing.model_server.script import Json, Reply, ToolUse, Usage
-from hermes_ext.testing.model_server.wire import (
-    Asked,
-    Wire,
-    chat_tool,
-    error_message,
-    pieces,
-    tool_input,
-)
 
 _TEXT_HEADER = 7
 _CHECKSUM = 4
@@ -38,13 +31,15 @@ def is_converse(path: str) -> bool:
     return path.startswith("/model/") and path.endswith(("/converse", "/converse-stream"))
 
 
-def _asked(path: str, body: Json) -> Asked:
+def _asked(path: str, body: Json) -> wire.Asked:
     told = (
         {"role": message.get("role", ""), "content": [_block(b) for b in message["content"]]}
         for message in body.get("messages") or ()
     )
     tools = tuple(map(_tool, (body.get("toolConfig") or {}).get("tools") or ()))
-    return Asked(chat_messages(told), text_of(body.get("system")), tools, path.endswith("-stream"))
+    return wire.Asked(
+        chat_messages(told), text_of(body.get("system")), tools, path.endswith("-stream")
+    )
 
 
 def _block(block: Json) -> Json:
@@ -72,7 +67,7 @@ def _block(block: Json) -> Json:
 def _tool(tool: Json) -> Json:
     spec = tool.get("toolSpec") or {}
     schema = (spec.get("inputSchema") or {}).get("json") or {}
-    return chat_tool(spec.get("name", ""), spec.get("description", ""), schema)
+    return wire.chat_tool(spec.get("name", ""), spec.get("description", ""), schema)
 
 
 def _usage(usage: Usage) -> Json:
@@ -89,7 +84,7 @@ def _stop(calls: Sequence[ToolUse]) -> str:
 
 def _answer(reply: Reply, calls: Sequence[ToolUse]) -> Json:
     content: list[Json] = [{"text": reply.text}] if reply.text or not calls else []
-    content += [{"toolUse": {**_use(call), "input": tool_input(call)}} for call in calls]
+    content += [{"toolUse": {**_use(call), "input": wire.tool_input(call)}} for call in calls]
     answer: Json = {
         "output": {"message": {"role": "assistant", "content": content}},
         "stopReason": _stop(calls),
@@ -107,12 +102,12 @@ def _events(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[bytes]:
     index = 0
     if reply.text or not calls:
         # A block of text has no start of its own.
-        yield from _deltas(index, [{"text": piece} for piece in pieces(reply.text)])
+        yield from _deltas(index, [{"text": piece} for piece in wire.pieces(reply.text)])
         index += 1
     for at, call in enumerate(calls, start=index):
         start = {"contentBlockIndex": at, "start": {"toolUse": _use(call)}}
         yield frame("contentBlockStart", start)
-        deltas = [{"toolUse": {"input": piece}} for piece in pieces(call.args_text)]
+        deltas = [{"toolUse": {"input": piece}} for piece in wire.pieces(call.args_text)]
         yield from _deltas(at, deltas)
     yield frame("messageStop", {"stopReason": _stop(calls)})
     told: dict[str, Any] = {} if reply.usage is None else {"usage": _usage(reply.usage)}
@@ -157,12 +152,12 @@ def _error_headers(reply: Reply) -> Mapping[str, str]:
     return {"x-amzn-ErrorType": _ERRORS.get(reply.status, fallback)}
 
 
-CONVERSE = Wire(
+CONVERSE = wire.Wire(
     "converse",
     _asked,
     _answer,
     _events,
-    lambda reply: {"message": error_message(reply)},
+    lambda reply: {"message": wire.error_message(reply)},
     error_headers=_error_headers,
     stream_type="application/vnd.amazon.eventstream",
 )

@@ -8,34 +8,26 @@ from itertools import count
 from uuid import uuid4
 
 from hermes_ext._text import text_of
+from hermes_ext.testing.model_server import wire
 from hermes_ext.testing.model_server.script import MODEL_NAME, Json, Reply, ToolUse, Usage
-from hermes_ext.testing.model_server.wire import (
-    Asked,
-    Wire,
-    chat_call,
-    chat_tool,
-    openai_error,
-    pieces,
-    sse_event,
-)
 
 _TEXT_PARTS = ("input_text", "output_text", "text")
 
 
-def _asked(path: str, body: Json) -> Asked:
+def _asked(path: str, body: Json) -> wire.Asked:
     messages = _messages(body.get("input"))
     system = [str(body.get("instructions") or "")]
     while messages and messages[0]["role"] in ("system", "developer"):
         system.append(text_of(messages.pop(0)["content"]))
     tools = tuple(map(_tool, body.get("tools") or ()))
     told = "\n".join(filter(None, system))
-    return Asked(tuple(messages), told, tools, bool(body.get("stream")))
+    return wire.Asked(tuple(messages), told, tools, bool(body.get("stream")))
 
 
 def _tool(tool: Json) -> Json:
     # What the provider runs itself has a type and no name.
     name = str(tool.get("name") or tool.get("type", ""))
-    return chat_tool(name, tool.get("description") or "", tool.get("parameters") or {})
+    return wire.chat_tool(name, tool.get("description") or "", tool.get("parameters") or {})
 
 
 def _messages(given: object) -> list[Json]:
@@ -65,7 +57,7 @@ def _add_call(told: list[Json], item: Json) -> None:
     """To the assistant's message in front of it, as chat completions have it."""
     if not told or told[-1]["role"] != "assistant":
         told.append({"role": "assistant", "content": None})
-    call = chat_call(item.get("call_id", ""), item.get("name", ""), item.get("arguments", ""))
+    call = wire.chat_call(item.get("call_id", ""), item.get("name", ""), item.get("arguments", ""))
     told[-1].setdefault("tool_calls", []).append(call)
 
 
@@ -143,7 +135,7 @@ def _response_id() -> str:
 def _events(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[bytes]:
     numbers = count()
     for kind, value in _told(reply, calls):
-        yield sse_event(f"response.{kind}", {"sequence_number": next(numbers), **value})
+        yield wire.sse_event(f"response.{kind}", {"sequence_number": next(numbers), **value})
 
 
 def _told(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[tuple[str, Json]]:
@@ -166,17 +158,17 @@ def _told(reply: Reply, calls: Sequence[ToolUse]) -> Iterator[tuple[str, Json]]:
 
 def _text_events(part: Json, where: Json) -> Iterator[tuple[str, Json]]:
     yield "content_part.added", {**where, "part": _text_part("")}
-    for piece in pieces(part["text"]):
+    for piece in wire.pieces(part["text"]):
         yield "output_text.delta", {**where, "delta": piece, "logprobs": []}
     yield "output_text.done", {**where, "text": part["text"], "logprobs": []}
     yield "content_part.done", {**where, "part": part}
 
 
 def _argument_events(item: Json, where: Json) -> Iterator[tuple[str, Json]]:
-    for piece in pieces(item["arguments"]):
+    for piece in wire.pieces(item["arguments"]):
         yield "function_call_arguments.delta", {**where, "delta": piece}
     done = {"name": item["name"], "arguments": item["arguments"]}
     yield "function_call_arguments.done", {**where, **done}
 
 
-RESPONSES = Wire("responses", _asked, _answer, _events, openai_error)
+RESPONSES = wire.Wire("responses", _asked, _answer, _events, wire.openai_error)

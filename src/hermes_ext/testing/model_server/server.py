@@ -176,12 +176,10 @@ class ScriptedModel:
             return Reply(status=400, error=f"script raised {error!r}")
 
     def _with_ids(self, calls: Sequence[ToolUse]) -> list[ToolUse]:
-        return [
-            call
-            if call.id is not None
-            else ToolUse(call.name, call.args, f"call_{next(self._ids)}")
-            for call in calls
-        ]
+        def with_id(call: ToolUse) -> ToolUse:
+            return call if call.id is not None else replace(call, id=f"call_{next(self._ids)}")
+
+        return [*map(with_id, calls)]
 
 
 class _Server(ThreadingHTTPServer):

@@ -10,8 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from attrs import field, frozen
-
+from hermes_ext._values import field, frozen
 from hermes_ext.chain.outcome import is_taken_away
 from hermes_ext.hooks.payloads import Event, Scope, ToolCall, ToolResult
 from hermes_ext.hooks.table import ENDING

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 from weakref import WeakValueDictionary
 
-from hermes_ext._forks import has_locks
+from hermes_ext._forks import has_locks, living
 from hermes_ext._interrupts import let_through
 from hermes_ext.chain.threads import nothing, threads
 from hermes_ext.turns.decisions.line import DecisionEvent, LogLevel, build_line, encoded, iso
@@ -282,14 +282,9 @@ def _is_torn(descriptor: int) -> bool:
 _logs: WeakValueDictionary[int, DecisionLog] = WeakValueDictionary()
 
 
-def _open_logs() -> list[DecisionLog]:
-    # valuerefs() copies in one step; iterating fails when another thread makes a log meanwhile.
-    return [log for ref in _logs.valuerefs() if (log := ref()) is not None]
-
-
 def _flush_all() -> None:
     deadline = time.monotonic() + 2.0
-    for log in _open_logs():
+    for log in living(_logs):
         log.flush(max(0.0, deadline - time.monotonic()))
 
 

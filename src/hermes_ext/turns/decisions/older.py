@@ -24,10 +24,7 @@ def as_written_now(line: dict[str, Any]) -> dict[str, Any]:
         kept["failure"] = decider["error"].get("kind")
     others = line.get("by")
     if isinstance(others, list):
-        kept["by"] = [
-            {**asker, "action": "ask"},
-            *(each for each in others if each is not decider),
-        ]
+        kept["by"] = [{**asker, "action": "ask"}, *(each for each in others if each is not decider)]
     return kept
 
 

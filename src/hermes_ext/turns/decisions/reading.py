@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, TypeAlias, overload
 
+from hermes_ext._regular import open_regular
 from hermes_ext.turns.decisions.older import as_written_now
 from hermes_ext.turns.decisions.rotation import rotated
 
@@ -272,22 +272,15 @@ def _read(file: BinaryIO, begin: int, length: int) -> bytes:
 
 
 def _open(path: Path) -> BinaryIO | None:
-    """A file of the log; None where there is none.
-
-    What is no file would not come to an end: a pipe that nobody writes to, a device.
-    """
+    """A file of the log; None where there is none, or something that is not a file."""
     try:
-        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 - closed by who reads it
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return os.fdopen(open_regular(path), "rb")
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return file
-    file.close()
-    return None
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return None
 
 
 def _numbers(path: Path) -> list[int]:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
+from hermes_ext._values import define, field
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.person import notices
 from hermes_ext.hosts.hermes.adapter.person.approvals import approver, is_interactive
-from hermes_ext.hosts.hermes.adapter.places import (
-    has_processes,
-    machine_now,
-    session_directory,
-)
-from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.places import has_processes, machine_now, session_directory
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.hosts.hermes.adapter.turns.batches import BATCH, is_batch
 from hermes_ext.hosts.hermes.home.lost_hooks import note_lost_hooks
 from hermes_ext.rules import Rules
@@ -38,57 +35,42 @@ _PAST_THE_TURN: Final = (
 )
 
 
+def _weakly(agent: Any) -> Callable[[], Any]:
+    return weakref.ref(agent) if agent is not None else lambda: None
+
+
+@define(eq=False)
 class TurnData:
     """What the adapter keeps for one turn: on `Turn.host`, gone with it.
 
     Attributes:
-        agent: weakly, the agent that runs the turn.
+        agent: gives the agent that runs the turn, as long as there is one.
+        stray_task: the task of a call from outside of any turn, which is not to be found by it.
         verdicts: of the tool calls that were judged and have not run yet.
         call_ids: Hermes's ids of the calls that were judged.
         request: what was decided on the newest request to the model.
         stopped: the reply of a blocked or answered request, to every later one of the turn.
         summary: whether the request under way is the one after the iteration limit.
-        stray_task: the task of a call from outside of any turn, which is not to be found by it.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "agent",
-        "call_ids",
-        "request",
-        "stopped",
-        "stray_task",
-        "summary",
-        "verdicts",
-    )
-
-    def __init__(self, agent: Any, stray_task: str | None = None) -> None:
-        self.agent = weakref.ref(agent) if agent is not None else lambda: None
-        self.verdicts: list[Any] = []
-        self.call_ids: set[str] = set()
-        self.request: Any = None
-        self.stopped: Any = None
-        self.summary = False
-        self.stray_task = stray_task
+    agent: Any = field(converter=_weakly)
+    stray_task: str | None = None
+    verdicts: list[Any] = field(factory=list)
+    call_ids: set[str] = field(factory=set)
+    request: Any = None
+    stopped: Any = None
+    summary: bool = False
 
 
 def rules_for(*ids: str | None) -> Rules:
-    """What is in force where a session works.
+    """What is in force where a session works, by its task's id and its own; else in this context.
 
     It is loaded once for each Hermes home, and once for each project.
-
-    Args:
-        ids: its task's id and its own; none: the turn or directory of this context.
     """
     here = None if ids else turn_state.current_turn()
     if isinstance(here, Turn) and not here.closed:
         return here.rules
     return runtime().for_directory(session_directory(*ids))
-
-
-def rules_in(directory: Path) -> Rules:
-    """What is in force in a directory, loaded if need be."""
-    return runtime().for_directory(directory)
 
 
 def may_withhold_input() -> bool:
@@ -99,9 +81,7 @@ def may_withhold_input() -> bool:
 
 def runtime() -> Runtime:
     """The runtime of the Hermes home that this context works for."""
-    from hermes_constants import get_hermes_home
-
-    home = Path(get_hermes_home())
+    home = _home()
     runtime = state.runtimes.get(home)
     if runtime is None:
         with state.loading:
@@ -115,19 +95,20 @@ def runtime() -> Runtime:
 
 def loaded() -> Runtime | None:
     """The runtime of this context's home, if that is loaded already."""
+    return state.runtimes.get(_home())
+
+
+def _home() -> Path:
     from hermes_constants import get_hermes_home
 
-    return state.runtimes.get(Path(get_hermes_home()))
+    return Path(get_hermes_home())
 
 
 def _load(home: Path) -> Runtime:
     try:
         # In no project: each turn chooses its own.
         runtime = Runtime.from_config(
-            cwd=os.sep,
-            home=home.absolute(),
-            tool_schemas=_schema_of,
-            command="hermes extensions",
+            cwd=os.sep, home=home.absolute(), tool_schemas=_schema_of, command="hermes extensions"
         )
     except Exception as error:
         # A fault of ours. Whether a guard was meant to be on is unknown, so no tool runs.
@@ -165,9 +146,7 @@ def refusal(rules: Rules) -> str | None:
 
 def _note_lost(lines: tuple[str, ...]) -> None:
     """For `list` in another process; of a home where nothing is lost nothing is written."""
-    from hermes_constants import get_hermes_home
-
-    home = Path(get_hermes_home())
+    home = _home()
     if state.lost_hooks.get(home) != lines:
         state.lost_hooks[home] = lines
         note_lost_hooks(home, lines)
@@ -201,7 +180,7 @@ def refusal_of_request(*ids: str | None) -> str | None:
 
 def open_turn(agent: Any, history: Any, task_id: str | None) -> Turn:
     """A turn for one `run_conversation` of an agent."""
-    with notices.beginning(agent):
+    with held(state.beginning, agent):  # what is said is for the person who talks to it
         turn = _turn_of(agent, history, task_id)
         notices.report(turn.rules, turn.services)
     return turn

@@ -22,11 +22,7 @@ from hermes_ext.effects import Machine
 
 
 def session_directory(*keys: str | None) -> Path:
-    """The directory that a session was opened in.
-
-    Args:
-        keys: the ids that Hermes may have registered one under: task, then session.
-    """
+    """The directory that a session was opened in, by the ids of its task and its own."""
     for key in filter(None, keys):
         found = _registered(key)
         if found is not None:
@@ -41,12 +37,7 @@ def _shared(directory: Path) -> Path:
 
 
 def tool_directory(task_id: str | None, session: Path) -> Path:
-    """The directory that a tool call's relative paths start from, now.
-
-    Args:
-        task_id: Hermes's task of the call.
-        session: the session's directory, where Hermes cannot be asked.
-    """
+    """Where a tool call's relative paths start from; `session` where Hermes cannot be asked."""
     tools = sys.modules.get("tools.file_tools")
     base = getattr(tools, "_resolve_base_dir", None)
     if not callable(base):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from hermes_ext._forks import has_locks
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from hermes_ext.runtime import Runtime
 
 _COMMANDS_AT_ONCE: Final = 8
+
+T = TypeVar("T")
 
 
 class State:
@@ -117,3 +120,13 @@ class State:
 
 
 state: Final = State()
+
+
+@contextmanager
+def held(variable: ContextVar[T], value: T) -> Iterator[T]:
+    """While open, a variable of this context has this value."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)

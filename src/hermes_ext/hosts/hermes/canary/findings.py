@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from hermes_ext._text import as_name, printable
 from hermes_ext.doctor import Finding, Severity
 from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes.adapter.wraps.lacking import listed
 from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Surface
 from hermes_ext.hosts.hermes.canary.trial import Canary
@@ -20,25 +21,16 @@ def canary_findings(canary: Canary, *, must_run: bool) -> Iterator[Finding]:
     must_run: that nothing could be tried is an error.
     """
     if canary.why_not is not None and (must_run or host_package() is not None):
-        yield Finding(
-            Severity.ERROR if must_run else Severity.WARNING,
-            "canary-not-tried",
-            None,
-            None,
-            f"the hooks were not tried in Hermes: {canary.why_not}",
-            "Mend it, or leave the trial out: --no-canary",
-        )
+        severity = Severity.ERROR if must_run else Severity.WARNING
+        told = f"the hooks were not tried in Hermes: {canary.why_not}"
+        hint = "Mend it, or leave the trial out: --no-canary"
+        yield Finding(severity, "canary-not-tried", None, None, told, hint)
     for proofs in _alike(canary.proofs):
         yield _finding(proofs, canary)
     for name in canary.absent:
-        yield Finding(
-            Severity.NOTE,
-            "canary-plugin-absent",
-            None,
-            "plugins.enabled",
-            f"tried without the plugin {as_name(name, 60)}, which did not load there",
-            "It may not be installed, or need keys or data of its own, which are not copied",
-        )
+        told = f"tried without the plugin {as_name(name, 60)}, which did not load there"
+        hint = "It may not be installed, or need keys or data of its own, which are not copied"
+        yield Finding(Severity.NOTE, "canary-plugin-absent", None, "plugins.enabled", told, hint)
 
 
 def _alike(proofs: Sequence[Proof]) -> list[list[Proof]]:
@@ -59,14 +51,14 @@ def _finding(proofs: Sequence[Proof], canary: Canary) -> Finding:
     suspects = list(dict.fromkeys(suspect for proof in proofs for suspect in proof.suspects))
     status = str(proofs[0].status)
     none = len(hooks) == len(CALLED) and status == "not-reached"
-    what = "no hook is reached" if none else f"{_joined(hooks)}: {status.replace('-', ' ')}"
+    what = "no hook is reached" if none else f"{listed(hooks)}: {status.replace('-', ' ')}"
     reasons = [printable(proofs[0].detail or ""), *map(str, suspects)]
     return Finding(
         Severity.ERROR,
         f"canary-{status}",
         None,
         suspects[0].seam if suspects else None,
-        f"on {_joined(surfaces)}, {what}: {'; '.join(filter(None, reasons))}{_blame(canary)}",
+        f"on {listed(surfaces)}, {what}: {'; '.join(filter(None, reasons))}{_blame(canary)}",
         _hint(canary),
     )
 
@@ -74,7 +66,7 @@ def _finding(proofs: Sequence[Proof], canary: Canary) -> Finding:
 def _blame(canary: Canary) -> str:
     if not canary.culprits:
         return ""
-    names = _joined([as_name(name, 60) for name in canary.culprits])
+    names = listed([as_name(name, 60) for name in canary.culprits])
     return f". It is the doing of the plugin{'s' if len(canary.culprits) > 1 else ''} {names}"
 
 
@@ -87,7 +79,3 @@ def _hint(canary: Canary) -> str:
         f"See whether `{program} -z hello` works; if it does, use a version of hermes-agent that"
         " this package knows, or a newer package"
     )
-
-
-def _joined(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

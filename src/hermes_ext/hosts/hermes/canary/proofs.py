@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final, Literal
-
-from attrs import asdict, frozen
+from typing import Any, Final, Literal, NamedTuple
 
 from hermes_ext._text import printable
+from hermes_ext._values import asdict, frozen
 from hermes_ext.hooks.table import HookName, complete
 from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.hosts.hermes.canary import marks
@@ -172,11 +171,8 @@ def _results(seen: Seen) -> Iterator[str]:
     return (f"{call.name} ({call.id})" for call in seen.made if call.name != "write_file")
 
 
-@frozen
-class _Trial:
-    """How a hook is proved. events: what it should fire for, once each; faults: what is wrong with
-    what came of it.
-    """
+class _Trial(NamedTuple):
+    """How a hook is proved: what it should fire for, once each, and what came of it."""
 
     events: Callable[[Seen], Iterator[str]]
     faults: Callable[[Seen], Iterator[str]]

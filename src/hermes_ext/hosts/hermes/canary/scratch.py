@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, frozen
-
 from hermes_ext._redaction.names import is_secret
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hosts.hermes.home.installing import PLUGIN
 from hermes_ext.settings.yaml_nodes import Unreadable, plain, read_document
 

@@ -112,11 +112,7 @@ def one_turn(
 
 
 def _home(
-    base: Path,
-    model: ScriptedModel,
-    plugins: UsersPlugins,
-    seconds: float,
-    children: Children,
+    base: Path, model: ScriptedModel, plugins: UsersPlugins, seconds: float, children: Children
 ) -> HermesHome:
     env = {
         marks.RECORDS: str(base / "records.jsonl"),

@@ -12,8 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.hosts.hermes.canary.proofs import Proof, Surface, judge, skipped
 from hermes_ext.hosts.hermes.canary.scratch import UsersPlugins, users_plugins
 from hermes_ext.hosts.hermes.canary.surfaces import SURFACES, Children, one_turn, why_not_on
@@ -107,11 +106,7 @@ def _is_among(name: str, loaded: Sequence[str]) -> bool:
 
 
 def _culprits(
-    workshop: _Workshop,
-    proofs: Sequence[Proof],
-    plugins: UsersPlugins,
-    deadline: float,
-    tell: Tell,
+    workshop: _Workshop, proofs: Sequence[Proof], plugins: UsersPlugins, deadline: float, tell: Tell
 ) -> tuple[str, ...]:
     """Whose functions stand in the way; else, by leaving plugins out, whose absence mends it."""
     failed = [proof for proof in proofs if proof.failed]
@@ -150,10 +145,7 @@ class _Workshop:
         self._children: list[Children] = []
 
     def turns(
-        self,
-        wanted: dict[str, tuple[Surface, UsersPlugins]],
-        deadline: float,
-        tell: Tell,
+        self, wanted: dict[str, tuple[Surface, UsersPlugins]], deadline: float, tell: Tell
     ) -> dict[str, Seen]:
         """A turn for each name, side by side."""
         running: dict[Future[Seen], str] = {}
@@ -183,7 +175,7 @@ def _workshop(start: Start) -> Iterator[_Workshop]:
             prefix="hermes-ext-canary-", ignore_cleanup_errors=True
         ) as folder,
         _ended_by_signals(),
-        ThreadPoolExecutor(max_workers=3) as threads,
+        ThreadPoolExecutor(max_workers=3) as threads,  # not of the pool: leaving waits for them
     ):
         workshop = _Workshop(Path(folder), start, threads)
         try:
@@ -205,13 +197,11 @@ def _ended_by_signals() -> Iterator[None]:
         raise SystemExit(128 + number)
 
     asked = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in asked}
-    for number, handler in before.items():
-        if handler is signal.SIG_DFL:
-            signal.signal(number, leave)
+    free = [number for number in asked if signal.getsignal(number) is signal.SIG_DFL]
+    for number in free:
+        signal.signal(number, leave)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            if handler is signal.SIG_DFL:
-                signal.signal(number, handler)
+        for number in free:
+            signal.signal(number, signal.SIG_DFL)

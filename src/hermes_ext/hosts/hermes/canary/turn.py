@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.hosts.hermes.canary import marks
 from hermes_ext.hosts.hermes.facts.tools import TOOLS
 from hermes_ext.testing.model_server import ModelRequest, Reply, ToolUse

@@ -5,7 +5,6 @@ It runs inside of Hermes, beside the user's plugins, and changes nothing.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import threading
@@ -22,11 +21,12 @@ def register(ctx: Any) -> None:
     _end_in_time()
 
 
-@functools.cache
 def _end_in_time() -> None:
-    # If the command is killed nobody is left to end Hermes.
+    if any(each.name == marks.PLUGIN for each in threading.enumerate()):
+        return
+    # If the command is killed nobody is left to end Hermes. Not of the pool, which may be at fault.
     timer = threading.Timer(float(os.environ[marks.SECONDS]), os._exit, (1,))
-    timer.daemon = True
+    timer.name, timer.daemon = marks.PLUGIN, True
     timer.start()
 
 

@@ -10,8 +10,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.hosts.hermes.facts.names import DISTRIBUTION, PACKAGE
 
 if TYPE_CHECKING:

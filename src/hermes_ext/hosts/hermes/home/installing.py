@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from hermes_ext._distributions import entry_points_fault, installed_points
 from hermes_ext._text import printable
+from hermes_ext._values import evolve, frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.hosts.hermes.facts.host_package import HostPackage, host_package
 from hermes_ext.hosts.hermes.home.sentinel import NAME as SENTINEL
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 PLUGIN = "hermes-ext"
 PLUGIN_GROUP = "hermes_agent.plugins"
-
-PluginState = Literal["enabled", "not-enabled", "disabled", "unreadable"]
 
 
 @frozen
@@ -147,7 +145,7 @@ def uninstall(home: Path) -> Installation:
 
 def sentinel_fault(home: Path, config: ExtensionsConfig) -> str | None:
     """Why nothing refuses tools once this package is gone; None if something does, or need not."""
-    if not config.required or plugin_state(home, config) != "enabled":
+    if not config.required or plugin_off(home, config) is not None:
         return None
     folder = printable(sentinel_folder(home))
     state = sentinel_state(home)
@@ -177,34 +175,6 @@ def _with_sentinel(done: Installation) -> Installation:
     return evolve(done, sentinel=sentinel_folder(done.home) if is_there else None)
 
 
-def plugin_state(home: Path, config: ExtensionsConfig | None = None) -> PluginState:
-    """Whether Hermes would load the plugin from this home; a disabled entry wins in Hermes.
-
-    config: the home's, where it was read before.
-    """
-    file = home / "config.yaml"
-    root = read_document(file).root if config is None else config.root
-    try:
-        if PLUGIN in _listed(file, root, "disabled"):
-            return "disabled"
-        return "enabled" if PLUGIN in _listed(file, root, "enabled") else "not-enabled"
-    except ConfigError:
-        return "unreadable"
-
-
-def plugin_fault(home: Path) -> ConfigError | None:
-    """Why the lists that could name the plugin cannot be read; None if they can."""
-    file = home / "config.yaml"
-    root = read_document(file).root
-    try:
-        for key in ("enabled", "disabled"):
-            _listed(file, root, key)
-    except ConfigError as error:
-        _explain(error)
-        return error
-    return None
-
-
 def _listed(file: Path, root: Node | None, key: str) -> tuple[str, ...]:
     """The names at `plugins.KEY`. Unlike where the file is to be changed, what Hermes can read
     is good enough: keys that stand twice, for one.
@@ -225,21 +195,21 @@ def _listed(file: Path, root: Node | None, key: str) -> tuple[str, ...]:
 def plugin_off(home: Path, config: ExtensionsConfig | None = None) -> PluginOff | None:
     """Why Hermes would load no extension of this home; None if it would.
 
-    config: the home's, where it was read before.
+    A disabled entry wins in Hermes. config: the home's, where it was read before.
     """
     file = home / "config.yaml"
-    state = plugin_state(home, config)
-    if state == "not-enabled":
-        return PluginOff(file, None, "plugins.enabled", f"does not name {PLUGIN}")
-    if state == "disabled":
-        told = f"names {PLUGIN}, which wins over plugins.enabled"
-        return PluginOff(file, None, "plugins.disabled", told)
-    fault = plugin_fault(home) if state == "unreadable" else None
-    if fault is None:
-        return None
-    return PluginOff(
-        fault.path or file, fault.line, fault.key or "", fault.message, fault.hint or "Fix it"
-    )
+    root = read_document(file).root if config is None else config.root
+    try:
+        if PLUGIN in _listed(file, root, "disabled"):
+            told = f"names {PLUGIN}, which wins over plugins.enabled"
+            return PluginOff(file, None, "plugins.disabled", told)
+        if PLUGIN in _listed(file, root, "enabled"):
+            return None
+    except ConfigError as error:
+        _explain(error)
+        where = (error.path or file, error.line, error.key or "")
+        return PluginOff(*where, error.message, error.hint or "Fix it")
+    return PluginOff(file, None, "plugins.enabled", f"does not name {PLUGIN}")
 
 
 def plugins_unreadable() -> str | None:

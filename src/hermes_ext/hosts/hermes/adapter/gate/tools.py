@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from attrs import define, evolve, field
-
 from hermes_ext._log import logger
+from hermes_ext._values import define, evolve, field
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
@@ -25,13 +24,14 @@ from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.gate.results import error_result, internal_fault, looked_at
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Arrived, Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on
-from hermes_ext.hosts.hermes.adapter.person.host_questions import agreed_to
-from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.turns.approval import ENDED
 from hermes_ext.turns.state import entered
 from hermes_ext.turns.turn import Turn
 
+Original = Callable[..., Any]
 NextCall = Callable[[Any], Any]
+Context = dict[str, Any]
 
 
 @define(eq=False)
@@ -53,9 +53,7 @@ class Grant:
 # -- the steps, in the order in which Hermes takes them ----------------------------------------
 
 
-def apply_tool_request(
-    original: Callable[..., Any], tool_name: str, args: Any, **context: Any
-) -> Any:
+def apply_tool_request(original: Original, tool_name: str, args: Any, **context: Any) -> Any:
     """Wraps `hermes_cli.middleware.apply_tool_request_middleware`: the others first, then we."""
     result = original(tool_name, args, **context)
     turn = host.find_turn(context)
@@ -77,7 +75,7 @@ def apply_tool_request(
 
 
 def pre_tool_block(
-    original: Callable[..., Any], tool_name: str, args: Any, *positional: Any, **context: Any
+    original: Original, tool_name: str, args: Any, *positional: Any, **context: Any
 ) -> Any:
     """Wraps `hermes_cli.plugins.resolve_pre_tool_block` (0.17: `get_pre_tool_call_block_message`).
 
@@ -98,7 +96,7 @@ def pre_tool_block(
 
 
 def pre_tool_hooks(
-    original: Callable[..., Any], tool_name: str, args: Any, *positional: Any, **context: Any
+    original: Original, tool_name: str, args: Any, *positional: Any, **context: Any
 ) -> Any:
     """Wraps `hermes_cli.plugins._dispatch_pre_tool_call_hooks`.
 
@@ -132,7 +130,7 @@ def _in_place_of_a_run(verdict: Verdict) -> str | None:
 
 
 def _block_message(
-    judge: Judge, tool: str, args: Any, context: dict[str, Any], message: str | None
+    judge: Judge, tool: str, args: Any, context: Context, message: str | None
 ) -> str | None:
     host_id = str(context.get("tool_call_id") or "")
     arrived = Arrived(tool, args)
@@ -153,11 +151,7 @@ def _without_exact(judge: Judge, arrived: Arrived, host_id: str) -> Verdict:
 
 
 def run_tool_execution(
-    original: Callable[..., Any],
-    tool_name: str,
-    args: Any,
-    next_call: NextCall,
-    **context: Any,
+    original: Original, tool_name: str, args: Any, next_call: NextCall, **context: Any
 ) -> Any:
     """Wraps `hermes_cli.middleware.run_tool_execution_middleware`: the last gate.
 
@@ -172,11 +166,7 @@ def run_tool_execution(
 
 
 def _stray_execution(
-    original: Callable[..., Any],
-    tool_name: str,
-    args: Any,
-    next_call: NextCall,
-    context: dict[str, Any],
+    original: Original, tool_name: str, args: Any, next_call: NextCall, context: Context
 ) -> Any:
     if _idle_at(context):
         return original(tool_name, args, next_call, **context)
@@ -188,30 +178,25 @@ def _stray_execution(
         return _gated_execution(turn, original, tool_name, args, next_call, context)
 
 
-def _why_outside(context: dict[str, Any]) -> str | None:
+def _why_outside(context: Context) -> str | None:
     """Why a call may not run that belongs to no open turn, or None where it may be checked."""
     return host.refusal_without_turn(*_ids(context)) or (
         ENDED if host.turn_is_over(context) else None
     )
 
 
-def _ids(context: dict[str, Any]) -> tuple[str, str]:
+def _ids(context: Context) -> tuple[str, str]:
     task_id, session_id = (str(context.get(key) or "") for key in ("task_id", "session_id"))
     return task_id, session_id
 
 
-def _idle_at(context: dict[str, Any]) -> bool:
+def _idle_at(context: Context) -> bool:
     """Whether nothing is in force where the session of a call works."""
     return host.rules_for(*_ids(context)).idle
 
 
 def _gated_execution(
-    turn: Turn,
-    original: Callable[..., Any],
-    tool_name: str,
-    args: Any,
-    next_call: NextCall,
-    context: dict[str, Any],
+    turn: Turn, original: Original, tool_name: str, args: Any, next_call: NextCall, context: Context
 ) -> Any:
     """One execution with the gate innermost: around what really runs the tool."""
     host_id = str(context.get("tool_call_id") or "")
@@ -277,11 +262,7 @@ def _passed_on(turn: Turn, tool: str, host_id: str) -> Grant | None:
 def _leave_for(turn: Turn, tool: str, host_id: str | None) -> Grant | None:
     """The grant that the gate around this step has given to this very call.
 
-    Args:
-        turn: the turn of the call. What a tool runs may be a turn of its own, of a subagent say,
-            in which the same tool is called.
-        tool: the tool.
-        host_id: Hermes's id of the call; None where it gives none.
+    What a tool runs may be a turn of its own, of a subagent say, in which the same tool is called.
     """
     grant = state.grant.get()
     if grant is None or grant.used or grant.turn is not turn or grant.verdict.tool != tool:
@@ -329,22 +310,17 @@ def _not_evaluated(turn: Turn, tool: str, error: Exception) -> str:
 
 @contextmanager
 def _granted(turn: Turn, verdict: Verdict) -> Iterator[Grant]:
-    given = Grant(verdict, turn)
-    grant = state.grant.set(given)
-    # What runs inside (a subagent, say) is on paths of its own.
-    path = state.in_invoke_tool.set(False)
-    try:
-        # `entered` also in a thread that has found it by its ids.
-        with entered(turn), agreed_to(lambda: given.verdict.host_question):
-            yield given
-    finally:
-        state.in_invoke_tool.reset(path)
-        state.grant.reset(grant)
+    grant = Grant(verdict, turn)
+    with (
+        held(state.grant, grant),
+        held(state.in_invoke_tool, False),  # what runs inside, a subagent say, is on its own paths
+        entered(turn),  # also in a thread that has found it by its ids
+        held(state.agreed, lambda: grant.verdict.host_question),
+    ):
+        yield grant
 
 
-def _not_run(
-    tool: str, verdict: Verdict, result: str, context: dict[str, Any], status: str | None
-) -> str:
+def _not_run(tool: str, verdict: Verdict, result: str, context: Context, status: str | None) -> str:
     """The result of a call that did not run, told to observers where Hermes would not."""
     if state.in_invoke_tool.get():
         from model_tools import _emit_post_tool_call_hook
@@ -365,18 +341,13 @@ def _not_run(
     return result
 
 
-def invoke_tool(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
+def invoke_tool(original: Original, agent: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `AIAgent._invoke_tool`: marks the path on which a gate must tell observers itself."""
-    token = state.in_invoke_tool.set(True)
-    try:
+    with held(state.in_invoke_tool, True):
         return original(agent, *args, **kwargs)
-    finally:
-        state.in_invoke_tool.reset(token)
 
 
-def dispatch(
-    original: Callable[..., Any], registry: Any, name: str, args: Any, **kwargs: Any
-) -> Any:
+def dispatch(original: Original, registry: Any, name: str, args: Any, **kwargs: Any) -> Any:
     """Wraps `ToolRegistry.dispatch`: runs what the gate granted, judges what came another way."""
     context = {"task_id": kwargs.get("task_id"), "session_id": kwargs.get("session_id")}
     return _run_directly(
@@ -384,12 +355,12 @@ def dispatch(
     )
 
 
-def search_catalog(original: Callable[..., Any], args: Any, **kwargs: Any) -> Any:
+def search_catalog(original: Original, args: Any, **kwargs: Any) -> Any:
     """Wraps `tools.tool_search.dispatch_tool_search`, which no middleware is around."""
     return _read_catalog("tool_search", args, lambda final: original(final, **kwargs))
 
 
-def describe_tool(original: Callable[..., Any], args: Any, **kwargs: Any) -> Any:
+def describe_tool(original: Original, args: Any, **kwargs: Any) -> Any:
     """Wraps `tools.tool_search.dispatch_tool_describe`, which no middleware is around."""
     return _read_catalog("tool_describe", args, lambda final: original(final, **kwargs))
 
@@ -401,7 +372,7 @@ def _read_catalog(name: str, args: Any, run: NextCall) -> Any:
     return _run_directly(name, args, run, {"tool_call_id": judged.host_id if judged else ""})
 
 
-def _run_directly(name: str, args: Any, run: NextCall, context: dict[str, Any]) -> Any:
+def _run_directly(name: str, args: Any, run: NextCall, context: Context) -> Any:
     """Run a tool whose caller passed no gate, or has leave from the gate around it."""
     turn = host.find_turn(context)
     if turn is None:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from attrs import define, field
-
+from hermes_ext._values import define, field
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion, collecting
+from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion
 from hermes_ext.hosts.hermes.adapter.places import tool_directory
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.turns.decisions.canonical import canonical_json
 from hermes_ext.turns.state import judging_again
 from hermes_ext.turns.turn import Turn
@@ -66,12 +66,7 @@ class Verdict:
 
 
 class Arrived:
-    """A call as it arrives at a gate, possibly after other plugins have changed its arguments.
-
-    Args:
-        tool: the tool.
-        args: whatever the host has for arguments.
-    """
+    """A call as it arrives at a gate, possibly after other plugins have changed its arguments."""
 
     def __init__(self, tool: str, args: Any) -> None:
         self.tool = tool
@@ -285,7 +280,7 @@ def _other_plugins() -> str:
 
 
 def _asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
-    with collecting() as answered:
+    with held(state.answered, []) as answered:
         settled = turn.settle(outcome, verdict.tool, verdict.arguments)
     if not settled.approved:
         return f"[{settled.blocked_by}] {settled.message}"

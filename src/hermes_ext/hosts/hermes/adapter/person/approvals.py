@@ -12,7 +12,7 @@ from hermes_ext._log import logger
 from hermes_ext._text import printable
 from hermes_ext.hosts.hermes.adapter.person import host_questions
 from hermes_ext.hosts.hermes.adapter.person.full_texts import kept_in_full
-from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.turns.approval import Approval, ApprovalRequest, nobody_there
 
 _YES: Final = frozenset({"once", "session", "always"})
@@ -24,12 +24,7 @@ _END: Final = 100  # characters of a call, shown once more
 
 
 def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalRequest], Approval]:
-    """An approver that asks through Hermes.
-
-    Args:
-        approve_without_human: gives the setting `ask_without_human: approve`, for cron, scripts
-            and modes that approve everything.
-    """
+    """An approver that asks through Hermes; the setting decides where nobody is there to ask."""
 
     def ask(request: ApprovalRequest) -> Approval:
         gate = _gate()
@@ -37,16 +32,13 @@ def approver(approve_without_human: Callable[[], bool]) -> Callable[[ApprovalReq
             return nobody_there(request, approve=approve_without_human())
         with kept_in_full(request) as place:
             person = Person(request, place)
-            token = state.question.set(person)
-            try:
+            with held(state.question, person):
                 answer = gate(
                     person.call,
                     person.question,
                     rule_key=request.rule_key,
                     approval_callback=person.answers,
                 )
-            finally:
-                state.question.reset(token)
         if not isinstance(answer, dict):
             return Approval(approved=False)
         if answer.get("approved") is True:

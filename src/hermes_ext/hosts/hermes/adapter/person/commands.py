@@ -13,24 +13,22 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from attrs import frozen
-
 from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
+from hermes_ext._values import frozen
 from hermes_ext.exceptions import CommandError
 from hermes_ext.hooks.commands import Command
 from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.host import conversation_of_session
 from hermes_ext.hosts.hermes.adapter.places import session_directory
-from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.state import held, state
 
 _TUI_METHODS: Final = ("command.dispatch", "slash.exec")
 
@@ -62,15 +60,6 @@ class Typed:
         return self.cwd or session_directory()
 
 
-@contextmanager
-def _typed_by(typed: Typed) -> Iterator[None]:
-    token = state.typed.set(typed)
-    try:
-        yield
-    finally:
-        state.typed.reset(token)
-
-
 # -- what is typed --------------------------------------------------------------------------------
 
 
@@ -81,7 +70,7 @@ def in_command_line(original: Callable[..., Any], cli: Any, *args: Any, **kwargs
         return str(getattr(cli, "session_id", "") or "")
 
     typed = Typed(session, session, "cli", database=getattr(cli, "_session_db", None))
-    with _typed_by(typed):
+    with held(state.typed, typed):
         return original(cli, *args, **kwargs)
 
 
@@ -103,7 +92,7 @@ async def in_gateway(
     platform = getattr(getattr(source, "platform", None), "value", None)
     database = getattr(runner, "_session_db", None) or getattr(store, "_db", None)
     typed = Typed(session, begun, platform, getattr(database, "_db", database), in_a_loop=True)
-    with _typed_by(typed):
+    with held(state.typed, typed):
         return await original(runner, event, *args, **kwargs)
 
 
@@ -136,7 +125,7 @@ def _tui_method(module: ModuleType, original: Callable[..., Any]) -> Callable[..
         sessions = getattr(module, "_sessions", None) or {}
         given = params.get("session_id") if isinstance(params, dict) else None
         session = sessions.get(given or "") or {}
-        with _typed_by(_typed_in_tui(session)):
+        with held(state.typed, _typed_in_tui(session)):
             return original(rid, params, *args, **kwargs)
 
     call.__hermes_ext_seam__ = original.__name__  # type: ignore[attr-defined]
@@ -222,7 +211,7 @@ def _ours() -> Mapping[str, Command]:
             if loaded is None:
                 return {}
             return loaded.for_directory(session_directory()).commands
-        return host.rules_in(typed.directory).commands
+        return host.runtime().for_directory(typed.directory).commands
     except Exception:
         logger.exception("the slash commands of extensions could not be looked up")
         return {}

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
-from attrs import define, field
-
 from hermes_ext._log import logger
+from hermes_ext._values import define, field
 from hermes_ext.hosts.hermes.adapter.state import state
 
 _SCRIPT_KEY: Final = "execute_code"
@@ -104,36 +102,11 @@ def _about_script(approval: Any, code: Any) -> HostQuestion | None:
 # -- from the answer to the call --------------------------------------------------------------
 
 
-@contextmanager
-def collecting() -> Iterator[list[HostQuestion]]:
-    """While handlers' questions are asked: gives what `person_answered` reports."""
-    answered: list[HostQuestion] = []
-    token = state.answered.set(answered)
-    try:
-        yield answered
-    finally:
-        state.answered.reset(token)
-
-
 def person_answered(question: HostQuestion) -> None:
     """A person has just said yes to a text that holds this question."""
     answered = state.answered.get()
     if answered is not None:
         answered.append(question)
-
-
-@contextmanager
-def agreed_to(question: Callable[[], HostQuestion | None]) -> Iterator[None]:
-    """While a call runs.
-
-    Args:
-        question: gives what the person has agreed to for the call as it is now.
-    """
-    token = state.agreed.set(question)
-    try:
-        yield
-    finally:
-        state.agreed.reset(token)
 
 
 # -- where Hermes asks ------------------------------------------------------------------------

@@ -16,8 +16,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
 
 from hermes_ext._log import logger
@@ -44,23 +43,10 @@ _SCREENS: Final = frozenset({"tui", "desktop"})
 _NO_CHATS: Final = frozenset({"", "cli", "api", "api_server", "batch", "cron", "acp"})
 
 
-@contextmanager
-def beginning(agent: Any) -> Iterator[None]:
-    """While open, what is said is for the person who talks to this agent: its turn begins."""
-    token = state.beginning.set(agent)
-    try:
-        yield
-    finally:
-        state.beginning.reset(token)
-
-
 def say(text: str, *, log: bool = True, again: bool = False) -> None:
     """A line that the person must see: once per process, and once per session on a screen.
 
-    Args:
-        text: what is wrong, why, and what to do.
-        log: write it into the Hermes log too.
-        again: say it once more, because it is so once more.
+    `log`: Hermes's log has it too. `again`: it is so once more, and is said once more.
     """
     text = redacted(text)
     first = text not in state.said

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.turns.requests import append_text, compose
 
 Request = dict[str, Any]
+Texts = Sequence[str]
 
 
 @frozen
@@ -36,12 +36,10 @@ class Form:
     answer: Callable[[str, str], Any]
     system: Callable[[Request], Any]
     user: Callable[[Request], Any]
-    restore: Callable[[Request, Sequence[str], Sequence[str]], Request | None]
+    restore: Callable[[Request, Texts, Texts], Request | None]
     runs: Callable[[Any], str | None] = lambda tool: None
 
-    def missing(
-        self, request: Request, system: Sequence[str], user: Sequence[str]
-    ) -> tuple[list[str], list[str]]:
+    def missing(self, request: Request, system: Texts, user: Texts) -> tuple[list[str], list[str]]:
         """Which of the system and user texts are not where they belong.
 
         A text counts only in its own part: the same words in what a tool said are no instruction.
@@ -54,7 +52,7 @@ class Form:
         offered = tools if isinstance(tools, list) else []
         return [name for tool in offered if (name := self.runs(tool)) is not None]
 
-    def without_tools(self, request: Request, names: Sequence[str]) -> Request:
+    def without_tools(self, request: Request, names: Texts) -> Request:
         """The request without those of them that bear one of the names."""
         left = [tool for tool in request["tools"] if self.runs(tool) not in names]
         # Where no tool is offered, nothing may be said of tools.
@@ -63,22 +61,17 @@ class Form:
 
 
 def _chat_answer(text: str, model: str) -> Any:
-    message = SimpleNamespace(
-        role="assistant",
-        content=text,
-        tool_calls=None,
-        refusal=None,
-        reasoning=None,
-        reasoning_content=None,
-        reasoning_details=None,
+    empty = dict.fromkeys(
+        ("tool_calls", "refusal", "reasoning", "reasoning_content", "reasoning_details")
     )
+    message = SimpleNamespace(role="assistant", content=text, **empty)
     choice = SimpleNamespace(index=0, message=message, finish_reason="stop", logprobs=None)
     return SimpleNamespace(
         id="hermes-ext", object="chat.completion", model=model, choices=[choice], usage=None
     )
 
 
-def _chat_restore(request: Request, system: Sequence[str], user: Sequence[str]) -> Request | None:
+def _chat_restore(request: Request, system: Texts, user: Texts) -> Request | None:
     messages = request.get("messages")
     if not isinstance(messages, list):
         return None
@@ -86,6 +79,7 @@ def _chat_restore(request: Request, system: Sequence[str], user: Sequence[str]) 
 
 
 def _anthropic_answer(text: str, model: str) -> Any:
+    tokens = ("input", "output", "cache_creation_input", "cache_read_input")
     return SimpleNamespace(
         id="hermes-ext",
         type="message",
@@ -94,18 +88,11 @@ def _anthropic_answer(text: str, model: str) -> Any:
         content=[SimpleNamespace(type="text", text=text)],
         stop_reason="end_turn",
         stop_sequence=None,
-        usage=SimpleNamespace(
-            input_tokens=0,
-            output_tokens=0,
-            cache_creation_input_tokens=0,
-            cache_read_input_tokens=0,
-        ),
+        usage=SimpleNamespace(**{f"{kind}_tokens": 0 for kind in tokens}),
     )
 
 
-def _anthropic_restore(
-    request: Request, system: Sequence[str], user: Sequence[str]
-) -> Request | None:
+def _anthropic_restore(request: Request, system: Texts, user: Texts) -> Request | None:
     messages = request.get("messages")
     if not isinstance(messages, list):
         return None
@@ -132,9 +119,7 @@ def _responses_answer(text: str, model: str) -> Any:
     )
 
 
-def _responses_restore(
-    request: Request, system: Sequence[str], user: Sequence[str]
-) -> Request | None:
+def _responses_restore(request: Request, system: Texts, user: Texts) -> Request | None:
     items = request.get("input")
     if not isinstance(items, list):
         return None
@@ -146,9 +131,7 @@ def _responses_restore(
     return changed
 
 
-def _converse_restore(
-    request: Request, system: Sequence[str], user: Sequence[str]
-) -> Request | None:
+def _converse_restore(request: Request, system: Texts, user: Texts) -> Request | None:
     messages, prompt = request.get("messages"), request.get("system") or []
     if not isinstance(messages, list) or not isinstance(prompt, list):
         return None
@@ -169,7 +152,7 @@ def _responses_runs(tool: Any) -> str | None:
     return None if kind in ("function", "custom", None) else str(kind)
 
 
-def _cannot_restore(request: Request, system: Sequence[str], user: Sequence[str]) -> Request | None:
+def _cannot_restore(request: Request, system: Texts, user: Texts) -> Request | None:
     return None
 
 
@@ -233,7 +216,7 @@ _FORMS: Final = {
 }
 
 
-def keep_cache_key(request: Any, injected: Sequence[str], agent: Any = None) -> None:
+def keep_cache_key(request: Any, injected: Texts, agent: Any = None) -> None:
     """Give a request for Responses the key by which its provider caches as if nothing was injected.
 
     Hermes makes the key of the whole system prompt and the tools, newer Hermes of the agent's
@@ -278,7 +261,7 @@ def form_of(api_mode: str | None) -> Form:
     return _FORMS.get(api_mode, _UNKNOWN) if api_mode else _CHAT
 
 
-def _absent(part: Any, texts: Sequence[str]) -> list[str]:
+def _absent(part: Any, texts: Texts) -> list[str]:
     """Compared as JSON: a provider form may nest a text anywhere, but it never splits it.
 
     It may take spaces off its ends, though.

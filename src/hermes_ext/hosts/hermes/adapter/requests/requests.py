@@ -11,14 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final
-
-from attrs import frozen
 
 from hermes_ext._log import logger
 from hermes_ext._text import text_of
+from hermes_ext._values import frozen
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.host import current_agent_turn, hook_is_on
@@ -193,10 +191,7 @@ def _digest(messages: list[Message], model: str) -> str:
 
 
 def run_llm_execution(
-    original: Callable[..., Any],
-    request: Any,
-    next_call: Callable[[Any], Any],
-    **context: Any,
+    original: Callable[..., Any], request: Any, next_call: Callable[[Any], Any], **context: Any
 ) -> Any:
     """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
     turn = host.find_turn(context)
@@ -292,15 +287,6 @@ def _complete(request: Any, decided: Decided, form: forms.Form) -> Any:
     return restored
 
 
-@contextmanager
-def _in_summary(turn: Turn) -> Iterator[None]:
-    turn.host.summary = True
-    try:
-        yield
-    finally:
-        turn.host.summary = False
-
-
 def handle_max_iterations(
     original: Callable[..., Any], agent: Any, messages: list[Message], *args: Any, **kwargs: Any
 ) -> Any:
@@ -308,12 +294,14 @@ def handle_max_iterations(
     turn = current_agent_turn(agent)
     if turn is None or not _concerned(turn):
         return original(agent, messages, *args, **kwargs)
+    turn.host.summary = True
     try:
-        with _in_summary(turn):
-            return original(agent, messages, *args, **kwargs)
+        return original(agent, messages, *args, **kwargs)
     except SummaryAnswered as answer:
         messages.append({"role": "assistant", "content": answer.text})
         return answer.text
+    finally:
+        turn.host.summary = False
 
 
 def last_look_at_messages(

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from attrs import frozen
-
 from hermes_ext._text import text_of
+from hermes_ext._values import frozen
 
 _SKILL_NAME = re.compile(r'invoked the "([^"]+)" (?:stacked )?skill')
 
@@ -64,12 +63,8 @@ def _without_skill(text: str) -> tuple[str, str | None]:
 def put_back(typed: Typed, value: Any, *, task_id: str | None) -> tuple[Any, Any]:
     """The `user_message` and `persist_user_message` for a rewritten value.
 
-    Args:
-        typed: the message as it came.
-        value: a string replaces the typed text and keeps everything around it; a list of parts
-            replaces the whole message. A string that is the slash command of a skill or a bundle
-            is expanded, as if it had been typed.
-        task_id: handed on to Hermes's skill loader.
+    A string replaces the typed text and keeps everything around it; one that is the slash command
+    of a skill or a bundle is expanded, as if it had been typed. A list replaces the whole message.
     """
     if isinstance(value, list):
         return value, None if typed.clean is None else value
@@ -138,12 +133,7 @@ def _replaced_in_parts(parts: list[Any], old: str, new: str) -> list[Any]:
 
 
 def expand_skill(text: str, *, task_id: str | None) -> str | None:
-    """The message that Hermes makes of a skill's or bundle's slash command.
-
-    Returns:
-        The expanded message, or None where `text` is no such command: built-in and plugin
-        commands stay text, and so does everything else.
-    """
+    """The message that Hermes makes of a skill's or bundle's slash command; None for other text."""
     if not text.startswith("/"):
         return None
     command, *rest = text[1:].split(None, 1)[:2] or [""]

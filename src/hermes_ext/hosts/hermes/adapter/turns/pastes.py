@@ -19,14 +19,9 @@ _NAMES: Final = "paste_*.txt"
 
 
 def withhold(typed: str, kept: str, note: str) -> None:
-    """Put a note in the place of each paste that was typed and is not kept.
+    """Put a note in the place of each paste that was typed and is not in what was kept of it.
 
     The file stays, for the line in the person's history names it.
-
-    Args:
-        typed: what the person sent.
-        kept: what it became; what is still in it stays as it is.
-        note: what the file says instead.
     """
     for file, text in _pastes(len(typed.encode("utf-8", "surrogatepass"))):
         if text in typed and text not in kept:

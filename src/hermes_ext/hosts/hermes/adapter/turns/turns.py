@@ -13,7 +13,7 @@ from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on, origin_of
 from hermes_ext.hosts.hermes.adapter.requests import forms
-from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.hosts.hermes.adapter.turns import api_store, pastes, silence, titles
 from hermes_ext.hosts.hermes.adapter.turns.inputs import Typed, put_back, take_apart
 from hermes_ext.turns.turn import Turn
@@ -116,11 +116,7 @@ class _Call:
     def finish_without_model(
         self, reply: str, turn: Turn, *, blocked_by: str | None, stored: Any
     ) -> dict[str, Any]:
-        """End the turn with `reply`: stored, shown, and no request made.
-
-        Args:
-            stored: what is kept as the user's message; None keeps what was typed.
-        """
+        """End the turn with `reply`: stored, shown, no request made. None keeps what was typed."""
         agent = self.agent
         typed = take_apart(self.get("user_message"), self.get("persist_user_message"))
         content = typed.stored if stored is None else stored
@@ -292,27 +288,20 @@ def build_child_agent(original: Callable[..., Any], *args: Any, **kwargs: Any) -
 
 def steer(original: Callable[..., Any], agent: Any, text: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `AIAgent.steer` and `AIAgent.redirect`: text for a running turn is input too."""
-
-    def take(final: Any) -> Any:
-        return original(agent, final, *args, **kwargs)
-
-    return _said_meanwhile(agent, text, take)
+    return _said_meanwhile(agent, text, lambda final: original(agent, final, *args, **kwargs))
 
 
 def _said_meanwhile(agent: Any, text: Any, take: Callable[[Any], Any]) -> Any:
     # While a tool runs, Hermes makes a `steer` of a `redirect`.
     if state.taking.get() or not isinstance(text, str) or not text.strip():
         return take(text)
-    token = state.taking.set(True)
-    try:
+    with held(state.taking, True):
         turn = host.turn_of_agent(agent)
         if turn is not None:
             return _transformed(turn, agent, text, take)
         # The turn has just ended, or not begun: Hermes keeps the text for the next one.
         with host.open_turn(agent, None, None) as own:
             return _transformed(own, agent, text, take)
-    finally:
-        state.taking.reset(token)
 
 
 def _transformed(turn: Turn, agent: Any, text: str, take: Callable[[Any], Any]) -> Any:

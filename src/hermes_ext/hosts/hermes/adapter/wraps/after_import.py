@@ -88,9 +88,7 @@ def _run(name: str, module: ModuleType) -> None:
 def when_imported(name: str, action: Action) -> None:
     """Call `action(module)` once `name` is completely imported: now, if it is.
 
-    Args:
-        name: full name of the module. It is never imported by this call.
-        action: called once, in the thread that finishes the import. What it raises is logged.
+    That is in the thread that finishes the import. What it raises is logged.
     """
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)

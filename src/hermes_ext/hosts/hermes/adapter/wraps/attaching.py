@@ -14,20 +14,12 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
-from types import (
-    CellType,
-    CodeType,
-    FunctionType,
-    MappingProxyType,
-    MethodType,
-    ModuleType,
-)
+from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, Literal
-
-from attrs import field, frozen
 
 from hermes_ext._log import logger
 from hermes_ext._text import printable
+from hermes_ext._values import field, frozen
 from hermes_ext.hosts.hermes.adapter.person import commands
 from hermes_ext.hosts.hermes.adapter.turns import inbound_log
 from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
@@ -169,11 +161,7 @@ def _is_done_otherwise(seam: Seam) -> bool:
 
 
 def standings(hooks: Iterable[str] | None = None) -> tuple[Standing, ...]:
-    """How each wrap stands that this Hermes needs.
-
-    Args:
-        hooks: only the needed wraps of these hooks; None for all wraps.
-    """
+    """How each wrap stands that this Hermes needs, or only those that these hooks need."""
     asked = None if hooks is None else frozenset(hooks)
     chosen = (seam for seam in SEAMS if asked is None or not asked.isdisjoint(seam.hooks))
     found = (standing_of(seam) for seam in chosen if not _is_done_otherwise(seam))
@@ -228,13 +216,7 @@ _LOOKED_AT: Final = 2_000
 
 
 def _held_by(thing: Any, owner: Any, host_module: str) -> Iterator[Any]:
-    """What a function, or an object that is called, can call in turn.
-
-    Args:
-        thing: the function or object.
-        owner: the class or module that has the wrapped function, for what was saved there.
-        host_module: where that is.
-    """
+    """What a function, or an object that is called, can call; `owner` has the wrapped function."""
     kind = type(thing)
     if kind is FunctionType:
         if thing.__globals__.get("__name__") == host_module:

@@ -17,9 +17,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from attrs import evolve, frozen
-
 from hermes_ext._log import logger
+from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import host
@@ -63,8 +62,8 @@ class Lack:
         are = "is" if len(self.hooks) == 1 else "are"
         why = self.lost[0] if self.lost else "Hermes does not call it"
         more = f" (and {len(self.lost) - 1} more)" if len(self.lost) > 1 else ""
-        who = _listed(self.extensions)
-        return f"{_listed(self.hooks)} of {who} {are} not in force: {why}{more}"
+        who = listed(self.extensions)
+        return f"{listed(self.hooks)} of {who} {are} not in force: {why}{more}"
 
 
 def lacks(rules: Rules) -> tuple[Lack, ...]:
@@ -113,14 +112,15 @@ def refusal(rules: Rules, found: tuple[Lack, ...] | None = None) -> str | None:
     if not closed:
         return None
     who = dict.fromkeys(name for lack in closed for name in lack.extensions if name != OWN)
-    disable = f", or disable {_listed(tuple(who))}" if who else ""
+    disable = f", or disable {listed(tuple(who))}" if who else ""
     return (
         f"{'. '.join(map(str, closed))}. So no turn is run. Use a Hermes that hermes-ext knows "
         f"(`hermes-ext doctor` checks yours){disable}."
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names, as a sentence has them."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
@@ -134,11 +134,7 @@ def turn_is_lost() -> bool:
 
 
 def watch(ctx: Any) -> None:
-    """Look for a place at which a turn can be refused: once the agent is imported, and each turn.
-
-    Args:
-        ctx: Hermes's plugin context, for a hook that it calls before a turn's first request.
-    """
+    """Look for a place that can refuse a turn: once the agent is imported, and in each turn."""
     if _is_there("run_agent"):
         when_imported("run_agent", lambda module: _end_if_nowhere())
     elif sys.argv[1:2] != ["extensions"]:  # the commands that turn an extension off have to run

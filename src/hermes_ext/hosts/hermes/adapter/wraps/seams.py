@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from attrs import frozen
-
+from hermes_ext._values import frozen
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.gate import tools
 from hermes_ext.hosts.hermes.adapter.person import approvals, commands, host_questions
@@ -86,13 +85,7 @@ SEAMS: Final = (
         by_name=True,
         hooks=_INPUT + _REQUEST + _CALL + _RESULT,
     ),
-    Seam(
-        "run_agent",
-        "AIAgent.steer",
-        turns.steer,
-        "text for a running turn",
-        _NO_INPUT_HOOK,
-    ),
+    Seam("run_agent", "AIAgent.steer", turns.steer, "text for a running turn", _NO_INPUT_HOOK),
     Seam(
         "run_agent",
         "AIAgent.redirect",

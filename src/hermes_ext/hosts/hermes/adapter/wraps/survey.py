@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from attrs import asdict, frozen
+from hermes_ext._values import asdict, frozen
 
 
 @frozen

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
-
 from hermes_ext._text import printable
+from hermes_ext._values import evolve, field, frozen
 from hermes_ext.hooks.source import Source
 from hermes_ext.records import Status
 from hermes_ext.settings.manifest import Manifest, name_differs
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Found:
+class Candidate:
     """An extension, or what looks like one.
 
     name: of its folder, file or entry point, printable. path: folder, or file of a single-file
@@ -51,13 +50,13 @@ class Found:
 
 def package(
     name: str, source: Source, folder: Path, manifest: Manifest | None, **changes: Any
-) -> Found:
+) -> Candidate:
     """A folder with `__init__.py`; `changes` are fields of it."""
     differs = None if manifest is None else name_differs(manifest, name)
     if differs:
         changes["warnings"] = (differs,)
     file = folder / "__init__.py"
-    return Found(name, source, folder, module_file=file, manifest=manifest, **changes)
+    return Candidate(name, source, folder, module_file=file, manifest=manifest, **changes)
 
 
 def counts(name: str) -> bool:
@@ -65,10 +64,10 @@ def counts(name: str) -> bool:
     return not name.startswith((".", "_")) and not name.endswith("~")
 
 
-def well_named(found: Found, name: str) -> Found:
+def well_named(candidate: Candidate, name: str) -> Candidate:
     """The same, as an error where its name cannot be an extension's."""
     fault = name_fault(name)
-    if not fault or found.status is Status.NOT_AN_EXTENSION:
-        return found
-    reason = f"{printable(found.path or name)} cannot be an extension: {fault}. Rename it"
-    return evolve(found, name=printable(name), status=Status.LOAD_ERROR, reason=reason)
+    if not fault or candidate.status is Status.NOT_AN_EXTENSION:
+        return candidate
+    reason = f"{printable(candidate.path or name)} cannot be an extension: {fault}. Rename it"
+    return evolve(candidate, name=printable(name), status=Status.LOAD_ERROR, reason=reason)

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
-
+from hermes_ext._values import field, frozen
 from hermes_ext.exceptions import ConfigError
 from hermes_ext.trust.place import Project, find_projects_at, project_at, real_path
 from hermes_ext.trust.store import TrustStore, pins
@@ -23,7 +22,7 @@ from hermes_ext.trust.worktree import Link, link_of
 
 
 @frozen
-class Candidate:
+class PossibleProject:
     """A project that may apply.
 
     Attributes:
@@ -78,9 +77,9 @@ class Listed:
             return cls(None, stamp)
 
 
-def find_candidates(
+def possible_projects(
     directory: Path, listed: Listed, *, home: Path, global_dir: Path
-) -> Iterator[Candidate]:
+) -> Iterator[PossibleProject]:
     """The projects that may apply in a directory, the innermost first. Never raises."""
     try:
         start = real_path(directory)
@@ -93,7 +92,7 @@ def find_candidates(
     for folder in search.above:
         project = near.get(folder) or search.project(folder, everywhere=everywhere)
         if project is not None:
-            yield search.candidate(project, found=folder in near or listed.digests is None)
+            yield search.possible(project, found=folder in near or listed.digests is None)
         if folder in search.links:
             yield from search.behind(folder)
 
@@ -122,19 +121,21 @@ class _Search:
             return None
         return project_at(folder, home=self.home, global_dir=self.global_dir, listed=listed)
 
-    def candidate(self, project: Project, *, found: bool) -> Candidate:
+    def possible(self, project: Project, *, found: bool) -> PossibleProject:
         """With what the main work tree has in its place, if it is in a linked one."""
         root, listed = project.root, project.root in self.digests
         for folder, link in self.links.items():
             twin = link.main / root.relative_to(folder) if root.is_relative_to(folder) else None
             if twin in self.digests:
-                return Candidate(project, found, listed, twin, twin in self.above, link.confirmed)
-        return Candidate(project, found, listed)
+                return PossibleProject(
+                    project, found, listed, twin, twin in self.above, link.confirmed
+                )
+        return PossibleProject(project, found, listed)
 
-    def behind(self, folder: Path) -> Iterator[Candidate]:
+    def behind(self, folder: Path) -> Iterator[PossibleProject]:
         """What is trusted at the directory's place in the main work tree, and above it."""
         same = self.links[folder].main / self.above[0].relative_to(folder)
         for each in (same, *same.parents):
             project = None if each in self.above else self.project(each)
             if project is not None:
-                yield Candidate(project, found=False, listed=True)
+                yield PossibleProject(project, found=False, listed=True)
