@@ -462,7 +462,7 @@ def step_of(handler: Handler, record: Record) -> Step:
         record.reason,
         record.duration_ns,
         record.mutated,
-        keys_named(record.setting),
+        () if record.setting is None else keys_named(record.setting),
         handler.file,
         handler.line,
         None if record.setting is None else (handler, record.setting),

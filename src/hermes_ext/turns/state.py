@@ -490,6 +490,11 @@ def entered(turn: TurnCore) -> Iterator[None]:
         turn.used_at = monotonic()
 
 
+# Bound once, which takes as long as the call.
+_goes_in: Final = inside.set
+_comes_out: Final = inside.reset
+
+
 @final
 class Running(Call):
     """A chain that runs in a turn, which is the current one of this context meanwhile.
@@ -517,7 +522,7 @@ class Running(Call):
         turn = self.turn
         self.thread = get_ident()
         self._here = None if _current.get() is turn else _current.set(turn)
-        self._inside = inside.set(self)
+        self._inside = _goes_in(self)
         turn.chains.add(self)
         return self
 
@@ -526,7 +531,7 @@ class Running(Call):
         turn = self.turn
         turn.chains.discard(self)
         turn.used_at = monotonic()
-        inside.reset(self._inside)
+        _comes_out(self._inside)
         if self._here is not None:
             _current.reset(self._here)
 

@@ -13,6 +13,7 @@ import inspect
 import os
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from attrs import evolve
@@ -73,7 +74,7 @@ def _home_of_tools() -> str | None:
     if inspect.iscoroutinefunction(override):
         override = None
     try:
-        found = override(dict(os.environ)) if callable(override) else None
+        found = override(MappingProxyType(os.environ)) if callable(override) else None
     except Exception:
         logger.warning("cannot tell the home directory of the tools", exc_info=True)
         found = None
