@@ -132,12 +132,11 @@ def refusal(root: Path) -> str | None:
 
 
 def _nearest_repository(directory: Path) -> Path | None:
-    homes = _homes()
+    passed = []
     for folder in (directory, *directory.parents):
-        if _identity(folder) in homes:
-            return None
-        if os.path.exists(folder / ".git"):
-            return folder
+        passed.append(folder)
+        if os.path.exists(folder / ".git"):  # first, because most of what is asked has none
+            return folder if _homes().isdisjoint(map(_identity, passed)) else None
     return None
 
 

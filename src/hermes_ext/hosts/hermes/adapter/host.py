@@ -89,7 +89,6 @@ def runtime() -> Runtime:
             if runtime is None:
                 runtime = _load(home)
                 state.runtimes[home] = runtime
-    runtime.machine = machine_now(runtime.machine)
     return runtime
 
 
@@ -186,10 +185,18 @@ def open_turn(agent: Any, history: Any, task_id: str | None) -> Turn:
     return turn
 
 
+def _begun(**facts: Any) -> Turn:
+    here = runtime()
+    turn = here.turn(**facts)
+    if not turn.rules.idle:  # else nobody asks what calls touch, and Hermes takes long to tell
+        here.machine = machine_now(here.machine)
+    return turn
+
+
 def _turn_of(agent: Any, history: Any, task_id: str | None) -> Turn:
     session_id = str(getattr(agent, "session_id", "") or "")
     directory = _directory_of(agent, task_id)
-    turn = runtime().turn(
+    turn = _begun(
         session_id=session_id,
         conversation_id=_conversation_of(agent) or session_id,
         turns_before=_user_messages(history),
@@ -242,7 +249,7 @@ def child_of(parent: Any, child: Any) -> None:
 def stray_turn(session_id: str, task_id: str | None) -> Iterator[Turn]:
     """A turn for one tool call that came from outside of any turn (a plugin's own dispatch)."""
     directory = session_directory(task_id, session_id)
-    turn = runtime().turn(
+    turn = _begun(
         session_id=session_id,
         origin="extension",
         interactive=_interactive(),
