@@ -169,13 +169,16 @@ class _Module:
         return found
 
     def places(self, mutant: Mutant) -> Iterator[tuple[str, int]]:
-        """(function, line) of the functions of this name, or of its last part, with these lines."""
+        """(function, line) of the functions of this name, or of its last part, with these lines.
+
+        A function that became private is the same one.
+        """
         for _ in self.nodes():  # fills the spans
             pass
-        last = mutant.function.rpartition(".")[2]
+        last = _last(mutant.function)
         for function in self.spans:
             lines = self._equal_lines(function, mutant.old)
-            if lines and function.rpartition(".")[2] == last:
+            if lines and _last(function) == last:
                 yield function, lines[min(mutant.nth, len(lines) - 1)]
 
     def text(self, start: tuple[int, int], end: tuple[int, int]) -> str:
@@ -183,6 +186,10 @@ class _Module:
         lines[-1] = _cut(lines[-1], 0, end[1])
         lines[0] = _cut(lines[0], start[1], None)
         return "\n".join(lines)
+
+
+def _last(function: str) -> str:
+    return function.rpartition(".")[2].lstrip("_")
 
 
 _Edit = tuple[str, tuple[int, int], tuple[int, int], str]

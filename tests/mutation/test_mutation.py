@@ -80,15 +80,15 @@ def test_a_seed_chooses_the_same_mutants_each_time() -> None:
 
 
 def test_a_mutant_is_put_again_where_its_function_has_moved_to() -> None:
-    """By the names of function and lines; the second of equal lines stays the second."""
+    """By the names of function and lines, private or not; the second of equal lines stays so."""
     before = "class A:\n    def f(self):\n        g()\n        g()\n"
-    now = f"import os\n\n\ndef g():\n    pass\n\n\n{before}"
+    now = f"import os\n\n\ndef g():\n    pass\n\n\n{before}".replace("f(self", "_f(self")
     second = mutants_of(before, "old/a.py")[1]
 
     place = place_of(second, {"other.py": "def f():\n    pass\n", "new/b.py": now})
 
     assert place is not None
-    assert (place.file, place.line, place.function) == ("new/b.py", 11, "A.f")
+    assert (place.file, place.line, place.function) == ("new/b.py", 11, "A._f")
     assert place.applied(now) == now.removesuffix("g()\n") + "pass\n"
     assert place_of(second, {"new/b.py": now.replace("g()", "h()")}) is None
 
