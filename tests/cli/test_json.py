@@ -11,6 +11,7 @@ from tests.projects import GUARD
 
 from hermes_ext import HookResult, Runtime, register_hook
 from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.settings.names import HOOKS
 from hermes_ext.turns.decisions.line import DecisionEvent
 from hermes_ext.turns.decisions.log import DecisionLog
 
@@ -39,6 +40,7 @@ def test_the_schema_is_one_and_knows_each_command():
     Draft202012Validator.check_schema(DOCUMENT)
 
     assert {each["$ref"].rpartition("/")[2] for each in DOCUMENT["anyOf"]} == {*COMMANDS, "error"}
+    assert DOCUMENT["$defs"]["hook_name"]["enum"] == [*HOOKS]
     assert [
         each for each in objects_in(DOCUMENT) if each["additionalProperties"] is not False
     ] == []

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.guard.conftest import Ground
 
+from hermes_ext.cli._commands import COMMANDS
+from hermes_ext.hosts.default import default_host
+
 REFUSED = """
 echo x > ~/.hermes/config.yaml
 echo x >> ~/.hermes/config.yaml
@@ -376,6 +379,12 @@ def test_what_would_change_the_rules_is_refused(ground: Ground) -> None:
 def test_what_people_do_all_day_is_not(ground: Ground) -> None:
     refused = {line: told for line in lines(PASSED) if (told := ground.shell(line)) is not None}
     assert refused == {}
+
+
+def test_each_of_our_commands_only_looks_or_is_known_to_change_rules() -> None:
+    """One that is new is on one of the two lists before an agent can run it."""
+    looking = {"list", "info", "doctor", "why", "log", "completion"}
+    assert COMMANDS.keys() - default_host().commands().changes == looking
 
 
 def test_lines_of_a_script_are_all_read(ground: Ground) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from typing import get_args, get_overloads, get_type_hints
 
 import pytest
 
 from hermes_ext import hookimpl
 from hermes_ext.hooks.payloads import EVENT_OF
+from hermes_ext.hooks.registration import register_hook
 from hermes_ext.hooks.table import ACTIONS, ENDING, TABLE, Action, HookName, complete
 from hermes_ext.hosts.hermes.adapter.wraps.seams import CALLED
 from hermes_ext.hosts.hermes.canary import proofs, rules
@@ -39,6 +41,28 @@ def test_the_actions_are_in_the_order_of_their_severity():
     assert {Action.ANSWER, Action.BLOCK} == ENDING
     judging = {action for action, row in ACTIONS.items() if row.judges}
     assert judging == {Action.PASS, Action.ASK, Action.BLOCK}
+
+
+def test_what_type_checkers_accept_is_what_the_table_says():
+    """Each hook has its overloads, and its handlers may return what its row has."""
+    typed = {}
+    for overload in get_overloads(register_hook):
+        hints = get_type_hints(overload)
+        guard = True in get_args(hints["guard"])
+        returns = leaves(get_args(hints["return"])[1].__bound__)
+        for hook in get_args(hints["hook"]):
+            typed[hook, guard] = {Action(one) for one in returns if isinstance(one, str)}
+    assert typed == {
+        (hook, guard): row.verdicts if guard else row.actions
+        for hook, row in TABLE.items()
+        for guard in (False, True)
+    }
+
+
+def leaves(kind):
+    """What stands in the `Literal`s of a type, wherever they are."""
+    parts = get_args(kind)
+    return {leaf for part in parts for leaf in leaves(part)} if parts else {kind}
 
 
 @pytest.mark.parametrize("row", ROWS)
