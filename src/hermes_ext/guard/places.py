@@ -72,15 +72,9 @@ class Protected:
     beginnings: Mapping[tuple[str, ...], str]
 
     @classmethod
-    def of(
-        cls,
-        home: Path,
-        global_dir: Path,
-        places: Iterable[Path] = (),
-        host: HostFacts | None = None,
-    ) -> Protected:
+    def of(cls, home: Path, global_dir: Path, places: Iterable[Path] = ()) -> Protected:
         """The places of `home`, looked up on the disk now. places: where loaded extensions are."""
-        host = host or default_host()
+        host = default_host()
         layout = host.layout
         names = {**_NAMES, **layout.files, layout.plugins: f"{host.name}'s plugins"}
         homes = dict.fromkeys(_homes(home, layout.profiles))

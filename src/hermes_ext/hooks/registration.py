@@ -8,7 +8,18 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from hermes_ext._text import near_names
 from hermes_ext._values import asdict, evolve, frozen
@@ -82,6 +93,12 @@ _Input: TypeAlias = Literal["transform_user_input", HookName.TRANSFORM_USER_INPU
 _Request: TypeAlias = Literal["before_llm_call", HookName.BEFORE_LLM_CALL]
 _ToolCall: TypeAlias = Literal["intercept_tool_call", HookName.INTERCEPT_TOOL_CALL]
 _Output: TypeAlias = Literal["transform_tool_result", HookName.TRANSFORM_TOOL_RESULT]
+if TYPE_CHECKING:
+
+    def _is_spelled_above(hook: HookName) -> _Input | _Request | _ToolCall | _Output:
+        return hook
+
+
 _Names: TypeAlias = list[str] | tuple[str, ...]
 _Failing: TypeAlias = Literal["pass", "block"]
 
