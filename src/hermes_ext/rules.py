@@ -42,6 +42,13 @@ class Rules:
     cause: Cause | None = None
     owners: Mapping[str, str] = field(factory=dict)
     homes: Mapping[str, Path] = field(factory=dict)
+    _must_see: tuple[str, ...] = field(init=False, repr=False)
+
+    @_must_see.default
+    def _who_must_see(self) -> tuple[str, ...]:
+        guards = {handler.extension for handler in self.handlers if handler.guard} - {OWN}
+        required = {record.name for record in self.records if record.required}
+        return tuple(sorted(guards | required))
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
@@ -74,9 +81,7 @@ class Rules:
 
     def who_must_see_tools(self) -> tuple[str, ...]:
         """The extensions that must be able to refuse tool calls: guards, and required ones."""
-        guards = {handler.extension for handler in self.handlers if handler.guard} - {OWN}
-        required = {record.name for record in self.records if record.required}
-        return tuple(sorted(guards | required))
+        return self._must_see
 
     def whole_name(self, extension: str) -> str:
         """An extension's name, for a project's with the project: others elsewhere have the name.

@@ -308,9 +308,12 @@ class TurnCore:
 
         Handlers keep seeing the `turn_id` that the turn began with, as the decision log does.
         """
+        before = self.session_id, self.turn_id, self.task_id
         self.session_id = session_id or self.session_id
         self.turn_id = turn_id or self.turn_id
         self.task_id = task_id or self.task_id
+        if (self.session_id, self.turn_id, self.task_id) == before:
+            return
         open_turns.index(self, session=session_id, turn=turn_id, task=task_id)
         self._bound()
 
@@ -394,7 +397,7 @@ class _OpenTurns:
             if turn.serial not in self._turns:
                 return
             self._worked_until = monotonic()
-            if not self.any_at_work(besides=turn):
+            if self.watchers and not self.any_at_work(besides=turn):
                 for watcher in list(self.watchers):
                     watcher.last_turn_ends(turn)
             with self._lock:
@@ -405,7 +408,8 @@ class _OpenTurns:
         if not value:
             return None
         with self._lock:
-            self._forget_dropped()
+            if self._dropped:
+                self._forget_dropped()
             holders = self._by_id.get((kind, value), ())
             return self._turns[next(iter(holders))]() if len(holders) == 1 else None
 

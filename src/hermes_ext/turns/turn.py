@@ -163,6 +163,12 @@ class Turn(state.TurnCore):
             watchdog.watch()
 
     @property
+    def looks_at_calls(self) -> bool:
+        """Whether anybody may ask for more of a tool call than its name, arguments and id."""
+        services = self.services
+        return bool(services.listeners) or services.asked_for(self.rules, "event", "cwd")
+
+    @property
     def packages(self) -> Set[str]:
         """The packages of the extensions whose handlers it calls."""
         return self.rules.packages

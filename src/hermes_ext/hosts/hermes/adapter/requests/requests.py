@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 import weakref
 from collections.abc import Callable
 from typing import Any, Final
@@ -186,8 +187,12 @@ def _number_of(turn: Turn, agent: Any) -> int | None:
 
 
 def _digest(messages: list[Message], model: str) -> str:
-    text = json.dumps([model, messages], ensure_ascii=False, default=repr, check_circular=False)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    try:
+        data = marshal.dumps([model, messages], 2)  # many times as fast; plain values only
+    except ValueError:
+        text = json.dumps([model, messages], ensure_ascii=False, default=repr, check_circular=False)
+        data = text.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def run_llm_execution(
@@ -195,6 +200,8 @@ def run_llm_execution(
 ) -> Any:
     """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
     turn = host.find_turn(context)
+    if turn is not None and turn.rules.idle and not turn.rules.who_must_see_tools():
+        return original(request, next_call, **context)
     mode, model = context.get("api_mode"), str(context.get("model") or "")
     form = forms.form_of(mode)
 
@@ -246,6 +253,8 @@ def _unseen(turn: Turn) -> str | None:
 
 def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:
     """The request without tools of the provider's own that a guard would have to judge."""
+    if not (turn.rules.refusal is not None or turn.rules.who_must_see_tools()):
+        return request
     offered = form.run_elsewhere(request) if isinstance(request, dict) else []
     hidden = [name for name in offered if _must_be_judged(turn, name)]
     if not hidden:
