@@ -31,6 +31,7 @@ class Rules:
         cause: which setting refuses them.
         owners: the extension of each package.
         homes: by extension, the project that what is kept for it belongs to.
+        idle: whether no hook has anything to do: no handler, and nothing that must be refused.
     """
 
     manager: HookManager = Factory(HookManager)
@@ -42,7 +43,12 @@ class Rules:
     cause: Cause | None = None
     owners: Mapping[str, str] = field(factory=dict)
     homes: Mapping[str, Path] = field(factory=dict)
+    idle: bool = field(init=False, repr=False)
     _must_see: tuple[str, ...] = field(init=False, repr=False)
+
+    @idle.default
+    def _is_idle(self) -> bool:
+        return not self.manager.handlers and self.refusal is None
 
     @_must_see.default
     def _who_must_see(self) -> tuple[str, ...]:
@@ -54,11 +60,6 @@ class Rules:
     def handlers(self) -> tuple[Handler, ...]:
         """All handlers, in no particular order; `manager.order(hook)` has the order."""
         return self.manager.handlers
-
-    @property
-    def idle(self) -> bool:
-        """Whether no hook has anything to do: no handler, and nothing that must be refused."""
-        return not self.manager.handlers and self.refusal is None
 
     @property
     def packages(self) -> Set[str]:

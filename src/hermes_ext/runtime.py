@@ -269,7 +269,8 @@ class Runtime:
         extensions are used only where the user trusts them; `notices` say what is not used.
         """
         try:
-            rules = self._book.at(None if directory is None else Path(directory))
+            # Making a path of a path takes long.
+            rules = self._book.at(Path(directory) if isinstance(directory, str) else directory)
         except Exception as error:
             # A fault of ours. Whether the project has a guard is unknown, so no tool runs.
             logger.exception("the extensions for %s could not be chosen", directory)

@@ -91,7 +91,9 @@ class Services:
 
     def asked_for(self, rules: Rules, *names: str) -> bool:
         """Whether a handler of these rules gets one of these arguments, or the log keeps them."""
-        recorded = self.log is not None and self.log.level == "payloads" and not rules.idle
+        if rules.idle:
+            return False
+        recorded = self.log is not None and self.log.level == "payloads"
         return recorded or not rules.manager.wants.isdisjoint(names)
 
     def machine_for(self, tool_name: str, cwd: Path | None) -> Machine:

@@ -101,7 +101,8 @@ def loaded() -> Runtime | None:
 def _home() -> Path:
     from hermes_constants import get_hermes_home
 
-    return Path(get_hermes_home())
+    home = get_hermes_home()
+    return home if isinstance(home, Path) else Path(home)
 
 
 def _load(home: Path) -> Runtime:
@@ -267,14 +268,14 @@ def stray_turn(session_id: str, task_id: str | None) -> Iterator[Turn]:
 
 def find_turn(context: dict[str, Any]) -> Turn | None:
     """The open turn of a tool call or request, by the ids that Hermes gives with it."""
-    task_id = _text(context.get("task_id"))
-    # What is left of a turn that is over must not slip into the session's next turn.
-    late = _task_is_over(task_id)
-    turn = turn_state.find_turn(
-        turn_id=_text(context.get("turn_id")),
-        task_id=task_id,
-        session_id=None if late else _text(context.get("session_id")),
-    )
+    turn_id = _text(context.get("turn_id"))
+    turn = turn_state.turn_here(turn_id)  # the usual case
+    if turn is None:
+        task_id = _text(context.get("task_id"))
+        # What is left of a turn that is over must not slip into the session's next turn.
+        late = _task_is_over(task_id)
+        session_id = None if late else _text(context.get("session_id"))
+        turn = turn_state.find_turn(turn_id=turn_id, task_id=task_id, session_id=session_id)
     return turn if isinstance(turn, Turn) and isinstance(turn.host, TurnData) else None
 
 

@@ -66,11 +66,18 @@ class Decided:
     kept: tuple[Kept, ...] = ()
     body: list[Message] | None = None
 
+    @property
+    def injects(self) -> bool:
+        """Whether any text is put into the request."""
+        return bool(self.system or self.user or self.kept)
+
     def put_into(self, messages: list[Message]) -> list[Message]:
         """The messages with everything that was decided."""
         if self.body is not None:
             head, _ = split_system(messages)
             messages = [head, *self.body] if head is not None else self.body
+        if not self.injects:
+            return messages
         return compose(messages, system=self.system, user=self.user, kept=self.kept)
 
     def texts(self, kind: InjectionKind) -> list[str]:
@@ -105,12 +112,15 @@ def build_api_kwargs(
         return original(agent, api_messages, *args, **kwargs)
     decided = _decide(turn, agent, api_messages)
     request = original(agent, decided.put_into(api_messages), *args, **kwargs)
-    forms.keep_cache_key(request, decided.system, agent)
+    if decided.system:
+        forms.keep_cache_key(request, decided.system, agent)
     return request
 
 
 def _concerned(turn: Turn) -> bool:
-    return hook_is_on(turn, HookName.BEFORE_LLM_CALL) or turn.host.stopped is not None
+    return not turn.rules.idle and (
+        hook_is_on(turn, HookName.BEFORE_LLM_CALL) or turn.host.stopped is not None
+    )
 
 
 def _decide(turn: Turn, agent: Any, api_messages: list[Message]) -> Decided:
@@ -286,6 +296,8 @@ def _stream(reply: str) -> None:
 
 def _complete(request: Any, decided: Decided, form: forms.Form) -> Any:
     """The request if all injected text is in it; else with it put back; else None."""
+    if not decided.injects:
+        return request
     system, user = decided.texts("system"), decided.texts("user")
     lost_system, lost_user = form.missing(request, system, user)
     if not lost_system and not lost_user:
