@@ -270,7 +270,8 @@ class Loading:
         off: Iterable[str] = (),
     ) -> tuple[Handler, ...]:
         name = self.candidate.name
-        given = {hook: self.config.priority_of(name, hook) for hook in HOOKS}
+        hooks = HOOKS if self.config.priorities else ()
+        given = {hook: self.config.priority_of(name, hook) for hook in hooks}
         return build_handlers(
             name,
             map(self.world.with_found_names, registrations),

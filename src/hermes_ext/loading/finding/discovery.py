@@ -445,7 +445,7 @@ def _entry(entry: os.DirEntry[str], known: KnownManifests) -> Candidate:
     path = Path(entry.path)
     name = path.stem if path.suffix == ".py" else path.name
     try:
-        found = _classified(name, path, known)
+        found = _classified(name, path, entry.stat().st_mode, known)
     except OSError as error:
         reason = _unreadable(Path(error.filename or path), error)
         return Candidate(
@@ -460,8 +460,7 @@ def _unreadable(path: Path, error: OSError) -> str:
     return f"{printable(path)} cannot be read: {error.strerror or error}"
 
 
-def _classified(name: str, path: Path, known: KnownManifests) -> Candidate:
-    mode = path.stat().st_mode
+def _classified(name: str, path: Path, mode: int, known: KnownManifests) -> Candidate:
     if not counts(path.name):
         return uncounted(path, Source.GLOBAL)
     if stat.S_ISDIR(mode):
