@@ -30,7 +30,7 @@ LOADING = (
     "hermes_ext.loading.loader",
     "hermes_ext.loading.directories",
     "hermes_ext.loading.reloading.in_force",
-    "hermes_ext.turns.decisions",
+    "hermes_ext.turns.decisions.log",
     "hermes_ext.turns.sqlite_store",
     "hermes_ext.guard.guard",
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes_ext._text import printable
-from hermes_ext._values import asdict, frozen
+from hermes_ext._values import fields, frozen
 from hermes_ext.hooks.source import Source
 
 
@@ -51,14 +51,16 @@ BROKEN: Final = frozenset(
 class _Told:
     def to_json(self) -> dict[str, Any]:
         """A plain dict of JSON values with the same keys; paths as printable text."""
-        return asdict(self, value_serializer=_plain)
+        return {one.name: _plain(getattr(self, one.name)) for one in fields(type(self))}
 
 
-def _plain(_owner: Any, _attribute: Any, value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, _Told):
+        return value.to_json()
     if isinstance(value, Path):
         return printable(value)
-    if isinstance(value, tuple):
-        return list(value)
     return str(value) if isinstance(value, StrEnum) else value
 
 

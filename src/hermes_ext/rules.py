@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_ext._problems import Problem
 from hermes_ext._values import Factory, field, frozen
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.chain.outcome import Cause
-from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
 from hermes_ext.records import ExtensionRecord
+
+if TYPE_CHECKING:
+    from hermes_ext.hooks.commands import Command
 
 
 @frozen(eq=False)

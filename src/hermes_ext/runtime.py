@@ -29,10 +29,8 @@ from hermes_ext.chain.manager import HookManager
 from hermes_ext.chain.outcome import Cause
 from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError, StateError
-from hermes_ext.hooks.commands import Command, build_commands, commands_of
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Scope, or_unknown
-from hermes_ext.hooks.registration import build_handlers, registrations_of
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.default import default_host
@@ -45,6 +43,7 @@ from hermes_ext.turns.turn import Turn
 
 if TYPE_CHECKING:
     from hermes_ext.effects import ToolTable
+    from hermes_ext.hooks.commands import Command
     from hermes_ext.settings.config import ExtensionsConfig
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
@@ -455,7 +454,7 @@ class Runtime:
 
 def configure(services: Services, config: ExtensionsConfig) -> None:
     """Have services do what the user's configuration says."""
-    from hermes_ext.turns.decisions.line import LogLevel
+    from hermes_ext.turns.decisions.level import LogLevel
 
     if services.log is not None:
         services.log.level = LogLevel(config.log)
@@ -483,6 +482,9 @@ def _working_directory() -> Path | None:
 
 def _rules_of(things: Iterable[Any], config: Any) -> Rules:
     """The handlers and commands that are marked in what `Runtime` was given."""
+    from hermes_ext.hooks.commands import build_commands, commands_of
+    from hermes_ext.hooks.registration import build_handlers, registrations_of
+
     hooks: dict[str, list[Any]] = {}
     marked: dict[str, list[Any]] = {}
     handlers: list[Handler] = []

@@ -22,7 +22,7 @@ from typing import (
 )
 
 from hermes_ext._text import near_names
-from hermes_ext._values import asdict, evolve, frozen
+from hermes_ext._values import evolve, fields, frozen
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.handler import Handler, HookMark, OnError
 from hermes_ext.hooks.payloads import ORIGINS
@@ -257,9 +257,11 @@ def _checked_mark(hook: Any, options: Mapping[str, Any]) -> HookMark:
     for name in options:
         if name not in _CHECKS:
             raise _bad(known, f"unknown option {name!r}", did_you_mean(name, _CHECKS))
-    unmarked = HookMark(known)
-    given = {name: value for name, value in options.items() if value is not getattr(unmarked, name)}
+    given = {name: value for name, value in options.items() if value is not _DEFAULTS[name]}
     return HookMark(known, **{name: _CHECKS[name](known, name, given[name]) for name in given})
+
+
+_DEFAULTS: Final = {one.name: one.default for one in fields(HookMark)}
 
 
 def _hook_name(hook: Any) -> HookName:
@@ -613,7 +615,8 @@ def _of_function(extension: str, function: Any, mark: HookMark) -> dict[str, Any
     limit = mark.timeout
     if limit is None:
         limit = defined.guard_timeout if mark.guard else defined.timeout
-    return asdict(mark, recurse=False) | {
+    return {
+        **{option: getattr(mark, option) for option in _DEFAULTS},
         "name": name_of(function),
         "function": function,
         "signature": signature,

@@ -6,17 +6,15 @@ import functools
 import inspect
 from pathlib import Path
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from hermes_ext._text import near_names
-from hermes_ext._values import frozen
 from hermes_ext.exceptions import RegistrationError
 from hermes_ext.hooks.payloads import NAMED_ONLY
 from hermes_ext.hooks.table import TABLE, HookName
 
 
-@frozen
-class Signature:
+class Signature(NamedTuple):  # many handlers share one, and what is compiled is looked up by it
     """What a function wants of a hook's arguments.
 
     Attributes:
@@ -32,7 +30,7 @@ class Signature:
 
 def place_of(function: Any) -> tuple[str, int]:
     """File and line (1-based) of a function, method, partial or callable object."""
-    inner = inspect.unwrap(_innermost(function))
+    inner = _unwrapped(_innermost(function))
     code = getattr(inner, "__code__", None)
     if code is None:
         return "", 0
@@ -52,6 +50,10 @@ def _innermost(function: Any) -> Any:
         return getattr(function, "__func__", function)
     call = inspect.getattr_static(type(function), "__call__", None)
     return call if isinstance(call, FunctionType) else function
+
+
+def _unwrapped(function: Any) -> Any:
+    return inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
 
 
 def did_you_mean(word: object, known: Any) -> str:
@@ -74,6 +76,9 @@ def signature_of(hook: HookName, function: Any, *, is_method: bool = False) -> S
     Raises:
         RegistrationError: it cannot be called with the hook's arguments.
     """
+    plain = _plain_names(function, is_method)
+    if plain is not None and (known := _plain_signature(hook, plain)) is not None:
+        return known
     check = _SignatureCheck(hook, function)
     check.refuse_what_is_not_a_function()
     try:
@@ -113,7 +118,7 @@ class _SignatureCheck:
             raise self.error(
                 f"{self.name} is a class", "Register its methods, or an instance that is callable"
             )
-        inner = inspect.unwrap(_innermost(self.function))
+        inner = _unwrapped(_innermost(self.function))
         if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
             raise self.error(
                 f"{self.name} is a generator: it contains yield, so calling it decides nothing",
@@ -121,9 +126,6 @@ class _SignatureCheck:
             )
 
     def compiled(self, is_method: bool) -> Signature:
-        plain = _plain_names(self.function, is_method)
-        if plain is not None and set(plain) <= set(self.known):
-            return Signature(plain, True, frozenset())
         parameters = self._parameters(is_method)
         bound = _bound_keywords(self.function)
         wants: list[str] = []
@@ -180,8 +182,19 @@ class _SignatureCheck:
             )
 
 
+_SPECIAL: Final = (
+    inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+)
+
+
+@functools.lru_cache(maxsize=256)
+def _plain_signature(hook: HookName, names: tuple[str, ...]) -> Signature | None:
+    """That of a plain function; None if its hook does not have all that it names."""
+    return Signature(names, True, frozenset()) if set(names) <= set(TABLE[hook].names) else None
+
+
 def _plain_names(function: Any, is_method: bool) -> tuple[str, ...] | None:
-    """The parameters of a function that has no defaults and nothing else that is special.
+    """The parameters of a function that has no defaults, no yield and nothing else special.
 
     Most handlers are so, and their code says it at a tenth of the cost of `inspect.signature`.
     """
@@ -192,8 +205,7 @@ def _plain_names(function: Any, is_method: bool) -> tuple[str, ...] | None:
     ):
         return None
     code = function.__code__
-    special = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-    if code.co_flags & special or code.co_kwonlyargcount or code.co_posonlyargcount:
+    if code.co_flags & _SPECIAL or code.co_kwonlyargcount or code.co_posonlyargcount:
         return None
     return code.co_varnames[is_method : code.co_argcount]
 
@@ -225,4 +237,7 @@ def name_of(function: Any) -> str:
 def is_async_function(function: Any) -> bool:
     """Whether a function's result is to be awaited."""
     inner = _innermost(function)
-    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(inspect.unwrap(inner))
+    plain = _unwrapped(inner)
+    return inspect.iscoroutinefunction(inner) or (
+        plain is not inner and inspect.iscoroutinefunction(plain)
+    )

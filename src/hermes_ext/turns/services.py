@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from hermes_ext._log import logger
 from hermes_ext._values import Factory, define, field
-from hermes_ext.effects import Machine, ToolTable
+from hermes_ext.effects import Machine
 from hermes_ext.hosts.default import default_host
 from hermes_ext.rules import Rules
 from hermes_ext.turns.approval import Approver
@@ -20,6 +20,7 @@ from hermes_ext.turns.store import MemoryStore, SessionStore
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import ChainOutcome
+    from hermes_ext.effects import ToolTable
     from hermes_ext.hooks.payloads import Event
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify

@@ -79,6 +79,9 @@ def write_snapshot(home: Path, records: Iterable[tuple[ExtensionRecord, int]]) -
     told = [_told(each, stamp) for each, stamp in records if each.status not in _UNTOLD]
     file = snapshot_file(home)
     old = _read(file).get("extensions", [])
+    told.sort(key=_key)
+    if old == told:
+        return False
     new = {_key(each) for each in told}
     there = {key_of(each.source, each.name, each.path) for each, _ in records}
     told += [

@@ -61,27 +61,34 @@ def _fault_of_extension(path: Path) -> Problem | None:
     return next(filter(None, map(_told, _all_of(path))), None)
 
 
-def _all_of(path: Path) -> Iterator[Path]:
-    yield path
-    left = _MOST
-    for folder, folders, files in os.walk(path):
-        for name in (*folders, *files):
+def _all_of(path: Path) -> Iterator[str]:
+    yield str(path)
+    left, waiting = _MOST, [str(path)]
+    while waiting:
+        found: list[tuple[str, bool]] = []
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            found += ((each.path, each.is_dir(follow_symlinks=False)) for each in entries)
+        for inside, is_folder in found:
             left -= 1
             if left < 0:
                 return
-            yield Path(folder, name)
+            yield inside
+            if is_folder:
+                waiting.append(inside)
 
 
-def _told(path: Path) -> Problem | None:
+def _told(path: Path | str) -> Problem | None:
     """How others can change a file or a folder; None if they cannot."""
-    with contextlib.suppress(OSError):  # gone, or it cannot be looked at: then it is not loaded
+    try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode) and _is_own(found):
             found = os.stat(path)
-        if not _is_own(found):
-            return _owned(path, found.st_uid)
-        if _others_write(found):
-            return _written(path, found.st_mode)
+    except OSError:  # gone, or it cannot be looked at: then it is not loaded
+        return None
+    if not _is_own(found):
+        return _owned(Path(path), found.st_uid)
+    if _others_write(found):
+        return _written(Path(path), found.st_mode)
     return None
 
 
