@@ -90,6 +90,13 @@ class Services:
         """The host's tools: those of `machine`, by default Hermes's."""
         return self.machine.tools or default_host().tools()
 
+    def asked_for(self, rules: Rules, *names: str) -> bool:
+        """Whether a handler of these rules gets one of these arguments, or the log keeps them."""
+        if rules.idle:
+            return False
+        recorded = self.log is not None and self.log.level == "payloads"
+        return recorded or not rules.manager.wants.isdisjoint(names)
+
     def machine_for(self, tool_name: str, cwd: Path | None) -> Machine:
         """Where a call of this tool runs."""
         schema = None if self.schemas is None else self.schemas.schema_of(tool_name)
