@@ -980,3 +980,28 @@ def test_what_is_in_force_cannot_be_set():
         runtime.manager = None
     runtime.approver = lambda request: True
     assert runtime.services.approver is runtime.approver
+
+
+def test_facts_that_are_told_by_functions_are_asked_for_by_handlers_alone() -> None:
+    """A host can leave it to `turn` whether somebody wants to know what takes long to find out."""
+    seen: list[Any] = []
+    asked: list[str] = []
+
+    @register_hook("transform_user_input")
+    def wants(interactive: bool | None) -> None:
+        seen.append(interactive)
+
+    def interactive() -> bool:
+        asked.append("interactive")
+        return True
+
+    def project_root() -> Path | None:
+        asked.append("project_root")
+        return None
+
+    for runtime in (Runtime([]), Runtime([wants])):
+        with runtime.turn(
+            session_id="s", interactive=interactive, project_root=project_root
+        ) as turn:
+            turn.transform_user_input("hello")
+    assert (seen, asked) == ([True], ["interactive"])
