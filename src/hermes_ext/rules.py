@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_ext._problems import Problem
 from hermes_ext._values import Factory, field, frozen
 from hermes_ext.chain.manager import HookManager
 from hermes_ext.chain.outcome import Cause
-from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
 from hermes_ext.records import ExtensionRecord
+
+if TYPE_CHECKING:
+    from hermes_ext.hooks.commands import Command
 
 
 @frozen(eq=False)
@@ -31,6 +34,7 @@ class Rules:
         cause: which setting refuses them.
         owners: the extension of each package.
         homes: by extension, the project that what is kept for it belongs to.
+        idle: whether no hook has anything to do: no handler, and nothing that must be refused.
     """
 
     manager: HookManager = Factory(HookManager)
@@ -42,16 +46,23 @@ class Rules:
     cause: Cause | None = None
     owners: Mapping[str, str] = field(factory=dict)
     homes: Mapping[str, Path] = field(factory=dict)
+    idle: bool = field(init=False, repr=False)
+    _must_see: tuple[str, ...] = field(init=False, repr=False)
+
+    @idle.default
+    def _is_idle(self) -> bool:
+        return not self.manager.handlers and self.refusal is None
+
+    @_must_see.default
+    def _who_must_see(self) -> tuple[str, ...]:
+        guards = {handler.extension for handler in self.handlers if handler.guard} - {OWN}
+        required = {record.name for record in self.records if record.required}
+        return tuple(sorted(guards | required))
 
     @property
     def handlers(self) -> tuple[Handler, ...]:
         """All handlers, in no particular order; `manager.order(hook)` has the order."""
         return self.manager.handlers
-
-    @property
-    def idle(self) -> bool:
-        """Whether no hook has anything to do: no handler, and nothing that must be refused."""
-        return not self.manager.handlers and self.refusal is None
 
     @property
     def packages(self) -> Set[str]:
@@ -74,9 +85,7 @@ class Rules:
 
     def who_must_see_tools(self) -> tuple[str, ...]:
         """The extensions that must be able to refuse tool calls: guards, and required ones."""
-        guards = {handler.extension for handler in self.handlers if handler.guard} - {OWN}
-        required = {record.name for record in self.records if record.required}
-        return tuple(sorted(guards | required))
+        return self._must_see
 
     def whole_name(self, extension: str) -> str:
         """An extension's name, for a project's with the project: others elsewhere have the name.

@@ -29,10 +29,8 @@ from hermes_ext.chain.manager import HookManager
 from hermes_ext.chain.outcome import Cause
 from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError, StateError
-from hermes_ext.hooks.commands import Command, build_commands, commands_of
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Scope, or_unknown
-from hermes_ext.hooks.registration import build_handlers, registrations_of
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.default import default_host
@@ -45,6 +43,7 @@ from hermes_ext.turns.turn import Turn
 
 if TYPE_CHECKING:
     from hermes_ext.effects import ToolTable
+    from hermes_ext.hooks.commands import Command
     from hermes_ext.settings.config import ExtensionsConfig
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
@@ -269,7 +268,8 @@ class Runtime:
         extensions are used only where the user trusts them; `notices` say what is not used.
         """
         try:
-            rules = self._book.at(None if directory is None else Path(directory))
+            # Making a path of a path takes long.
+            rules = self._book.at(Path(directory) if isinstance(directory, str) else directory)
         except Exception as error:
             # A fault of ours. Whether the project has a guard is unknown, so no tool runs.
             logger.exception("the extensions for %s could not be chosen", directory)
@@ -337,8 +337,7 @@ class Runtime:
 
     def _number(self, rules: Rules, conversation_id: str, turns_before: int) -> int | None:
         """The number of a turn that begins; None where nobody asks for it: counting writes."""
-        recorded = self.log is not None and self.log.level == "payloads" and not rules.idle
-        if recorded or any("turn_number" in each.wants for each in rules.handlers):
+        if self.services.asked_for(rules, "turn_number"):
             return self.services.numbers.next(conversation_id, turns_before)
         return None
 
@@ -353,10 +352,10 @@ class Runtime:
         turns_before: int = 0,
         task_id: str | None = None,
         origin: str = "user",
-        interactive: bool | None = None,
+        interactive: bool | Callable[[], bool | None] | None = None,
         model: str | None = None,
         cwd: Path | None = None,
-        project_root: Path | None = None,
+        project_root: Path | Callable[[], Path | None] | None = None,
         is_subagent: bool = False,
         parent_session_id: str | None = None,
         sender_id: str | None = None,
@@ -379,12 +378,12 @@ class Runtime:
             task_id: the host's task.
             origin: where the input came from: `user, api, cron, batch, subagent, background,
                 steer, extension`.
-            interactive: whether a person is there.
+            interactive: whether a person is there; or what tells, called where it is asked for.
             model: the model's name.
             cwd: the session's working directory; by default that of `from_config`, else the
                 process's. Where that was removed, handlers get None. The turn has the extensions
                 of its project: `turn.rules` is what `for_directory(cwd)` gives.
-            project_root: the repository it is in.
+            project_root: the repository it is in; or what tells, called where it is asked for.
             is_subagent: whether another agent started this one.
             parent_session_id: that agent's session.
             sender_id: who wrote, on a chat platform.
@@ -395,6 +394,12 @@ class Runtime:
             self._book.turn_begins()
             rules = self.for_directory(directory)
             conversation = conversation_id or session_id
+            if callable(interactive):
+                asked = self.services.asked_for(rules, "interactive")
+                interactive = interactive() if asked else None
+            if callable(project_root):
+                asked = self.services.asked_for(rules, "project_root")
+                project_root = project_root() if asked else None
             not_counted: str | None = None
             if turn_number is None:
                 try:
@@ -449,7 +454,7 @@ class Runtime:
 
 def configure(services: Services, config: ExtensionsConfig) -> None:
     """Have services do what the user's configuration says."""
-    from hermes_ext.turns.decisions.line import LogLevel
+    from hermes_ext.turns.decisions.level import LogLevel
 
     if services.log is not None:
         services.log.level = LogLevel(config.log)
@@ -477,6 +482,9 @@ def _working_directory() -> Path | None:
 
 def _rules_of(things: Iterable[Any], config: Any) -> Rules:
     """The handlers and commands that are marked in what `Runtime` was given."""
+    from hermes_ext.hooks.commands import build_commands, commands_of
+    from hermes_ext.hooks.registration import build_handlers, registrations_of
+
     hooks: dict[str, list[Any]] = {}
     marked: dict[str, list[Any]] = {}
     handlers: list[Handler] = []

@@ -80,6 +80,7 @@ class HookManager:
     Attributes:
         plugins: the extensions, as pluggy has registered them; the chains are made from these.
         chains: by hook, tool and origin, what `chain` gives; looking here saves a call.
+        wants: the arguments that any of the handlers gets.
 
     Raises:
         OrderCycleError: `before=`/`after=` contradict each other.
@@ -95,6 +96,7 @@ class HookManager:
         self.plugins: Final = _registered(handlers, names)
         found = {hook: self.plugins.handlers(hook) for hook in HookName}
         self.handlers: tuple[Handler, ...] = tuple(one for own in found.values() for one in own)
+        self.wants: Final = frozenset(name for one in self.handlers for name in one.wants)
         before = None if previous is None else previous._failures
         self._failures: FailureBook = FailureBook(self.handlers, before)
         self._ordered: Mapping[HookName, tuple[Handler, ...]] = {
@@ -116,7 +118,8 @@ class HookManager:
 
     def has(self, hook: str) -> bool:
         """Whether any handler is registered for the hook."""
-        return bool(self._ordered[HookName(hook)])
+        found = self._ordered.get(hook)  # type: ignore[call-overload]
+        return bool(self._ordered[HookName(hook)] if found is None else found)
 
     def order(self, hook: str) -> tuple[OrderRow, ...]:
         """The handlers of a hook in the order in which they run, each with the reason."""

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from attrs import evolve
 
 from hermes_ext.effects._machine import Machine
-from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
 
 if TYPE_CHECKING:
+    from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
     from hermes_ext.effects._table import Does, Reading, Tool, ToolKind, ToolTable
 
 __all__ = [
@@ -52,12 +52,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The table is of no use before the first call, and every start would wait for it.
-    if name not in ("Does", "Tool", "ToolKind", "ToolTable"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hermes_ext.effects import _table
+    # These are of no use before the first call, and every start would wait for them.
+    if name in ("Does", "Tool", "ToolKind", "ToolTable"):
+        from hermes_ext.effects import _table
 
-    return getattr(_table, name)
+        return getattr(_table, name)
+    if name in ("Change", "ChangeKind", "Command", "Effects", "OpenChange"):
+        from hermes_ext.effects import _model
+
+        return getattr(_model, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Call(Protocol):

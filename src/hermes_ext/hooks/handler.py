@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from hermes_ext._values import field, frozen
 from hermes_ext.exceptions import StateError
@@ -15,9 +15,11 @@ from hermes_ext.hooks.isolation import Messages, own_copy
 from hermes_ext.hooks.payloads import NO_METADATA, Scope
 from hermes_ext.hooks.results import PASS
 from hermes_ext.hooks.settings import Leaves, Setting, settings_named
-from hermes_ext.hooks.signature import Signature
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import EVERYWHERE, TABLE, Action, HookName
+
+if TYPE_CHECKING:
+    from hermes_ext.hooks.signature import Signature
 
 OnError: TypeAlias = Literal["pass", "block", "ask"]
 Pack: TypeAlias = Callable[[Any, Scope, "Handler", Mapping[str, Any]], tuple[Any, ...]]

@@ -503,6 +503,8 @@ SCOPE_IDS: Final = ("session_id", "conversation_id", "turn_id")
 
 _NOT_OF_THE_TURN: Final = frozenset({"event", "session_state", "config", "data_dir", "metadata"})
 _SCOPE_FIELDS: Final = tuple(one.name for one in EVERYWHERE if one.name not in _NOT_OF_THE_TURN)
+_SCOPE_NAMES: Final = frozenset(_SCOPE_FIELDS)
+_NOTHING_KNOWN: Final = dict.fromkeys(_SCOPE_FIELDS)
 SCOPE_FACTS: Final = tuple(one for one in _SCOPE_FIELDS if one not in (*SCOPE_IDS, "state"))
 """What is known of a turn beside its ids."""
 
@@ -527,15 +529,6 @@ class Scope:
             None; None where the host gives no schemas.
         not_counted: why the turn has no number, although somebody may ask for it; else None.
     """
-
-    __slots__ = (
-        *_SCOPE_FIELDS,
-        "check_tool_args",
-        "data_dir_of",
-        "not_counted",
-        "session_state_of",
-        "unknown",
-    )
 
     session_id: str | None
     conversation_id: str | None
@@ -570,24 +563,22 @@ class Scope:
     ) -> None:
         values.setdefault("state", {})
         values.setdefault("origin", "user")
-        strange = values.keys() - set(_SCOPE_FIELDS)
+        strange = values.keys() - _SCOPE_NAMES
         if strange:
             raise TypeError(f"Scope has no {', '.join(sorted(strange))}")
         self.session_state_of = session_state_of
         self.data_dir_of = data_dir_of
         self.check_tool_args = check_tool_args
         self.not_counted = not_counted
-        self.unknown = frozenset(
-            name for name in _SCOPE_FIELDS if values.get(name, UNKNOWN) is UNKNOWN
-        )
-        for name in _SCOPE_FIELDS:
-            setattr(self, name, _known(values.get(name, UNKNOWN)))
+        known = {name: value for name, value in values.items() if value is not UNKNOWN}
+        self.unknown = _SCOPE_NAMES - known.keys()
+        self.__dict__.update(_NOTHING_KNOWN)
+        self.__dict__.update(known)
 
     def replace(self, **changes: Any) -> Scope:
         """The same scope with some values changed."""
         made = object.__new__(Scope)
-        for name in Scope.__slots__:
-            setattr(made, name, getattr(self, name))
+        made.__dict__.update(self.__dict__)
         for name, value in changes.items():
             setattr(made, name, _known(value))
         now_unknown = {name for name, value in changes.items() if value is UNKNOWN}

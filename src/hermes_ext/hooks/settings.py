@@ -15,7 +15,7 @@ from hermes_ext._values import frozen
 
 PREFIX: Final = "extensions."
 DEFAULT: Final = "default"
-_PLACE: Final = re.compile(r"\[\d+\]")  # of `rules[0]`
+_PLACE: Final = r"\[\d+\]"  # of `rules[0]`
 _MOST: Final = 4
 _LONGEST: Final = 1_000  # characters of a value as JSON
 
@@ -93,7 +93,7 @@ def _named(key: str, extension: str, config: Any, leaves: Leaves | None) -> Iter
 
 def _within(key: str, extension: str) -> str:
     """The key without what stands before the extension's own part."""
-    path = _PLACE.sub("", key).removeprefix(PREFIX).split(".")
+    path = re.sub(_PLACE, "", key).removeprefix(PREFIX).split(".")
     if canonical_name(path[0]) == canonical_name(extension):
         path = path[1:]
     return ".".join(path)

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes_ext._problems import Problem
 from hermes_ext._text import canonical_name, printable
 from hermes_ext._values import Factory, evolve, field, frozen
 from hermes_ext.chain.outcome import Cause
 from hermes_ext.exceptions import OrderCycleError
-from hermes_ext.hooks.commands import Command
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.source import Source
 from hermes_ext.loading.finding.candidate import Candidate
-from hermes_ext.loading.finding.discovery import Discovery
+from hermes_ext.loading.finding.discovery import Discovery, record_of, standing
 from hermes_ext.loading.finding.projects import NO_PROJECTS, ProjectStack, replaced_by
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS, PREFIX, forget
 from hermes_ext.loading.imports.source_code import wrong_return
 from hermes_ext.loading.registering import Registered
-from hermes_ext.records import CommandInfo, ExtensionRecord, HookInfo, Status
+from hermes_ext.records import BROKEN, CommandInfo, ExtensionRecord, HookInfo, Status
 from hermes_ext.settings.config import ExtensionsConfig
-from hermes_ext.settings.merging import Merged
+
+if TYPE_CHECKING:
+    from hermes_ext.hooks.commands import Command
+    from hermes_ext.settings.merging import Merged
+    from hermes_ext.settings.project_settings import ProjectSettings
 
 
 @frozen
@@ -112,6 +115,24 @@ def own_packages(ended: Iterable[Ended]) -> set[str]:
     return {each.package for each in ended if each.package.startswith(f"{PREFIX}.")}
 
 
+@frozen
+class Layer:
+    """What is loaded so far, the outer projects' included.
+
+    settings: of these projects. own: their extensions as they were loaded, replaced or not.
+    """
+
+    ended: tuple[Ended, ...]
+    settings: tuple[ProjectSettings, ...] = ()
+    own: tuple[Ended, ...] = ()
+
+    def holders(self) -> dict[str, Ended]:
+        """What is loaded, or should be and is broken, by canonical name."""
+        broken = (e for e in self.ended if e.record.configured_on and e.record.status in BROKEN)
+        loaded = (e for e in self.ended if e.record.loaded)
+        return {canonical_name(e.candidate.name): e for e in (*broken, *loaded)}
+
+
 class Kept:
     """What an earlier load has imported."""
 
@@ -138,6 +159,16 @@ class Kept:
             candidate.module_file,
             candidate.module,
         )
+
+
+def stopped(candidate: Candidate, config: ExtensionsConfig) -> Ended | None:
+    """How it ends where something stands against it; None: its code is to be run."""
+    stand = standing(candidate, config)
+    if stand.status is None:
+        return None
+    on, reason = stand.configured_on, stand.reason
+    record = record_of(candidate, config, status=stand.status, reason=reason, configured_on=on)
+    return Ended(candidate, record)
 
 
 def hook_info(handler: Handler, *, look: bool = False) -> HookInfo:

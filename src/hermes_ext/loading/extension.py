@@ -17,14 +17,20 @@ from hermes_ext.hooks.commands import (
     CommandRegistration,
     build_commands,
     collecting_commands,
+    commands_of,
 )
-from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.registration import Registration, build_handlers, collecting
+from hermes_ext.hooks.handler import Handler, HookMark
+from hermes_ext.hooks.registration import (
+    Registration,
+    build_handlers,
+    collecting,
+    registrations_of,
+)
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.ended import Ended, command_info, hook_info
+from hermes_ext.loading.ended import Ended, command_info, hook_info, stopped
 from hermes_ext.loading.failed import Failed, nothing_registered, words_of
 from hermes_ext.loading.finding.candidate import Candidate
-from hermes_ext.loading.finding.discovery import fault_status, off_in_vain, record_of, standing
+from hermes_ext.loading.finding.discovery import fault_status, off_in_vain, record_of
 from hermes_ext.loading.imports import children, import_name
 from hermes_ext.loading.imports.importing import (
     EndlessImport,
@@ -37,7 +43,7 @@ from hermes_ext.loading.imports.importing import (
     private_name,
 )
 from hermes_ext.loading.imports.source_code import taken_for_own
-from hermes_ext.loading.registering import Registered, World, marked_in
+from hermes_ext.loading.registering import Registered, World
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.by_class import settings_class
 from hermes_ext.settings.config import ExtensionsConfig
@@ -69,13 +75,6 @@ class Loading:
 
     def __attrs_post_init__(self) -> None:
         self.package = "" if self.candidate.module else private_name(self.candidate.name)
-
-    def stopped(self) -> Ended | None:
-        """How it ends where something stands against it; None: its code is to be run."""
-        stand = standing(self.candidate, self.config)
-        if stand.status is None:
-            return None
-        return Ended(self.candidate, self._record(stand.status, stand.reason, stand.configured_on))
 
     def end(self) -> Ended:
         """Run its code, and see what came of it."""
@@ -222,7 +221,7 @@ class Loading:
             tuple(each for each in commands if not self._is_foreign(each)),
         )
         # An installed package may have been imported before, by the host or by an earlier load.
-        return imported, own or (marked_in(imported.package) if self.candidate.module else own)
+        return imported, own or (_marked_in(imported.package) if self.candidate.module else own)
 
     def _is_foreign(self, registration: Registration | CommandRegistration) -> bool:
         """Whether it belongs to another extension that this one happened to import first."""
@@ -308,8 +307,8 @@ def all_ended(loadings: Iterable[Loading], seconds: float) -> list[Ended]:
 
     The code of extensions, their settings classes too, runs in another thread: see `importing`.
     """
-    ended = {each: each.stopped() for each in loadings}
-    free = [each for each, stopped in ended.items() if stopped is None]
+    ended = {each: stopped(each.candidate, each.config) for each in loadings}
+    free = [each for each, how in ended.items() if how is None]
     hows = one_by_one([(each.candidate.name, each.end) for each in free], seconds)
     try:
         for each, how in zip(free, hows, strict=True):
@@ -319,3 +318,15 @@ def all_ended(loadings: Iterable[Loading], seconds: float) -> list[Ended]:
             each.forget()
         raise
     return [each for each in ended.values() if each is not None]
+
+
+def _marked_in(package: str) -> Registered:
+    """What its modules are marked with."""
+    found: dict[tuple[int, HookMark], Registration] = {}
+    commands: list[CommandRegistration] = []
+    for name in modules_of(package):
+        commands += commands_of(sys.modules[name])
+        with contextlib.suppress(RegistrationError):  # a module that registers nothing
+            for each in registrations_of(sys.modules[name]):
+                found.setdefault((id(each.function), each.mark), each)
+    return Registered(tuple(found.values()), tuple(dict.fromkeys(commands)))

@@ -5,36 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hermes_ext._text import canonical_name
-from hermes_ext._values import frozen
 from hermes_ext.exceptions import OrderCycleError
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.ended import Base, Ended, Kept, in_order, replaced, without
+from hermes_ext.loading.ended import Base, Ended, Kept, Layer, in_order, replaced, without
 from hermes_ext.loading.extension import Loading, all_ended
 from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import project_found, standing
 from hermes_ext.loading.finding.projects import kept_from, settings_of
 from hermes_ext.loading.registering import World
-from hermes_ext.records import BROKEN
-from hermes_ext.settings.project_settings import ProjectSettings
 from hermes_ext.trust.store import Verdict
-
-
-@frozen
-class Layer:
-    """What is loaded so far, the outer projects' included.
-
-    settings: of these projects. own: their extensions as they were loaded, replaced or not.
-    """
-
-    ended: tuple[Ended, ...]
-    settings: tuple[ProjectSettings, ...] = ()
-    own: tuple[Ended, ...] = ()
-
-    def holders(self) -> dict[str, Ended]:
-        """What is loaded, or should be and is broken, by canonical name."""
-        broken = (e for e in self.ended if e.record.configured_on and e.record.status in BROKEN)
-        loaded = (e for e in self.ended if e.record.loaded)
-        return {canonical_name(e.candidate.name): e for e in (*broken, *loaded)}
 
 
 class ProjectLoading:

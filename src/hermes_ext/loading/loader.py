@@ -23,8 +23,16 @@ from types import MappingProxyType
 from hermes_ext._text import canonical_name, printable
 from hermes_ext.chain.outcome import Cause
 from hermes_ext.hooks.source import Source
-from hermes_ext.loading.ended import Base, Ended, Kept, Loaded, each_command_once, without_cycles
-from hermes_ext.loading.extension import Loading, all_ended
+from hermes_ext.loading.ended import (
+    Base,
+    Ended,
+    Kept,
+    Layer,
+    Loaded,
+    each_command_once,
+    stopped,
+    without_cycles,
+)
 from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.finding.discovery import (
     Discovery,
@@ -36,7 +44,6 @@ from hermes_ext.loading.finding.discovery import (
 from hermes_ext.loading.finding.projects import ProjectStack, projects_at
 from hermes_ext.loading.finding.snapshot import write_snapshot
 from hermes_ext.loading.imports.importing import IMPORT_SECONDS
-from hermes_ext.loading.layers import Layer, ProjectLoading
 from hermes_ext.loading.refusal import refusal_with
 from hermes_ext.loading.registering import World
 from hermes_ext.records import ExtensionRecord
@@ -83,11 +90,18 @@ def load_base(
     discovery = _discovered(config, home, everything) if found is None else Discovery((*found,))
     world = World.of(discovery.found)
     kept = Kept(() if before is None else before.ended)
-    loadings = [
-        Loading(each, config, world, look=everything, earlier=kept.of(each, same))
-        for each in discovery.found
-    ]
-    ended = without_cycles(all_ended(loadings, import_seconds))
+    all_stopped = [end for each in discovery.found if (end := stopped(each, config)) is not None]
+    if len(all_stopped) == len(discovery.found):
+        ended = all_stopped
+    else:
+        # Not at the top: where nothing is on, a start does without what loads an extension.
+        from hermes_ext.loading.extension import Loading, all_ended
+
+        loadings = [
+            Loading(each, config, world, look=everything, earlier=kept.of(each, same))
+            for each in discovery.found
+        ]
+        ended = without_cycles(all_ended(loadings, import_seconds))
     return Base(home, config, discovery, tuple(ended), everything, import_seconds, not on_trial)
 
 
@@ -101,6 +115,8 @@ def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()
     kept = Kept(each for load in before for each in load.ended)
     layer = Layer(base.ended)
     for verdict in stack.shown:
+        from hermes_ext.loading.layers import ProjectLoading
+
         layer = ProjectLoading(base, verdict, kept, layer).layer()
     ended = each_command_once(layer.ended)
     found = [each.candidate for each in ended]

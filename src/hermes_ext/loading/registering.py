@@ -1,20 +1,18 @@
-"""What an extension registers: the marks found while its code runs, and the names in them."""
+"""What an extension registers, and the names of others in it."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from hermes_ext._text import canonical_name
 from hermes_ext._values import evolve, frozen
-from hermes_ext.exceptions import RegistrationError
-from hermes_ext.hooks.commands import CommandRegistration, commands_of
-from hermes_ext.hooks.handler import HookMark
-from hermes_ext.hooks.registration import Registration, registrations_of
 from hermes_ext.hooks.source import OWN
 from hermes_ext.loading.finding.candidate import Candidate
-from hermes_ext.loading.imports.importing import modules_of
+
+if TYPE_CHECKING:
+    from hermes_ext.hooks.commands import CommandRegistration
+    from hermes_ext.hooks.registration import Registration
 
 
 @frozen
@@ -64,14 +62,3 @@ class World:
             for names in (mark.before, mark.after)
         )
         return evolve(registration, mark=evolve(mark, before=before, after=after))
-
-
-def marked_in(package: str) -> Registered:
-    found: dict[tuple[int, HookMark], Registration] = {}
-    commands: list[CommandRegistration] = []
-    for name in modules_of(package):
-        commands += commands_of(sys.modules[name])
-        with contextlib.suppress(RegistrationError):  # a module that registers nothing
-            for each in registrations_of(sys.modules[name]):
-                found.setdefault((id(each.function), each.mark), each)
-    return Registered(tuple(found.values()), tuple(dict.fromkeys(commands)))

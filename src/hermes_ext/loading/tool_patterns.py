@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes_ext.effects import ToolTable
 
 _WILD: Final = "*?["
-_SIGN: Final = re.compile(r"\[!?\]?[^\]]*\]|.", re.DOTALL)  # what stands for one character
+_SIGN: Final = r"(?s)\[!?\]?[^\]]*\]|."  # what stands for one character
 
 
 @frozen
@@ -63,7 +63,7 @@ class ToolNames:
 def _may_begin_with(pattern: str, family: str) -> bool:
     """Whether a pattern can match a name of a family, such as `mcp_*`."""
     head, star, _ = pattern.partition("*")
-    signs = _SIGN.findall(head)
+    signs = re.findall(_SIGN, head)
     return all(map(fnmatchcase, family, signs)) and (star != "" or len(signs) >= len(family))
 
 

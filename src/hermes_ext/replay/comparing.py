@@ -9,7 +9,8 @@ from typing import Any, Final
 from hermes_ext.chain.outcome import ChainOutcome
 from hermes_ext.replay.events import Recorded
 from hermes_ext.turns.decisions.canonical import canonical_digest
-from hermes_ext.turns.decisions.line import DecisionEvent, LogLevel, build_line
+from hermes_ext.turns.decisions.level import LogLevel
+from hermes_ext.turns.decisions.line import DecisionEvent, build_line
 from hermes_ext.turns.turn import as_logged
 
 Line = Mapping[str, Any]

@@ -9,7 +9,6 @@ from typing import Any
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hermes_ext.__about__ import __version__
-from hermes_ext._distributions import version_of
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._text import canonical_name, printable
 from hermes_ext._values import field, frozen
@@ -101,6 +100,8 @@ def installed_version(distribution: str) -> str | None:
     what it is a fork of.
     """
     from packaging.utils import canonicalize_name
+
+    from hermes_ext._distributions import version_of
 
     host = default_host()
     own = {"hermes-ext": lambda: __version__, host.distribution: host.version}

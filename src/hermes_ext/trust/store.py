@@ -41,14 +41,14 @@ _FOLDER: Final = "extensions-trust"
 _STORE_BYTES: Final = 16_000_000
 _SHOWN: Final = 5
 _LONGEST: Final = 100  # characters of a path in a reason
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_DIGEST: Final = r"[0-9a-f]{64}"
 # What Python imports, a program that an extension may start, or what loading reads.
-_RUN: Final = re.compile(
+_RUN: Final = (
+    r"(?i)"
     r"\.(pyi?|pyw|pyz|pth|so|pyd|dll|dylib|zip|egg|whl|pkl|pickle|sh|bash|zsh|fish|m?js|ts|rb|pl"
-    r"|lua|exe|bat|cmd|ps1)$|(^|/)extensions?\.yaml$",
-    re.IGNORECASE,
+    r"|lua|exe|bat|cmd|ps1)$|(^|/)extensions?\.yaml$"
 )
-_OURS: Final = re.compile(r"[0-9a-f]{64}\.zip|\.[0-9a-f]{64}\.zip\..*\.tmp")
+_OURS: Final = r"[0-9a-f]{64}\.zip|\.[0-9a-f]{64}\.zip\..*\.tmp"
 _EVIL: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -150,7 +150,7 @@ def is_still_trusted(root: Path, digest: str, home: Path) -> bool:
 
 def pin_fault() -> str | None:
     """What is wrong with the value of `HERMES_EXT_TRUST`; None if nothing is."""
-    wrong = [printable(part) for part in _pin_parts() if not _DIGEST.fullmatch(part.lower())]
+    wrong = [printable(part) for part in _pin_parts() if not re.fullmatch(_DIGEST, part.lower())]
     if not wrong:
         return None
     return f"${PIN} trusts nothing by {', '.join(map(repr, wrong))}: a digest has 64 hex digits"
@@ -158,7 +158,7 @@ def pin_fault() -> str | None:
 
 def pins() -> set[str]:
     """The digests that the environment trusts."""
-    return {part.lower() for part in _pin_parts() if _DIGEST.fullmatch(part.lower())}
+    return {part.lower() for part in _pin_parts() if re.fullmatch(_DIGEST, part.lower())}
 
 
 class TrustStore:
@@ -224,7 +224,7 @@ class TrustStore:
 
     def copy(self, digest: str) -> Mapping[str, bytes] | None:
         """The files of a tree that was trusted, None if no copy was kept or it is damaged."""
-        if not _DIGEST.fullmatch(digest):
+        if not re.fullmatch(_DIGEST, digest):
             return None
         try:
             files = _unpacked(_bounded(self._copy_file(digest), 2 * KEPT_BYTES))
@@ -315,7 +315,7 @@ class TrustStore:
             kept = {self._copy_file(each.digest).name for each in self.entries()}
             remove_leftovers(self.file)
             for each in self._copies.iterdir():
-                if each.name not in kept and _OURS.fullmatch(each.name):
+                if each.name not in kept and re.fullmatch(_OURS, each.name):
                     each.unlink()
 
 
@@ -376,7 +376,7 @@ def _may_be_run(tree: Tree, path: str) -> bool:
     """Whether loading reads a file, or it is a program: what may well be, is one."""
     file = tree.files[path]
     start = b"" if file.data is None else file.data[:2]
-    return _RUN.search(path) is not None or start == b"#!"
+    return re.search(_RUN, path) is not None or start == b"#!"
 
 
 def _never_trusted(tree: Tree, entries: Iterable[Entry]) -> str:
@@ -412,7 +412,7 @@ def _entry(told: Any) -> Entry:
     texts = (entry.at, *entry.names)
     if not (entry.path.is_absolute() and all(isinstance(text, str) for text in texts)):
         raise ValueError("an entry has a wrong value")
-    if not _DIGEST.fullmatch(entry.digest):
+    if not re.fullmatch(_DIGEST, entry.digest):
         raise ValueError("a digest has not 64 hex digits")
     return entry
 

@@ -14,7 +14,7 @@ from hermes_ext.exceptions import HandlerError
 from hermes_ext.hooks.handler import is_store_error
 from hermes_ext.hooks.table import HookName
 
-_FRAME: Final = re.compile(r'  File "[^"]*", line \d+, in \S+')
+_FRAME: Final = r'  File "[^"]*", line \d+, in \S+'
 
 
 def log_failures(
@@ -59,5 +59,5 @@ def log_failures(
 def _frames(error: HandlerError) -> list[str]:
     """The places that an error's traceback names, without any text of exceptions."""
     lines = (error.traceback or "").splitlines()
-    places = [line for line in lines if _FRAME.fullmatch(line)]
+    places = [line for line in lines if re.fullmatch(_FRAME, line)]
     return ["Traceback (most recent call last):", *places] if places else []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from hermes_ext._log import logger
 from hermes_ext._values import Factory, define, field
-from hermes_ext.effects import Machine, ToolTable
+from hermes_ext.effects import Machine
 from hermes_ext.hosts.default import default_host
 from hermes_ext.rules import Rules
 from hermes_ext.turns.approval import Approver
@@ -20,6 +20,7 @@ from hermes_ext.turns.store import MemoryStore, SessionStore
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import ChainOutcome
+    from hermes_ext.effects import ToolTable
     from hermes_ext.hooks.payloads import Event
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
@@ -88,6 +89,13 @@ class Services:
     def tools(self) -> ToolTable:
         """The host's tools: those of `machine`, by default Hermes's."""
         return self.machine.tools or default_host().tools()
+
+    def asked_for(self, rules: Rules, *names: str) -> bool:
+        """Whether a handler of these rules gets one of these arguments, or the log keeps them."""
+        if rules.idle:
+            return False
+        recorded = self.log is not None and self.log.level == "payloads"
+        return recorded or not rules.manager.wants.isdisjoint(names)
 
     def machine_for(self, tool_name: str, cwd: Path | None) -> Machine:
         """Where a call of this tool runs."""

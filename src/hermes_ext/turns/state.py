@@ -308,9 +308,12 @@ class TurnCore:
 
         Handlers keep seeing the `turn_id` that the turn began with, as the decision log does.
         """
+        before = self.session_id, self.turn_id, self.task_id
         self.session_id = session_id or self.session_id
         self.turn_id = turn_id or self.turn_id
         self.task_id = task_id or self.task_id
+        if (self.session_id, self.turn_id, self.task_id) == before:
+            return
         open_turns.index(self, session=session_id, turn=turn_id, task=task_id)
         self._bound()
 
@@ -394,7 +397,7 @@ class _OpenTurns:
             if turn.serial not in self._turns:
                 return
             self._worked_until = monotonic()
-            if not self.any_at_work(besides=turn):
+            if self.watchers and not self.any_at_work(besides=turn):
                 for watcher in list(self.watchers):
                     watcher.last_turn_ends(turn)
             with self._lock:
@@ -405,7 +408,8 @@ class _OpenTurns:
         if not value:
             return None
         with self._lock:
-            self._forget_dropped()
+            if self._dropped:
+                self._forget_dropped()
             holders = self._by_id.get((kind, value), ())
             return self._turns[next(iter(holders))]() if len(holders) == 1 else None
 
@@ -474,19 +478,25 @@ def end(turn: TurnCore) -> None:
     dict.clear(turn.state)  # without its lock: a handler may hold that for ever
 
 
-@contextmanager
-def entered(turn: TurnCore) -> Iterator[None]:
+class entered:  # noqa: N801 - used as a function; a generator takes three times as long
     """While open, `turn` is the current turn of this context (thread or task), and is at work."""
-    what = object()
-    turn.running.add(what)
-    turn.used_at = monotonic()
-    token = None if _current.get() is turn else _current.set(turn)
-    try:
-        yield
-    finally:
-        if token is not None:
-            _current.reset(token)
-        turn.running.discard(what)
+
+    __slots__ = ("_token", "_turn")
+
+    def __init__(self, turn: TurnCore) -> None:
+        self._turn = turn
+
+    def __enter__(self) -> None:
+        turn = self._turn
+        turn.running.add(self)
+        turn.used_at = monotonic()
+        self._token = None if _current.get() is turn else _current.set(turn)
+
+    def __exit__(self, *_: object) -> None:
+        turn = self._turn
+        if self._token is not None:
+            _current.reset(self._token)
+        turn.running.discard(self)
         turn.used_at = monotonic()
 
 
@@ -558,6 +568,14 @@ def leave(turn: TurnCore, before: weakref.ref[TurnCore] | None) -> None:
         # What belongs to a turn that is over stays without one.
         over = before is not None and (earlier is None or earlier.closed)
         _current.set(_ended if over else earlier)
+
+
+def turn_here(turn_id: str | None) -> TurnCore | None:
+    """The open turn of this context, where it has this id or none is given: as `find_turn`."""
+    here = _current.get()
+    if here is None or here.closed or turn_id not in (None, here.turn_id):
+        return None
+    return here
 
 
 def find_turn(

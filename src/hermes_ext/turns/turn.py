@@ -108,6 +108,7 @@ class Turn(state.TurnCore):
         "_before",
         "_begun_too_deep",
         "_log",
+        "_looked_at",
         "_machine",
         "_notices",
         "_scope",
@@ -156,11 +157,17 @@ class Turn(state.TurnCore):
         # Most handlers do not ask for it.
         self._machine = partial(services.machine_for, cwd=self._scope.cwd)
         self._log = services.log
+        self._looked_at = services.asked_for(rules, "event", "cwd")
         state.begin(self)
         self._begun_too_deep = False
         if rules.manager.handlers:
             self._begun_too_deep = begun_too_deep()
             watchdog.watch()
+
+    @property
+    def looks_at_calls(self) -> bool:
+        """Whether anybody may ask for more of a tool call than its name, arguments and id."""
+        return self._looked_at or bool(self.services.listeners)
 
     @property
     def packages(self) -> Set[str]:
@@ -275,7 +282,7 @@ class Turn(state.TurnCore):
 
     def _kept(self, event: Event, outcome: ChainOutcome) -> ChainOutcome:
         """Remember injections that are to stay; the same one of the same handler stays once."""
-        if isinstance(event, LLMRequest):
+        if _injects(outcome) and isinstance(event, LLMRequest):
             stay = _injected(outcome, len(event.messages), only="turn")
             with self.lock:
                 self.kept = tuple(dict.fromkeys((*self.kept, *stay)))
@@ -288,6 +295,8 @@ class Turn(state.TurnCore):
             outcome: of `before_llm_call`.
             kept: the injections that stood before this request.
         """
+        if not (kept or _injects(outcome)):
+            return ()
         stay = [one for one in kept if one.kind == "system"]
         new = _new(outcome, "system", kept)
         texts = [*stay, *new]
@@ -300,6 +309,8 @@ class Turn(state.TurnCore):
 
     def user_texts(self, outcome: ChainOutcome, kept: Sequence[Kept]) -> tuple[str, ...]:
         """The new texts for the end of the request; those that are kept stand elsewhere in it."""
+        if not _injects(outcome):
+            return ()
         return tuple(str(one.text) for one in _new(outcome, "user", kept))
 
     def apply(
@@ -744,6 +755,10 @@ def _lent(scope: Scope, outer: Call | None) -> Scope:
     if outer is None or all(call.loan is None for call in outer.around()):
         return scope
     return scope.lent(outer.lent)
+
+
+def _injects(outcome: ChainOutcome) -> bool:
+    return bool(outcome.system_injections or outcome.user_injections)
 
 
 def _injected(outcome: ChainOutcome, after: int = 0, only: Keep | None = None) -> Iterator[Kept]:

@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_ext._distributions import Installed, Offered, installed_points
 from hermes_ext._problems import Problem, did_you_mean
 from hermes_ext._regular import check_readable, kind_of
 from hermes_ext._text import canonical_name, printable
@@ -44,11 +43,13 @@ from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import OFF_SWITCH, ExtensionsConfig, switched_off
 from hermes_ext.settings.manifest import MANIFEST_FILE, incompatibility, read_manifest
 from hermes_ext.settings.names import RESERVED_KEYS, name_fault
-from hermes_ext.settings.project_settings import ProjectSettings
 from hermes_ext.trust.store import TrustStore, Verdict
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
+
+    from hermes_ext._distributions import Offered
+    from hermes_ext.settings.project_settings import ProjectSettings
 
 ENTRY_POINT_GROUP = "hermes_ext.extensions"
 
@@ -96,9 +97,13 @@ def discover(
     bundled = () if root is None else tuple(_bundled(root, known))
     if in_home or any(config.is_on(each.name) for each in bundled):
         known.save()  # not in a home where nothing is on: it stays as it is
-    installed = installed_points(ENTRY_POINT_GROUP) if entry_points else Installed()
-    candidates = [*bundled, *in_home, *map(_entry_point, installed.points)]
-    problems += installed.problems
+    candidates = [*bundled, *in_home]
+    if entry_points:
+        from hermes_ext._distributions import installed_points
+
+        installed = installed_points(ENTRY_POINT_GROUP)
+        candidates += map(_entry_point, installed.points)
+        problems += installed.problems
     stack = projects_at(config, home, cwd)
     # Whether one of a project takes another's place is known only when it has been loaded.
     in_projects = (found for verdict in stack.shown for found in project_found(verdict))

@@ -23,10 +23,10 @@ _ENTRIES: Final = 500
 _NOT_SEARCHED: Final = frozenset({"tests", "test", "docs", "node_modules"})
 _BYTECODE: Final = (".pyc", ".pyo")
 _NATIVE: Final = (".so", ".pyd", ".dylib", ".dll")
-_MISNAMED: Final = re.compile(r"(.+)\.py([wx]|\.txt|)", re.IGNORECASE)  # `.PY` is not found either
+_MISNAMED: Final = r"(?i)(.+)\.py([wx]|\.txt|)"  # `.PY` is not found either
 _ARCHIVES: Final = (".zip", ".whl", ".egg", ".tar", ".gz", ".tgz")
 _PROJECT_FILES: Final = frozenset({"extension.yaml", "pyproject.toml", "setup.py"})
-_DOCUMENT: Final = re.compile(r"(readme|licen[cs]e|changelog)(\W|$)", re.IGNORECASE)
+_DOCUMENT: Final = r"(?i)(readme|licen[cs]e|changelog)(\W|$)"
 _SUFFIX: Final = "only .py files and folders are extensions"
 
 
@@ -41,7 +41,7 @@ def is_minor(entry: os.DirEntry[str]) -> bool:
     if name == "__pycache__":
         return is_kind(entry, stat.S_ISDIR)
     code = name.lower().endswith((".py", *_BYTECODE, *_NATIVE))
-    return bool(_DOCUMENT.match(name)) and not code and is_kind(entry, stat.S_ISREG)
+    return bool(re.match(_DOCUMENT, name)) and not code and is_kind(entry, stat.S_ISREG)
 
 
 def minor(path: Path, source: Source) -> Candidate:
@@ -81,7 +81,7 @@ def other_file(path: Path, source: Source) -> Candidate:
     if lower.endswith(_ARCHIVES):
         why = "it is an archive. Unpack it, or install it with pip"
         return _row(path, source, why, meant=True)
-    misnamed = _MISNAMED.fullmatch(path.name)
+    misnamed = re.fullmatch(_MISNAMED, path.name)
     if misnamed is not None:
         return _row(path, source, f"{_SUFFIX}. Rename it to {misnamed[1]}.py", meant=True)
     return _row(path, source, _SUFFIX, meant=False)
@@ -126,7 +126,7 @@ def _instead(file: Path, folder: Path) -> str | None:
         return f", only a compiled module ({told}); add one that imports it"
     if lower.endswith(_ARCHIVES):
         return f", only an archive ({told}). Unpack it, or install it with pip"
-    misnamed = _MISNAMED.fullmatch(file.name)
+    misnamed = re.fullmatch(_MISNAMED, file.name)
     return None if misnamed is None else f"; rename {told} to {printable(misnamed[1])}.py"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import as_name, printable
@@ -19,11 +19,13 @@ from hermes_ext.records import Status
 from hermes_ext.settings.config import ExtensionsConfig
 from hermes_ext.settings.manifest import MANIFEST_FILE, parse_manifest
 from hermes_ext.settings.names import name_fault
-from hermes_ext.settings.project_settings import ProjectSettings, read_project_settings
 from hermes_ext.trust.place import EXTENSIONS, Project
 from hermes_ext.trust.possible_projects import Listed, PossibleProject, possible_projects
 from hermes_ext.trust.store import Standing, Verdict, judge, listed_paths
-from hermes_ext.trust.tree import Tree
+
+if TYPE_CHECKING:
+    from hermes_ext.settings.project_settings import ProjectSettings
+    from hermes_ext.trust.tree import Tree
 
 _SHOWN = 5  # names in the line that says what is not loaded
 _LONGEST = 40  # characters of each
@@ -134,6 +136,8 @@ def settings_of(verdict: Verdict) -> ProjectSettings | None:
         return None
     file = verdict.project.settings_file
     there = file.name in verdict.tree.files
+    from hermes_ext.settings.project_settings import read_project_settings
+
     return read_project_settings(file, verdict.tree.read(file.name)) if there else None
 
 

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -16,18 +15,10 @@ from hermes_ext.hooks.payloads import Event, Scope, ToolCall, ToolResult
 from hermes_ext.hooks.table import ENDING
 from hermes_ext.turns.decisions.canonical import canonical_digest, canonical_json, readable
 from hermes_ext.turns.decisions.changes import call_of, changes_of
+from hermes_ext.turns.decisions.level import LogLevel
 from hermes_ext.turns.decisions.recorded import context_of, details_of
 
 _TEXT_LIMIT: Final = 500
-
-
-class LogLevel(StrEnum):
-    """How much of a chain is written; each level has all of those before it."""
-
-    OFF = "off"
-    DECISIONS = "decisions"
-    STEPS = "steps"
-    PAYLOADS = "payloads"
 
 
 Outcome: TypeAlias = Mapping[str, Any]

@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakValueDictionary
 
 from hermes_ext._forks import has_locks, living
 from hermes_ext._interrupts import let_through
 from hermes_ext.chain.threads import nothing, threads
-from hermes_ext.turns.decisions.line import DecisionEvent, LogLevel, build_line, encoded, iso
+from hermes_ext.turns.decisions.level import LogLevel
 from hermes_ext.turns.decisions.rotation import rotated
+
+if TYPE_CHECKING:
+    from hermes_ext.turns.decisions.line import DecisionEvent
 
 _QUEUE_LIMIT: Final = 2_000
 _IDLE_SECONDS: Final = 2.0
@@ -158,6 +161,8 @@ class DecisionLog:
         line = self._line(event)
         try:
             if lost:
+                from hermes_ext.turns.decisions.line import encoded, iso
+
                 self._append(encoded({"time": iso(time.time()), "dropped": lost}))
                 lost = 0
             self._append(line)
@@ -171,6 +176,8 @@ class DecisionLog:
             )
 
     def _line(self, event: DecisionEvent) -> bytes:
+        from hermes_ext.turns.decisions.line import build_line, encoded, iso
+
         try:
             return encoded(build_line(event, self.level))
         except BaseException as error:  # noqa: BLE001 - values are anybody's, who may raise anything: one bad one costs one line

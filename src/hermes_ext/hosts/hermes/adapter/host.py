@@ -7,6 +7,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,7 +101,8 @@ def loaded() -> Runtime | None:
 def _home() -> Path:
     from hermes_constants import get_hermes_home
 
-    return Path(get_hermes_home())
+    home = get_hermes_home()
+    return home if isinstance(home, Path) else Path(home)
 
 
 def _load(home: Path) -> Runtime:
@@ -188,25 +190,27 @@ def open_turn(agent: Any, history: Any, task_id: str | None) -> Turn:
 def _begun(**facts: Any) -> Turn:
     here = runtime()
     turn = here.turn(**facts)
-    if not turn.rules.idle:  # else nobody asks what calls touch, and Hermes takes long to tell
+    # Where nobody asks what calls touch it is not looked up: Hermes takes long to tell.
+    if turn.looks_at_calls:
         here.machine = machine_now(here.machine)
     return turn
 
 
 def _turn_of(agent: Any, history: Any, task_id: str | None) -> Turn:
     session_id = str(getattr(agent, "session_id", "") or "")
-    directory = _directory_of(agent, task_id)
+    origin = origin_of(agent)
+    directory = _directory_of(agent, task_id, origin)
     turn = _begun(
         session_id=session_id,
         conversation_id=_conversation_of(agent) or session_id,
         turns_before=_user_messages(history),
         task_id=task_id,
         platform=platform_of(agent),
-        origin=origin_of(agent),
-        interactive=_interactive(),
+        origin=origin,
+        interactive=_interactive,
         model=getattr(agent, "model", None) or None,
         cwd=directory,
-        project_root=project_of(directory),
+        project_root=partial(project_of, directory),
         is_subagent=_is_subagent(agent),
         parent_session_id=getattr(agent, "_parent_session_id", None) or None,
         sender_id=getattr(agent, "_user_id", None) or None,
@@ -217,20 +221,20 @@ def _turn_of(agent: Any, history: Any, task_id: str | None) -> Turn:
     return turn
 
 
-def _directory_of(agent: Any, task_id: str | None) -> Path:
+def _directory_of(agent: Any, task_id: str | None, origin: str) -> Path:
     """Where an agent's session works.
 
     A subagent and a background review work where their parent does, and start in threads and
     with tasks for which Hermes knows no directory.
     """
     inherited = state.directories.get(agent)
-    if inherited is None and origin_of(agent) == "background":
+    if inherited is None and origin == "background":
         family = {getattr(agent, name, None) for name in ("session_id", "_parent_session_id")}
         family -= {None, ""}
         known = list(state.directories.items())
         near = (path for one, path in known if getattr(one, "session_id", "") in family)
         inherited = next(near, None)
-    if inherited is not None and origin_of(agent) in {"background", "subagent"}:
+    if inherited is not None and origin in {"background", "subagent"}:
         return inherited
     directory = session_directory(task_id, str(getattr(agent, "session_id", "") or ""))
     state.directories[agent] = directory
@@ -252,9 +256,9 @@ def stray_turn(session_id: str, task_id: str | None) -> Iterator[Turn]:
     turn = _begun(
         session_id=session_id,
         origin="extension",
-        interactive=_interactive(),
+        interactive=_interactive,
         cwd=directory,
-        project_root=project_of(directory),
+        project_root=partial(project_of, directory),
     )
     # Its task id is no way to find it: the task's own next turn would be taken for two.
     turn.host = TurnData(None, task_id)
@@ -264,14 +268,14 @@ def stray_turn(session_id: str, task_id: str | None) -> Iterator[Turn]:
 
 def find_turn(context: dict[str, Any]) -> Turn | None:
     """The open turn of a tool call or request, by the ids that Hermes gives with it."""
-    task_id = _text(context.get("task_id"))
-    # What is left of a turn that is over must not slip into the session's next turn.
-    late = _task_is_over(task_id)
-    turn = turn_state.find_turn(
-        turn_id=_text(context.get("turn_id")),
-        task_id=task_id,
-        session_id=None if late else _text(context.get("session_id")),
-    )
+    turn_id = _text(context.get("turn_id"))
+    turn = turn_state.turn_here(turn_id)  # the usual case
+    if turn is None:
+        task_id = _text(context.get("task_id"))
+        # What is left of a turn that is over must not slip into the session's next turn.
+        late = _task_is_over(task_id)
+        session_id = None if late else _text(context.get("session_id"))
+        turn = turn_state.find_turn(turn_id=turn_id, task_id=task_id, session_id=session_id)
     return turn if isinstance(turn, Turn) and isinstance(turn.host, TurnData) else None
 
 
@@ -300,8 +304,7 @@ def task_ends(task_id: str | None) -> None:
 
 
 def _task_is_over(task_id: str | None) -> bool:
-    with state.lock:
-        return task_id in state.ended_tasks
+    return task_id in state.ended_tasks
 
 
 def _runs(turn: Turn, agent: Any) -> bool:

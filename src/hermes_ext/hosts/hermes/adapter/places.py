@@ -32,9 +32,9 @@ def session_directory(*keys: str | None) -> Path:
 
 
 @functools.lru_cache(maxsize=256)
-def _shared(directory: Path) -> Path:
+def _shared(directory: str | Path) -> Path:
     """The same object for the same directory: thousands of sessions that wait keep it."""
-    return directory
+    return Path(directory)
 
 
 def tool_directory(task_id: str | None, session: Path) -> Path:
@@ -103,8 +103,8 @@ def _existing(path: Any) -> Path | None:
     return place if place.is_absolute() and place.is_dir() else None
 
 
-def _of_the_process() -> Path:
+def _of_the_process() -> str:
     try:
-        return Path.cwd()
+        return os.getcwd()
     except FileNotFoundError:  # somebody removed the directory that we stand in
-        return Path("/")
+        return "/"

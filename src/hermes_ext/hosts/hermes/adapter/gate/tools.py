@@ -391,7 +391,7 @@ def _no_middleware(tool: str, args: Any, next_call: NextCall, **_: Any) -> Any:
 
 
 def _concerned(turn: Turn) -> bool:
-    return (
+    return not turn.rules.idle and (
         turn.rules.refusal is not None
         or hook_is_on(turn, HookName.INTERCEPT_TOOL_CALL)
         or hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT)

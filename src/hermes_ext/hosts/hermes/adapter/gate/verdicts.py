@@ -172,7 +172,9 @@ class Judge:
             call = ToolCall(tool, arguments, verdict.call_id)
             turn.log_refusal(HookName.INTERCEPT_TOOL_CALL, OWN, refusal, call, turn.rules.cause)
             return _refused(verdict, OWN, refusal)
-        cwd = tool_directory(turn.task_id or turn.host.stray_task, turn.directory)
+        cwd = None
+        if turn.looks_at_calls:  # Hermes takes long to tell
+            cwd = tool_directory(turn.task_id or turn.host.stray_task, turn.directory)
         outcome = turn.judge_tool_call(tool, arguments, tool_call_id=verdict.call_id, cwd=cwd)
         if outcome.blocked:
             return _refused(verdict, outcome.blocked_by, outcome.message)

@@ -17,18 +17,20 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
 from hermes_ext._text import printable
 from hermes_ext._values import frozen
 from hermes_ext.exceptions import CommandError
-from hermes_ext.hooks.commands import Command
 from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.host import conversation_of_session
 from hermes_ext.hosts.hermes.adapter.places import session_directory
 from hermes_ext.hosts.hermes.adapter.state import held, state
+
+if TYPE_CHECKING:
+    from hermes_ext.hooks.commands import Command
 
 _TUI_METHODS: Final = ("command.dispatch", "slash.exec")
 

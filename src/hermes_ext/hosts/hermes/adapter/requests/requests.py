@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 import weakref
 from collections.abc import Callable
 from typing import Any, Final
@@ -65,11 +66,18 @@ class Decided:
     kept: tuple[Kept, ...] = ()
     body: list[Message] | None = None
 
+    @property
+    def injects(self) -> bool:
+        """Whether any text is put into the request."""
+        return bool(self.system or self.user or self.kept)
+
     def put_into(self, messages: list[Message]) -> list[Message]:
         """The messages with everything that was decided."""
         if self.body is not None:
             head, _ = split_system(messages)
             messages = [head, *self.body] if head is not None else self.body
+        if not self.injects:
+            return messages
         return compose(messages, system=self.system, user=self.user, kept=self.kept)
 
     def texts(self, kind: InjectionKind) -> list[str]:
@@ -104,12 +112,15 @@ def build_api_kwargs(
         return original(agent, api_messages, *args, **kwargs)
     decided = _decide(turn, agent, api_messages)
     request = original(agent, decided.put_into(api_messages), *args, **kwargs)
-    forms.keep_cache_key(request, decided.system, agent)
+    if decided.system:
+        forms.keep_cache_key(request, decided.system, agent)
     return request
 
 
 def _concerned(turn: Turn) -> bool:
-    return hook_is_on(turn, HookName.BEFORE_LLM_CALL) or turn.host.stopped is not None
+    return not turn.rules.idle and (
+        hook_is_on(turn, HookName.BEFORE_LLM_CALL) or turn.host.stopped is not None
+    )
 
 
 def _decide(turn: Turn, agent: Any, api_messages: list[Message]) -> Decided:
@@ -186,8 +197,12 @@ def _number_of(turn: Turn, agent: Any) -> int | None:
 
 
 def _digest(messages: list[Message], model: str) -> str:
-    text = json.dumps([model, messages], ensure_ascii=False, default=repr, check_circular=False)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    try:
+        data = marshal.dumps([model, messages], 2)  # many times as fast; plain values only
+    except ValueError:
+        text = json.dumps([model, messages], ensure_ascii=False, default=repr, check_circular=False)
+        data = text.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def run_llm_execution(
@@ -195,6 +210,8 @@ def run_llm_execution(
 ) -> Any:
     """Wraps `hermes_cli.middleware.run_llm_execution_middleware`."""
     turn = host.find_turn(context)
+    if turn is not None and turn.rules.idle and not turn.rules.who_must_see_tools():
+        return original(request, next_call, **context)
     mode, model = context.get("api_mode"), str(context.get("model") or "")
     form = forms.form_of(mode)
 
@@ -246,6 +263,8 @@ def _unseen(turn: Turn) -> str | None:
 
 def _only_judged_tools(turn: Turn, form: forms.Form, request: Any) -> Any:
     """The request without tools of the provider's own that a guard would have to judge."""
+    if not (turn.rules.refusal is not None or turn.rules.who_must_see_tools()):
+        return request
     offered = form.run_elsewhere(request) if isinstance(request, dict) else []
     hidden = [name for name in offered if _must_be_judged(turn, name)]
     if not hidden:
@@ -277,6 +296,8 @@ def _stream(reply: str) -> None:
 
 def _complete(request: Any, decided: Decided, form: forms.Form) -> Any:
     """The request if all injected text is in it; else with it put back; else None."""
+    if not decided.injects:
+        return request
     system, user = decided.texts("system"), decided.texts("user")
     lost_system, lost_user = form.missing(request, system, user)
     if not lost_system and not lost_user:

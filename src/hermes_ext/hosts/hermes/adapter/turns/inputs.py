@@ -12,7 +12,7 @@ from typing import Any
 from hermes_ext._text import text_of
 from hermes_ext._values import frozen
 
-_SKILL_NAME = re.compile(r'invoked the "([^"]+)" (?:stacked )?skill')
+_SKILL_NAME = r'invoked the "([^"]+)" (?:stacked )?skill'
 
 
 @frozen
@@ -56,7 +56,7 @@ def _without_skill(text: str) -> tuple[str, str | None]:
     typed = extract_user_instruction_from_skill_message(text)
     if typed == text:
         return text, None
-    named = _SKILL_NAME.search(text)
+    named = re.search(_SKILL_NAME, text)
     return typed or "", named.group(1) if named else None
 
 

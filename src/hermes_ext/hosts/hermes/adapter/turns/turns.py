@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, Final
@@ -59,6 +60,9 @@ def _held_to_the_rules(turn: Turn, call: _Call) -> Any:
     return _with_input(turn, call)
 
 
+_signature: Final = functools.lru_cache(maxsize=8)(inspect.signature)
+
+
 class _Call:
     """One call of `run_conversation`, whichever way its arguments were passed."""
 
@@ -71,10 +75,21 @@ class _Call:
     ) -> None:
         self.original = original
         self.agent = agent
-        self.bound = inspect.signature(original).bind(agent, *args, **kwargs)
+        self._given = (agent, *args), kwargs
+        self._signature = _signature(inspect.unwrap(original))
+
+    @functools.cached_property
+    def bound(self) -> inspect.BoundArguments:
+        args, kwargs = self._given
+        return self._signature.bind(*args, **kwargs)
 
     def get(self, name: str) -> Any:
-        return self.bound.arguments.get(name)
+        if "bound" in vars(self):
+            return self.bound.arguments.get(name)
+        # Binding takes long, and is for nothing where nothing is in force.
+        args, kwargs = self._given
+        given = zip(self._signature.parameters, args, strict=False)
+        return kwargs[name] if name in kwargs else dict(given).get(name)
 
     def set(self, name: str, value: Any) -> None:
         self.bound.arguments[name] = value

@@ -168,6 +168,30 @@ def standings(hooks: Iterable[str] | None = None) -> tuple[Standing, ...]:
     return tuple(each for each in found if not (each.status == "missing" and each.seam.newer))
 
 
+def are_as_made(hooks: Iterable[str]) -> bool:
+    """Whether a caller meets our own wrap at each place that these hooks need: found out quickly.
+
+    False says nothing: `standings` tells then.
+    """
+    asked = frozenset(hooks)
+    for seam in SEAMS:
+        if seam.hooks and not asked.isdisjoint(seam.hooks) and not _is_as_made(seam):
+            return False
+    return True
+
+
+def _is_as_made(seam: Seam) -> bool:
+    module = sys.modules.get(seam.module)
+    if module is None:
+        return False
+    owner, name = _owner(module, seam)
+    found = getattr(owner, name, None)
+    if found is None:
+        return seam.newer or _is_done_otherwise(seam)
+    ours = _is_wrap(found) and vars(found).get(_MARK) == seam.name
+    return ours or _is_done_otherwise(seam)
+
+
 def standing_of(seam: Seam) -> Standing:
     """How one wrap stands."""
     module = sys.modules.get(seam.module)

@@ -71,13 +71,17 @@ def lacks(rules: Rules) -> tuple[Lack, ...]:
 
     To be asked where the agent is imported; modules that Hermes imports late are imported now.
     """
+    has, refused = rules.manager.has, rules.refusal is not None
+    hooks = [
+        one for one in HookName if has(one) or (refused and one is HookName.INTERCEPT_TOOL_CALL)
+    ]
+    if all(one in CALLED for one in hooks) and attaching.are_as_made(hooks):
+        return ()
     lost_for: dict[tuple[Standing, ...], list[HookName]] = {}
-    for hook in HookName:
-        refused = rules.refusal is not None and hook is HookName.INTERCEPT_TOOL_CALL
-        if refused or rules.manager.has(hook):
-            lost = tuple(each for each in map(_looked_at, attaching.standings([hook])) if each.lost)
-            if lost or hook not in CALLED:
-                lost_for.setdefault(lost, []).append(hook)
+    for hook in hooks:
+        lost = tuple(each for each in map(_looked_at, attaching.standings([hook])) if each.lost)
+        if lost or hook not in CALLED:
+            lost_for.setdefault(lost, []).append(hook)
     found = tuple(_lack(rules, tuple(hooks), lost) for lost, hooks in lost_for.items())
     others = tuple(lack for lack in found if lack.extensions != (OWN,))
     # That the package's own guard is lost too need not be said where the turn is refused anyway.
@@ -126,7 +130,7 @@ def listed(names: Sequence[str]) -> str:
 
 def turn_is_lost() -> bool:
     """Whether turns begin without us, so that requests and tools have to be refused instead."""
-    return any(
+    return not attaching.are_as_made([HookName.INTERCEPT_TOOL_CALL]) and any(
         each.lost
         for each in attaching.standings([HookName.INTERCEPT_TOOL_CALL])
         if each.seam.name == _TURN
