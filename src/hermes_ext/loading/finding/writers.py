@@ -65,16 +65,14 @@ def _all_of(path: Path) -> Iterator[str]:
     yield str(path)
     left, waiting = _MOST, [str(path)]
     while waiting:
-        found: list[tuple[str, bool]] = []
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
-            found += ((each.path, each.is_dir(follow_symlinks=False)) for each in entries)
-        for inside, is_folder in found:
-            left -= 1
-            if left < 0:
-                return
-            yield inside
-            if is_folder:
-                waiting.append(inside)
+            for entry in entries:
+                left -= 1
+                if left < 0:
+                    return
+                yield entry.path
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
 
 
 def _told(path: Path | str) -> Problem | None:
