@@ -29,10 +29,13 @@ LOADING = (
     "hermes_ext.runtime",
     "hermes_ext.loading.loader",
     "hermes_ext.loading.directories",
+    "hermes_ext.loading.extension",
+    "hermes_ext.loading.imports.children",
     "hermes_ext.loading.reloading.in_force",
     "hermes_ext.turns.decisions.log",
     "hermes_ext.turns.sqlite_store",
     "hermes_ext.guard.guard",
+    "hermes_ext.hosts.hermes.facts.hermes",
 )
 NO_BYTECODE = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 
@@ -91,9 +94,12 @@ import sys, time
 from pathlib import Path
 import pluggy, yaml
 import {loading}
+before = set(sys.modules)
 began = time.perf_counter()
 runtime = hermes_ext.runtime.Runtime.from_config(home=Path(sys.argv[1]), cwd=Path("/"))
 took = time.perf_counter() - began
+late = [name for name in set(sys.modules) - before if name.startswith("hermes_ext.")]
+assert not late, f"imported while the time was taken: {late}"
 print(took, sum(handler.extension.startswith("extension") for handler in runtime.handlers))
 """.replace("{loading}", ", ".join(LOADING))
 

@@ -72,9 +72,7 @@ def _opened(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 def check_readable(path: str | os.PathLike[str]) -> None:
     """Raises OSError where `read_regular` would."""
-    _check(os.stat(path), path)
-    if not os.access(path, os.R_OK):
-        os.close(open_regular(path))  # which tells why
+    os.close(open_regular(path))
 
 
 def signature(path: str) -> Signature:

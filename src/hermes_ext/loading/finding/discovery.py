@@ -472,12 +472,11 @@ def _classified(name: str, path: Path, mode: int, known: KnownManifests) -> Cand
 
 
 def _folder(folder: Path, known: KnownManifests) -> Candidate:
-    first = os.path.join(folder, "__init__.py")
-    if os.access(folder, os.R_OK) and os.path.lexists(first):
-        check_readable(first)
-        return package(folder.name, Source.GLOBAL, folder, known.read(folder))
-    with os.scandir(folder) as entries:  # which tells a folder that is closed
+    with os.scandir(folder) as entries:  # unlike is_file(), this tells a folder that is closed
         names = {entry.name for entry in entries}
+    if "__init__.py" in names:
+        check_readable(os.path.join(folder, "__init__.py"))
+        return package(folder.name, Source.GLOBAL, folder, known.read(folder))
     return no_extension(folder, Source.GLOBAL, names)
 
 
