@@ -49,8 +49,9 @@ from hermes_ext.trust.store import TrustStore, is_still_trusted
 from hermes_ext.trust.tree import read_tree
 from hermes_ext.trust.walk import TreeError
 from hermes_ext.turns.decisions.canonical import canonical_json
+from hermes_ext.turns.decisions.level import LogLevel
 from hermes_ext.turns.decisions.line import DecisionEvent, build_line
-from hermes_ext.turns.decisions.log import DecisionLog, LogLevel
+from hermes_ext.turns.decisions.log import DecisionLog
 from hermes_ext.turns.decisions.reading import read_decisions
 
 __all__ = ["SECONDS", "TARGETS", "Broken", "Target"]

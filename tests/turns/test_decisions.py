@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes_ext.turns.decisions.canonical import canonical_digest, canonical_json
+from hermes_ext.turns.decisions.level import LogLevel
 from hermes_ext.turns.decisions.line import DecisionEvent, build_line
-from hermes_ext.turns.decisions.log import DecisionLog, LogLevel
+from hermes_ext.turns.decisions.log import DecisionLog
 from hermes_ext.turns.decisions.reading import read_decisions
 
 # Other work on the machine must not fail a property.

@@ -6,19 +6,22 @@ import heapq
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, Final
-
-import pluggy
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_ext._values import frozen
 from hermes_ext.chain.failures import Failure, FailureBook
 from hermes_ext.chain.fold import CompiledChain
 from hermes_ext.exceptions import OrderCycleError, RegistrationError
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.plugins import Implementation, Plugin, Plugins, refusal_of
 from hermes_ext.hooks.table import TABLE, HookName
+
+if TYPE_CHECKING:
+    import pluggy
+
+    from hermes_ext.hooks.plugins import Implementation, Plugins
 
 _CHAINS_KEPT: Final = 512
 
@@ -78,7 +81,6 @@ class HookManager:
             begin anew, and a handler that was suspended is called again.
 
     Attributes:
-        plugins: the extensions, as pluggy has registered them; the chains are made from these.
         chains: by hook, tool and origin, what `chain` gives; looking here saves a call.
         wants: the arguments that any of the handlers gets.
 
@@ -93,8 +95,8 @@ class HookManager:
         previous: HookManager | None = None,
         names: Iterable[str] = (),
     ) -> None:
-        self.plugins: Final = _registered(handlers, names)
-        found = {hook: self.plugins.handlers(hook) for hook in HookName}
+        self._given, self._names = tuple(handlers), tuple(names)
+        found = {hook: self.plugins.handlers(hook) if self._given else () for hook in HookName}
         self.handlers: tuple[Handler, ...] = tuple(one for own in found.values() for one in own)
         self.wants: Final = frozenset(name for one in self.handlers for name in one.wants)
         before = None if previous is None else previous._failures
@@ -103,6 +105,11 @@ class HookManager:
             hook: _in_order(handlers) for hook, handlers in found.items()
         }
         self.chains: Final = _Chains(self._ordered, self._failures)
+
+    @cached_property
+    def plugins(self) -> Plugins:
+        """The extensions, as pluggy has registered them; the chains are made from these."""
+        return _registered(self._given, self._names)
 
     def chain(
         self, hook: str, tool_name: str | None = None, origin: str | None = "user"
@@ -256,6 +263,11 @@ def _tie(handler: Handler, ties: Sequence[Handler]) -> str:
 
 def _registered(handlers: Iterable[Handler], names: Iterable[str]) -> Plugins:
     """Each extension as a plugin, in the order in which their handlers come."""
+    # Not at the top: a start without handlers has nothing for pluggy to check.
+    import pluggy
+
+    from hermes_ext.hooks.plugins import Implementation, Plugin, Plugins
+
     by_extension: dict[str, list[Implementation]] = {name: [] for name in names}
     for handler in handlers:
         implementation = Implementation(handler.hook.value, handler.function, handler)
@@ -274,6 +286,8 @@ def _refused(
     error: pluggy.PluginValidationError, registered: Mapping[str, Sequence[Implementation]]
 ) -> RegistrationError:
     """The error of ours, which says where the handler is that pluggy refuses."""
+    from hermes_ext.hooks.plugins import refusal_of
+
     own = registered[error.plugin.name]  # type: ignore[attr-defined]
     handler: Handler = next((one for one in own if refusal_of(one)), own[0]).handler
     return RegistrationError(

@@ -164,11 +164,8 @@ class Kept:
 def stopped(candidate: Candidate, config: ExtensionsConfig) -> Ended | None:
     """How it ends where something stands against it; None: its code is to be run."""
     stand = standing(candidate, config)
-    if stand.status is None:
-        return None
-    on, reason = stand.configured_on, stand.reason
-    record = record_of(candidate, config, status=stand.status, reason=reason, configured_on=on)
-    return Ended(candidate, record)
+    told = {"status": stand.status, "reason": stand.reason, "configured_on": stand.configured_on}
+    return None if stand.status is None else Ended(candidate, record_of(candidate, config, **told))
 
 
 def hook_info(handler: Handler, *, look: bool = False) -> HookInfo:

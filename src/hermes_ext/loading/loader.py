@@ -90,10 +90,8 @@ def load_base(
     discovery = _discovered(config, home, everything) if found is None else Discovery((*found,))
     world = World.of(discovery.found)
     kept = Kept(() if before is None else before.ended)
-    all_stopped = [end for each in discovery.found if (end := stopped(each, config)) is not None]
-    if len(all_stopped) == len(discovery.found):
-        ended = all_stopped
-    else:
+    ended: Iterable[Ended | None] = [stopped(each, config) for each in discovery.found]
+    if None in ended:
         # Not at the top: where nothing is on, a start does without what loads an extension.
         from hermes_ext.loading.extension import Loading, all_ended
 
@@ -102,7 +100,8 @@ def load_base(
             for each in discovery.found
         ]
         ended = without_cycles(all_ended(loadings, import_seconds))
-    return Base(home, config, discovery, tuple(ended), everything, import_seconds, not on_trial)
+    ends = tuple(filter(None, ended))
+    return Base(home, config, discovery, ends, everything, import_seconds, not on_trial)
 
 
 def load_projects(base: Base, stack: ProjectStack, before: Iterable[Loaded] = ()) -> Loaded:

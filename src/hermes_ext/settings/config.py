@@ -281,8 +281,10 @@ class _Reading:
         from difflib import SequenceMatcher  # late: most files have the section
 
         for name, key, value in items_of(root):
-            near = SequenceMatcher(None, canonical_name(name), "extensions").ratio()
-            if near > _NEAR and isinstance(value, MappingNode):
+            if not isinstance(value, MappingNode):
+                continue
+            near = SequenceMatcher(None, canonical_name(name), "extensions")
+            if near.real_quick_ratio() > _NEAR and near.ratio() > _NEAR:
                 told = "is a section that nothing reads; the defaults are used"
                 hint = 'Did you mean "extensions"?'
                 self.problems.append(Problem(self.file, line_of(key), name, told, hint))

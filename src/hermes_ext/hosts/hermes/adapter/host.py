@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from attrs.setters import NO_OP
+
 from hermes_ext._log import logger
 from hermes_ext._redaction import redacted
 from hermes_ext._values import define, field
@@ -40,7 +42,7 @@ def _weakly(agent: Any) -> Callable[[], Any]:
     return weakref.ref(agent) if agent is not None else lambda: None
 
 
-@define(eq=False)
+@define(eq=False, on_setattr=NO_OP)  # else each assignment looks for a converter
 class TurnData:
     """What the adapter keeps for one turn: on `Turn.host`, gone with it.
 

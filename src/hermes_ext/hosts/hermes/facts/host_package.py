@@ -20,12 +20,12 @@ UNKNOWN_VERSION: Final = "an unknown version"
 
 _PLACEHOLDER: Final = "0.0.0"  # what newer code says that was not set up by its own installer
 _MAIN: Final = f"{PACKAGE}.main:main"
-_VERSION: Final = re.compile(rb"""^__version__\s*=\s*["']([^"'\n]+)["']""", re.MULTILINE)
-_PROGRAM: Final = re.compile(rf"^([\w.-]+)\s*=\s*{re.escape(_MAIN)}\s*$", re.MULTILINE)
+_VERSION: Final = rb"""(?m)^__version__\s*=\s*["']([^"'\n]+)["']"""
+_PROGRAM: Final = rf"(?m)^([\w.-]+)\s*=\s*{re.escape(_MAIN)}\s*$"
 # By file of a distribution's metadata, a line that only the one that brings Hermes has.
 _OWNS: Final = {
-    "top_level.txt": re.compile(rf"^{PACKAGE}\s*$", re.MULTILINE),
-    "RECORD": re.compile(rf"^{PACKAGE}/__init__\.py,", re.MULTILINE),
+    "top_level.txt": rf"(?m)^{PACKAGE}\s*$",
+    "RECORD": rf"(?m)^{PACKAGE}/__init__\.py,",
     "entry_points.txt": _PROGRAM,
 }
 
@@ -99,7 +99,7 @@ def _version_of_code() -> str | None:
     if spec is None:
         return None
     try:
-        found = _VERSION.search(Path(spec.origin or "").read_bytes())
+        found = re.search(_VERSION, Path(spec.origin or "").read_bytes())
     except OSError:  # frozen, in an archive, without a file
         found = None
     return found[1].decode("ascii", "replace") if found else UNKNOWN_VERSION
@@ -129,7 +129,7 @@ def _distributions() -> Iterator[Distribution]:
 
 
 def _owns(distribution: Distribution) -> bool:
-    return any(line.search(_text(distribution, file)) for file, line in _OWNS.items())
+    return any(re.search(line, _text(distribution, file)) for file, line in _OWNS.items())
 
 
 def _text(distribution: Distribution, file: str) -> str:
@@ -140,5 +140,5 @@ def _text(distribution: Distribution, file: str) -> str:
 
 
 def _program(distribution: Distribution) -> str | None:
-    named = _PROGRAM.search(_text(distribution, "entry_points.txt"))
+    named = re.search(_PROGRAM, _text(distribution, "entry_points.txt"))
     return named[1] if named else None

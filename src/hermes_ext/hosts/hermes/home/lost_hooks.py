@@ -14,6 +14,7 @@ from hermes_ext._files import replace_file
 from hermes_ext._log import logger
 from hermes_ext._regular import read_regular
 from hermes_ext._text import printable
+from hermes_ext.hosts.hermes.facts.host_package import host_package
 
 _LARGEST = 64 * 1024
 
@@ -25,7 +26,7 @@ def note_lost_hooks(home: Path, lines: Sequence[str]) -> None:
         if not lines:
             file.unlink(missing_ok=True)
             return
-        told = {"hermes_agent": _release(), "lines": list(lines)}
+        told = {"hermes_agent": str(host_package()), "lines": list(lines)}
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, json.dumps(told).encode(), mode=0o600, durable=False)
     except OSError:
@@ -39,15 +40,9 @@ def lost_hooks(home: Path) -> tuple[str, ...]:
         lines, version = told["lines"], told["hermes_agent"]
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return ()
-    if version != _release() or not isinstance(lines, list):
+    if version != str(host_package()) or not isinstance(lines, list):
         return ()
     return tuple(printable(line) for line in lines if isinstance(line, str))
-
-
-def _release() -> str:
-    from hermes_ext.hosts.hermes.facts.host_package import host_package
-
-    return str(host_package())
 
 
 def _file(home: Path) -> Path:

@@ -24,6 +24,7 @@ from hermes_ext._redaction import redacted
 from hermes_ext._text import printable_lines
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hosts.hermes.adapter.state import state
+from hermes_ext.hosts.hermes.adapter.wraps.survey import tool_names
 from hermes_ext.loading.tool_patterns import dead_guards
 from hermes_ext.records import BROKEN
 from hermes_ext.rules import Rules
@@ -92,14 +93,8 @@ def report(rules: Rules, services: Services) -> None:
 def _report_dead_guards(rules: Rules, services: Services) -> None:
     if rules.manager not in state.matched:
         state.matched.add(rules.manager)
-        for text in dead_guards(rules.records, lambda: services.tools, _tool_names):
+        for text in dead_guards(rules.records, lambda: services.tools, tool_names):
             say(text)
-
-
-def _tool_names() -> tuple[str, ...]:
-    from hermes_ext.hosts.hermes.adapter.wraps.survey import tool_names
-
-    return tool_names()
 
 
 def _report_commands(rules: Rules) -> None:

@@ -86,7 +86,7 @@ class _Call:
     def get(self, name: str) -> Any:
         if "bound" in vars(self):
             return self.bound.arguments.get(name)
-        # Binding takes long, and is for nothing where nothing is in force.
+        # Binding takes long, and is for nothing where nothing is changed.
         args, kwargs = self._given
         given = zip(self._signature.parameters, args, strict=False)
         return kwargs[name] if name in kwargs else dict(given).get(name)
@@ -95,14 +95,17 @@ class _Call:
         self.bound.arguments[name] = value
 
     def run(self) -> Any:
-        return self.original(*self.bound.args, **self.bound.kwargs)
+        if "bound" in vars(self):
+            return self.original(*self.bound.args, **self.bound.kwargs)
+        args, kwargs = self._given
+        return self.original(*args, **kwargs)
 
     def unwrap_marked_input(self) -> None:
         """Decode a mixture-of-agents marker, as Hermes would later.
 
         Anybody who can send text can send one: what it hides must not pass unseen.
         """
-        if "moa_config" not in self.bound.signature.parameters or self.get("moa_config"):
+        if "moa_config" not in self._signature.parameters or self.get("moa_config"):
             return
         from hermes_cli.moa_config import decode_moa_turn
 

@@ -120,6 +120,8 @@ def _fault_of(original: Any, seam: Seam, *, static: bool) -> str:
         return "is not a function"
     if inspect.iscoroutinefunction(original) and not inspect.iscoroutinefunction(seam.wrapper):
         return "is asynchronous"
+    if not seam.takes:
+        return ""  # reading a signature takes as long as all the rest
     found = list(inspect.signature(original).parameters.values())
     if "." in seam.name and not static:
         found = found[1:]  # self
