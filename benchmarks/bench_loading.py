@@ -35,6 +35,7 @@ LOADING = (
     "hermes_ext.turns.decisions.log",
     "hermes_ext.turns.sqlite_store",
     "hermes_ext.guard.guard",
+    "hermes_ext.hooks.plugins",
     "hermes_ext.hosts.hermes.facts.hermes",
 )
 NO_BYTECODE = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
