@@ -54,7 +54,7 @@ def _fault_of_way(folder: Path) -> Problem | None:
 
 def _fault_of_extension(path: Path) -> Problem | None:
     """What lies in one extension, and the way to it where it is a link to somewhere else."""
-    if path.is_symlink():
+    if os.path.islink(path):
         told = _fault_of_way(path)
         if told is not None:
             return told
@@ -104,7 +104,7 @@ def _told_above(path: Path) -> Problem | None:
 
 
 def _is_own(found: os.stat_result) -> bool:
-    return found.st_uid in (_ROOT, os.geteuid())
+    return found.st_uid == _ROOT or found.st_uid == os.geteuid()
 
 
 def _others_write(found: os.stat_result) -> bool:
