@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from pathlib import Path
 from typing import Final, TypeAlias
 
 Signature: TypeAlias = tuple[int, ...]
@@ -42,23 +41,36 @@ def read_regular(path: str | os.PathLike[str], largest: int = -1) -> bytes:
     Raises OSError where it cannot be read or is not a regular file. Never waits for another
     process.
     """
-    with os.fdopen(open_regular(path), "rb") as stream:
-        return stream.read(largest)
+    descriptor, size = _opened(path)
+    try:
+        content = os.read(descriptor, min(size, largest) if largest >= 0 else size)
+        if len(content) == size > 0:  # all of it; some that the system makes up tell no size
+            return content
+        with os.fdopen(os.dup(descriptor), "rb") as stream:
+            return content + stream.read(largest if largest < 0 else largest - len(content))
+    finally:
+        os.close(descriptor)
 
 
 def open_regular(path: str | os.PathLike[str]) -> int:
     """A descriptor of a regular file, links followed. Raises OSError where there is none."""
+    return _opened(path)[0]
+
+
+def _opened(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """The descriptor, and the size of the file."""
     _check(os.stat(path), path)  # before opening, which devices and the far end of a pipe notice
     descriptor = os.open(path, READING)
     try:
-        _check(os.fstat(descriptor), path)
+        found = os.fstat(descriptor)
+        _check(found, path)
+        return descriptor, found.st_size
     except OSError:
         os.close(descriptor)
         raise
-    return descriptor
 
 
-def check_readable(path: Path) -> None:
+def check_readable(path: str | os.PathLike[str]) -> None:
     """Raises OSError where `read_regular` would."""
     os.close(open_regular(path))
 

@@ -40,7 +40,7 @@ def printable(text: str | Path) -> str:
     has no shape of its own is written out too, also behind an emoji: `\ufe0f`.
     """
     raw = str(text)
-    if raw.isprintable() and not _INVISIBLE.search(raw):
+    if raw.isprintable() and (raw.isascii() or not _INVISIBLE.search(raw)):
         return raw
     return "".join(_escaped(char) if _is_unseen(char) else char for char in raw)
 

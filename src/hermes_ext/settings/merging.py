@@ -250,7 +250,9 @@ class _Layers:
 
     def checked(self) -> tuple[dict[str, Any], tuple[Problem, ...]]:
         """The merged values with the schema's defaults, and what is wrong with them."""
-        value, written = _over(self.base, self.project), _over(self.user, self.project)
+        value, written = self.base, self.user
+        if self.project:
+            value, written = _over(value, self.project), _over(written, self.project)
         if self.manifest is None or self.manifest.config is None:
             return value, ()
         if not written and is_plain(self.manifest.config):

@@ -91,9 +91,10 @@ def discover(
     home, cwd: the Hermes home and the session's directory. entry_points: False skips the
     installed distributions, of which there may be hundreds to look through.
     """
-    known = KnownManifests(home, bundled_dir())
+    root = bundled_dir()
+    known = KnownManifests(home, root)
     in_home, problems = _global(config, home, known)
-    bundled = tuple(_bundled(known))
+    bundled = () if root is None else tuple(_bundled(root, known))
     if in_home or any(config.is_on(each.name) for each in bundled):
         known.save()  # not in a home where nothing is on: it stays as it is
     candidates = [*bundled, *in_home]
@@ -386,23 +387,20 @@ def _real(candidate: Candidate, folders: dict[str, str]) -> str:
     place = candidate.module_file or candidate.path
     if place is None:
         return f"module {candidate.module}"
-    return _without_links(os.path.abspath(place), folders)
+    return _without_links(str(place), folders)
 
 
 def _without_links(place: str, folders: dict[str, str]) -> str:
     """As `os.path.realpath`, which looks at every folder above for each file anew."""
     folder, name = os.path.split(place)
-    if not name or os.path.islink(place):
+    if not folder or name in ("", "..") or os.path.islink(place):
         return os.path.realpath(place)
     if folder not in folders:
         folders[folder] = _without_links(folder, folders)
     return os.path.join(folders[folder], name)
 
 
-def _bundled(known: KnownManifests) -> Iterator[Candidate]:
-    root = bundled_dir()
-    if root is None:
-        return
+def _bundled(root: Path, known: KnownManifests) -> Iterator[Candidate]:
     for folder in sorted(root.iterdir()):
         if not folder.name.startswith((".", "_")) and (folder / "__init__.py").is_file():
             yield package(folder.name, Source.BUNDLED, folder, known.read(folder))
@@ -477,7 +475,7 @@ def _folder(folder: Path, known: KnownManifests) -> Candidate:
     with os.scandir(folder) as entries:  # unlike is_file(), this tells a folder that is closed
         names = {entry.name for entry in entries}
     if "__init__.py" in names:
-        check_readable(folder / "__init__.py")
+        check_readable(os.path.join(folder, "__init__.py"))
         return package(folder.name, Source.GLOBAL, folder, known.read(folder))
     return no_extension(folder, Source.GLOBAL, names)
 

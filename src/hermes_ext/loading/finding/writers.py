@@ -54,7 +54,7 @@ def _fault_of_way(folder: Path) -> Problem | None:
 
 def _fault_of_extension(path: Path) -> Problem | None:
     """What lies in one extension, and the way to it where it is a link to somewhere else."""
-    if path.is_symlink():
+    if os.path.islink(path):
         told = _fault_of_way(path)
         if told is not None:
             return told
@@ -65,16 +65,14 @@ def _all_of(path: Path) -> Iterator[str]:
     yield str(path)
     left, waiting = _MOST, [str(path)]
     while waiting:
-        found: list[tuple[str, bool]] = []
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
-            found += ((each.path, each.is_dir(follow_symlinks=False)) for each in entries)
-        for inside, is_folder in found:
-            left -= 1
-            if left < 0:
-                return
-            yield inside
-            if is_folder:
-                waiting.append(inside)
+            for entry in entries:
+                left -= 1
+                if left < 0:
+                    return
+                yield entry.path
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
 
 
 def _told(path: Path | str) -> Problem | None:
@@ -106,7 +104,7 @@ def _told_above(path: Path) -> Problem | None:
 
 
 def _is_own(found: os.stat_result) -> bool:
-    return found.st_uid in (_ROOT, os.geteuid())
+    return found.st_uid == _ROOT or found.st_uid == os.geteuid()
 
 
 def _others_write(found: os.stat_result) -> bool:
