@@ -848,7 +848,8 @@ class TestTurns:
             after, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert after - before < 10_000  # less than a byte for each
+        # Ten bytes for each, less than any object; frames that a watchdog has read stay with it.
+        assert after - before < 100_000
         assert open_turn_count() == 0
 
 
