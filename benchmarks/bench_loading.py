@@ -3,7 +3,7 @@
     python benchmarks/bench_loading.py            # the table
     python benchmarks/bench_loading.py --check    # exit 1 where a bar is missed
 
-Every load happens in a process of its own. What is compared is its CPU, the smallest of several
+Every load happens in its own process. What is compared is its CPU, the smallest of several
 interleaved rounds: a start at which nothing has changed since the one before, which is each start
 but the first; the first is shown, too. Both loaders have imported what they need before; how long
 that takes ours is shown. The naive one finds its bytecode, whatever this

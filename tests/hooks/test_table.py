@@ -60,7 +60,7 @@ def test_what_type_checkers_accept_is_what_the_table_says():
 
 
 def leaves(kind):
-    """What stands in the `Literal`s of a type, wherever they are."""
+    """The values of the `Literal`s of a type, wherever they are."""
     parts = get_args(kind)
     return {leaf for part in parts for leaf in leaves(part)} if parts else {kind}
 

@@ -116,7 +116,7 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
     found: list[Any] = []
     with suppress(AttributeError):  # behind the outermost frame
         found.extend(accumulate(repeat("f_back"), getattr, initial=frame))
-    return found[:-1]  # without the None that stands for no frame
+    return found[:-1]  # without the None behind the last frame
 
 
 def _in_stack(frame: FrameType | None) -> Iterator[AtWork]:

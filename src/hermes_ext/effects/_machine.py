@@ -63,7 +63,7 @@ class Machine:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """`environ`, or what it stands for: the usual variables, and the host's own."""
+        """`environ`; where it is not given, the usual variables and the host's own."""
         if self.environ is not None:
             return self.environ
         names = (*_KNOWN_VARIABLES, "" if self.tools is None else self.tools.home_variable)

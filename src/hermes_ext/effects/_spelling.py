@@ -16,7 +16,7 @@ _ADDRESS: Final = re.compile(r"\A(?:file|vscode-remote):/+(?:localhost(?=/))?", 
 
 
 def homes_of(machine: Machine) -> tuple[str, ...]:
-    """What `~` may stand for; a host may give its programs a home of their own."""
+    """What `~` may mean; a host may give its programs their own home."""
     tools = machine.tools
     folder = "" if tools is None else machine.variables.get(tools.home_variable, "")
     if tools is None or not (folder and tools.programs_home):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes_ext.effects import ToolTable
 
 _WILD: Final = "*?["
-_SIGN: Final = r"(?s)\[!?\]?[^\]]*\]|."  # what stands for one character
+_SIGN: Final = r"(?s)\[!?\]?[^\]]*\]|."  # what matches one character
 
 
 @frozen

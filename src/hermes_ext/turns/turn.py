@@ -275,7 +275,7 @@ class Turn(state.TurnCore):
             request_id=request_id,
         )
         scope = self._scope.replace(model=model) if model else self._scope
-        # A list of its own for the log, which reads it after the host has gone on.
+        # Its own list for the log, which reads it after the host has gone on.
         return event, scope, list(messages)
 
     abefore_llm_call = _awaited(before_llm_call)

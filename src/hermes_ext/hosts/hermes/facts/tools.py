@@ -173,7 +173,7 @@ TOOLS: Final = ToolTable(
     ),
     host="Hermes",
     home_variable=HOME_VARIABLE,
-    programs_home="home",  # a profile's programs have a home of their own
+    programs_home="home",  # a profile's programs have their own home
     families="browser_ feishu_ ha_ kanban_ mcp_ xai_ yb_",
     module="hermes_tools",
     functions="json_parse retry shell_quote",

@@ -262,7 +262,7 @@ def _passed_on(turn: Turn, tool: str, host_id: str) -> Grant | None:
 def _leave_for(turn: Turn, tool: str, host_id: str | None) -> Grant | None:
     """The grant that the gate around this step has given to this very call.
 
-    What a tool runs may be a turn of its own, of a subagent say, in which the same tool is called.
+    What a tool runs may be another turn, of a subagent say, in which the same tool is called.
     """
     grant = state.grant.get()
     if grant is None or grant.used or grant.turn is not turn or grant.verdict.tool != tool:
