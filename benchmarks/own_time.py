@@ -18,6 +18,7 @@ from attrs import evolve
 from hermes_ext.hosts.hermes.adapter.wraps import seams
 
 _TIMED = "__own_time__"
+_OF_IT = "__own_time_of_it__"
 
 
 class OwnTime:
@@ -65,7 +66,14 @@ class OwnTime:
         if not isinstance(value, (FunctionType, MethodType)) or getattr(value, _TIMED, False):
             return value
         is_ours = str(value.__module__).startswith("hermes_ext.")
-        return value if is_ours == ours else self._timed(value, ours=is_ours)
+        if is_ours == ours:
+            return value
+        known = vars(value).get(_OF_IT)
+        if known is None:
+            known = self._timed(value, ours=is_ours)
+            if isinstance(value, FunctionType):  # the same for the same, as without a clock
+                setattr(value, _OF_IT, known)
+        return known
 
 
 class _Side(threading.local):
