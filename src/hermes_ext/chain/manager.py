@@ -125,9 +125,9 @@ class HookManager:
         """
         return self.chains[hook, tool_name, origin]
 
-    def has(self, hook: str) -> bool:
+    def has(self, hook: HookName) -> bool:
         """Whether any handler is registered for the hook."""
-        return hook in self.hooks
+        return bool(self._ordered[hook])
 
     def order(self, hook: str) -> tuple[OrderRow, ...]:
         """The handlers of a hook in the order in which they run, each with the reason."""
