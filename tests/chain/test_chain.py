@@ -432,9 +432,10 @@ class TestFailing:
         assert "secret" not in ask.reason
 
     def test_pass_as_policy(self):
-        """With `on_error="pass"` even a guard's failure lets the call go on."""
+        """With `on_error="pass"` even a guard's failure lets the call go on, without a reason."""
         outcome = outcome_of(handler(raising(ValueError()), guard=True, on_error="pass", timeout=0))
         assert outcome.action is Action.PASS
+        assert [(step.action, step.reason) for step in outcome.steps] == [(Action.PASS, None)]
 
     def test_the_error_says_everything(self):
         """Extension, hook, handler, file and line are in the message; the traceback can be read."""
