@@ -372,7 +372,10 @@ def register(ctx):
 
 
 def test_guards_that_fail(hermes: HomeFactory) -> None:
-    """A handler that crashes, and arguments of which nobody can say what they are, are a no."""
+    """A handler that crashes, and arguments of which nobody can say what they are, are a no.
+
+    The log has the traceback of what kept a call from being judged.
+    """
     home = hermes()
     home.extension(
         "crasher",
@@ -420,6 +423,10 @@ def odd(args):
         args['more'] = [(1, 2), {1: {2, 3}}, float('nan'), b'x']
     return args
 
+def tool_request(tool_name, args, **context):
+    if __main__.step == 'request':
+        return {'args': odd(args)}
+
 def pre_tool_call(tool_name, args, **context):
     if __main__.step == 'pre':
         args.update(odd(args))
@@ -428,6 +435,7 @@ def tool_execution(tool_name, args, next_call, **context):
     return next_call(odd(args) if __main__.step == 'execution' else args)
 
 def register(ctx):
+    ctx.register_middleware('tool_request', tool_request)
     ctx.register_hook('pre_tool_call', pre_tool_call)
     ctx.register_middleware('tool_execution', tool_execution)
 """,
@@ -435,27 +443,34 @@ def register(ctx):
     facts = play(
         home,
         """
-        import io
+        import io, logging
+        logged = []
+        handler = logging.Handler()
+        handler.emit = lambda record: record.exc_text and logged.append(record.getMessage())
+        logging.getLogger('hermes_ext').addHandler(handler)
         agent = stage.agent()
         step = ''
         kinds = ('value', 'exit', 'odd', 'deep', 'text', 'fine')
         crashed = stage.use(agent, *[jot(kind) for kind in kinds])
         facts = {'crashed': [crashed, stage.jots]}
-        for step in ('pre', 'execution'):
+        for step in ('request', 'pre', 'execution'):
+            logged.clear()
             kinds = ['uncopyable', 'types', 'after']
             if step == 'execution':  # Hermes itself ends a turn whose arguments contain themselves
                 kinds.insert(2, 'cycle')
             with io.StringIO() as sys.__stderr__:
                 results = stage.use(agent, *[jot(kind) for kind in kinds])
-                facts[step] = [results, stage.jots, sys.__stderr__.getvalue()]
+                facts[step] = [results, stage.jots, sys.__stderr__.getvalue(), logged[:]]
         report(**facts)
         """,
     )
     results, jots = facts["crashed"]
     assert jots == ["fine 1"]
     assert ["[crasher]" in text for text in results] == [True] * 5 + [False]
-    for step in ("pre", "execution"):
-        results, jots, shown = facts[step]
+    where = {"request": " at its first step", "pre": "", "execution": " at the last gate"}
+    for step, at in where.items():
+        results, jots, shown, logged = facts[step]
+        assert logged[0] == f"hermes-ext could not judge a call of jot{at}"
         assert jots[-1] == "after 1"
         assert "hermes-ext: blocked jot: the call could not be judged" in shown
         assert not [line for line in jots if line.startswith("uncopyable")]
