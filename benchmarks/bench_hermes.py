@@ -89,6 +89,7 @@ def scratch_home(folder: Path, model: ScriptedModel) -> None:
     }
     (folder / "config.yaml").write_text(json.dumps(config))
     (folder / "project").mkdir()
+    (folder / "project/notes.txt").write_text("Nothing yet.\n")
     (folder / "no-skills").mkdir()
     os.environ.update(
         HERMES_HOME=str(folder),

@@ -23,7 +23,7 @@ from report import Report, run
 
 ROUNDS = {100: 15, 1_000: 5}
 IMPORTS = 11
-LOADING_BAR = 0.5
+LOADING_BAR = 0.6
 IMPORT_BAR = 1.5
 LOADING = (
     "hermes_ext.runtime",

@@ -18,6 +18,7 @@ from attrs import evolve
 from hermes_ext.hosts.hermes.adapter.wraps import seams
 
 _TIMED = "__own_time__"
+_OF_IT = "__own_time_of_it__"
 
 
 class OwnTime:
@@ -25,7 +26,7 @@ class OwnTime:
 
     def __init__(self) -> None:
         self.nanoseconds = 0
-        self._side = threading.local()
+        self._side = _Side()
 
     def attach(self) -> None:
         """Have it run at all seams. Before the plugin attaches them."""
@@ -36,16 +37,27 @@ class OwnTime:
     def _timed(self, function: Callable[..., Any], *, ours: bool) -> Callable[..., Any]:
         """The function on this side; functions that it is given from the other are on that."""
 
+        clock, side = time.perf_counter_ns, self._side
+
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            before = self._switch(False)  # what measuring takes is nobody's
+            now = clock()
+            before = side.ours
+            if before:
+                self.nanoseconds += now - side.since
+            # What measuring takes is nobody's.
             given = [self._from_the_other(each, ours) for each in args]
             named = {name: self._from_the_other(each, ours) for name, each in kwargs.items()}
-            self._switch(ours)
+            side.ours = ours
+            side.since = clock()
             try:
                 return function(*given, **named)
             finally:
-                self._switch(before)
+                now = clock()
+                if ours:
+                    self.nanoseconds += now - side.since
+                side.ours = before
+                side.since = clock()
 
         setattr(call, _TIMED, True)
         return call
@@ -54,13 +66,18 @@ class OwnTime:
         if not isinstance(value, (FunctionType, MethodType)) or getattr(value, _TIMED, False):
             return value
         is_ours = str(value.__module__).startswith("hermes_ext.")
-        return value if is_ours == ours else self._timed(value, ours=is_ours)
+        if is_ours == ours:
+            return value
+        known = vars(value).get(_OF_IT)
+        if known is None:
+            known = self._timed(value, ours=is_ours)
+            if isinstance(value, FunctionType):  # the same for the same, as without a clock
+                setattr(value, _OF_IT, known)
+        return known
 
-    def _switch(self, ours: bool) -> bool:
-        """To this side; returns which it was."""
-        now = time.perf_counter_ns()
-        before, since = getattr(self._side, "now", (False, now))
-        if before:
-            self.nanoseconds += now - since
-        self._side.now = ours, now
-        return before
+
+class _Side(threading.local):
+    """On which side a thread is, and since when, by `time.perf_counter_ns`."""
+
+    ours = False
+    since = 0

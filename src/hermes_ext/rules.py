@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes_ext._problems import Problem
 from hermes_ext._values import Factory, field, frozen
@@ -101,6 +101,9 @@ def owners_of(handlers: Iterable[Handler]) -> dict[str, str]:
     return {handler.function.__module__: handler.extension for handler in handlers}
 
 
+_NOTHING: Final = nullcontext()
+
+
 class Rulebook:
     """Which rules are in force where; these are the same everywhere and never change.
 
@@ -128,7 +131,7 @@ class Rulebook:
 
     def choosing(self) -> AbstractContextManager[None]:
         """While open, no module of what is chosen inside goes away, though no turn is open yet."""
-        return nullcontext()
+        return _NOTHING
 
     def turn_begins(self) -> None:
         """Take what has changed since the last turn. To be called inside `choosing`."""

@@ -30,7 +30,7 @@ from hermes_ext.chain.outcome import Cause
 from hermes_ext.effects import Machine
 from hermes_ext.exceptions import RegistrationError, StateError
 from hermes_ext.hooks.handler import Handler
-from hermes_ext.hooks.payloads import Scope, or_unknown
+from hermes_ext.hooks.payloads import Scope
 from hermes_ext.hooks.source import Source
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.default import default_host
@@ -412,19 +412,19 @@ class Runtime:
                 session_id=session_id,
                 conversation_id=conversation,
                 turn_id=turn_id,
-                turn_number=or_unknown(turn_number),
+                turn_number=turn_number,
                 not_counted=not_counted,
                 task_id=task_id,
-                platform=or_unknown(platform),
+                platform=platform,
                 origin=origin,
-                interactive=or_unknown(interactive),
-                model=or_unknown(model),
-                cwd=or_unknown(directory),
-                project_root=or_unknown(project_root),
+                interactive=interactive,
+                model=model,
+                cwd=directory,
+                project_root=project_root,
                 is_subagent=is_subagent,
-                parent_session_id=or_unknown(parent_session_id),
-                sender_id=or_unknown(sender_id),
-                chat_id=or_unknown(chat_id),
+                parent_session_id=parent_session_id,
+                sender_id=sender_id,
+                chat_id=chat_id,
             )
 
     def owner_of(self, module: str) -> str | None:

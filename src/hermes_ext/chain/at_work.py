@@ -8,10 +8,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from itertools import accumulate, repeat
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 from hermes_ext._values import frozen
 from hermes_ext.chain import fold
@@ -19,8 +17,6 @@ from hermes_ext.chain.calls import Call, waiting
 from hermes_ext.chain.timeouts import made
 from hermes_ext.hooks.handler import COMPILED, Caller, Handler
 from hermes_ext.hooks.payloads import Scope
-
-_LOOKS: Final = 5
 
 
 @frozen
@@ -67,14 +63,6 @@ def awaiting() -> list[Handler]:
     For threads that a handler has started without its context. It waits in `join`, or for a future
     whose work is done here; so does, further out, who waits for that handler.
     """
-    for _ in range(_LOOKS):
-        # The threads go on while the locals of their frames are read.
-        with suppress(AttributeError, RuntimeError):
-            return _awaiting()
-    return []
-
-
-def _awaiting() -> list[Handler]:
     stacks = {ident: tuple(_frames(top)) for ident, top in sys._current_frames().items()}
     threads = {thread.ident: thread for thread in threading.enumerate()}
     found: list[Handler] = []
@@ -107,16 +95,11 @@ def _holds(stack: Sequence[FrameType], wanted: set[int]) -> bool:
     return any(not wanted.isdisjoint(map(id, frame.f_locals.values())) for frame in inner)
 
 
-def _frames(frame: FrameType | None) -> list[FrameType]:
-    """A thread's frames, from the inside out.
-
-    In one call that runs no bytecode, so that the thread cannot go on meanwhile: CPython 3.11 then
-    shows anything in place of a frame.
-    """
-    found: list[Any] = []
-    with suppress(AttributeError):  # behind the outermost frame
-        found.extend(accumulate(repeat("f_back"), getattr, initial=frame))
-    return found[:-1]  # without the None behind the last frame
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """A thread's frames, from the inside out."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _in_stack(frame: FrameType | None) -> Iterator[AtWork]:

@@ -82,6 +82,7 @@ class HookManager:
 
     Attributes:
         chains: by hook, tool and origin, what `chain` gives; looking here saves a call.
+        hooks: those that have handlers.
         wants: the arguments that any of the handlers gets.
 
     Raises:
@@ -104,6 +105,7 @@ class HookManager:
         self._ordered: Mapping[HookName, tuple[Handler, ...]] = {
             hook: _in_order(handlers) for hook, handlers in found.items()
         }
+        self.hooks: Final = tuple(hook for hook, handlers in found.items() if handlers)
         self.chains: Final = _Chains(self._ordered, self._failures)
 
     @cached_property
@@ -125,8 +127,7 @@ class HookManager:
 
     def has(self, hook: str) -> bool:
         """Whether any handler is registered for the hook."""
-        found = self._ordered.get(hook)  # type: ignore[call-overload]
-        return bool(self._ordered[HookName(hook)] if found is None else found)
+        return hook in self.hooks
 
     def order(self, hook: str) -> tuple[OrderRow, ...]:
         """The handlers of a hook in the order in which they run, each with the reason."""

@@ -563,9 +563,8 @@ class Scope:
     ) -> None:
         values.setdefault("state", {})
         values.setdefault("origin", "user")
-        strange = values.keys() - _SCOPE_NAMES
-        if strange:
-            raise TypeError(f"Scope has no {', '.join(sorted(strange))}")
+        if not values.keys() <= _SCOPE_NAMES:
+            raise TypeError(f"Scope has no {', '.join(sorted(values.keys() - _SCOPE_NAMES))}")
         self.session_state_of = session_state_of
         self.data_dir_of = data_dir_of
         self.check_tool_args = check_tool_args

@@ -62,7 +62,7 @@ class TurnState(dict[str, Any]):
     __slots__ = ("_lock", "over")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        dict.__init__(self, *args, **kwargs)
         self._lock: Any = SharedLock()
         self.over = False
 
@@ -343,8 +343,8 @@ class _OpenTurns:
         has_locks(self)
         self._ending = threading.RLock()
         self._turns: dict[int, weakref.ref[TurnCore]] = {}
-        self._ids: dict[int, set[tuple[str, str]]] = {}
-        self._by_id: dict[tuple[str, str], set[int]] = {}
+        self._ids: dict[int, set[tuple[str, str | None]]] = {}
+        self._by_id: dict[tuple[str, str | None], set[int]] = {}
         self._dropped: deque[tuple[int, float]] = deque()
         self._worked_until = 0.0
         self.begun = 0
@@ -366,10 +366,10 @@ class _OpenTurns:
                 return
             self._turns.setdefault(turn.serial, weakref.ref(turn))
             own = self._ids.setdefault(turn.serial, set())
-            for kind, value in ids.items():
-                if value:
-                    own.add((kind, value))
-                    self._by_id.setdefault((kind, value), set()).add(turn.serial)
+            for key in ids.items():
+                if key[1] and key not in own:
+                    own.add(key)
+                    self._by_id.setdefault(key, set()).add(turn.serial)
 
     def drop(self, turn: TurnCore) -> None:
         """Note a turn that goes away unended. Takes no lock: any line of Python may collect it."""

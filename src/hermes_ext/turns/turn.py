@@ -107,11 +107,12 @@ class Turn(state.TurnCore):
     __slots__ = (
         "_before",
         "_begun_too_deep",
+        "_facts",
         "_log",
         "_looked_at",
         "_machine",
+        "_made",
         "_notices",
-        "_scope",
         "conversation_id",
         "host",
         "kept",
@@ -141,21 +142,11 @@ class Turn(state.TurnCore):
         self.kept: tuple[Kept, ...] = ()
         self.host: Any = None
         self._before: Any = None
-        self._notices = TurnNotices()
-        self._scope = Scope(
-            session_id=session_id,
-            conversation_id=conversation_id,
-            turn_id=self.uid,
-            task_id=or_unknown(task_id),
-            state=self.state,
-            # Not of this turn: one in a circle would not go when its host drops it.
-            session_state_of=partial(services.session_state, rules, conversation_id),
-            data_dir_of=partial(services.data_dir, rules),
-            check_tool_args=services.schemas.error if services.schemas is not None else None,
-            **scope,
-        )
+        self._notices: TurnNotices | None = None
+        self._facts = scope
         # Most handlers do not ask for it.
-        self._machine = partial(services.machine_for, cwd=self._scope.cwd)
+        self._machine = partial(services.machine_for, cwd=scope.get("cwd"))
+        self._made: Scope | None = None
         self._log = services.log
         self._looked_at = services.asked_for(rules, "event", "cwd")
         state.begin(self)
@@ -163,6 +154,31 @@ class Turn(state.TurnCore):
         if rules.manager.handlers:
             self._begun_too_deep = begun_too_deep()
             watchdog.watch()
+
+    @property
+    def _scope(self) -> Scope:
+        """Made for whoever asks first: a turn without handlers has no use for it."""
+        made = self._made
+        return made if made is not None else self._make_scope()
+
+    def _make_scope(self) -> Scope:
+        services, facts = self.services, {**self._facts, "task_id": self.task_id}
+        with self.lock:
+            if self._made is None:
+                self._made = Scope(
+                    session_id=self.session_id,
+                    conversation_id=self.conversation_id,
+                    turn_id=self.uid,
+                    state=self.state,
+                    # Not of this turn: one in a circle would not go when its host drops it.
+                    session_state_of=partial(
+                        services.session_state, self.rules, self.conversation_id
+                    ),
+                    data_dir_of=partial(services.data_dir, self.rules),
+                    check_tool_args=services.schemas.error if services.schemas else None,
+                    **{name: value for name, value in facts.items() if value is not None},
+                )
+            return self._made
 
     @property
     def looks_at_calls(self) -> bool:
@@ -207,16 +223,16 @@ class Turn(state.TurnCore):
     def close(self) -> None:
         """End the turn: its state is gone, and its tool calls are refused from now on."""
         state.end(self)
-        with self.lock:
-            rest = self._notices.rest()
-        for notice in rest:
-            self._show(notice)
+        if self._notices is not None:
+            with self.lock:
+                rest = self._notices.rest()
+            for notice in rest:
+                self._show(notice)
 
     def _bound(self) -> None:
-        known = self._scope
-        if (known.session_id, known.task_id) != (self.session_id, self.task_id):
-            task_id = or_unknown(self.task_id)
-            self._scope = known.replace(session_id=self.session_id, task_id=task_id)
+        made, session_id, task_id = self._made, self.session_id, self.task_id
+        if made is not None and (made.session_id, made.task_id) != (session_id, task_id):
+            self._made = made.replace(session_id=session_id, task_id=or_unknown(task_id))
 
     # -- input ------------------------------------------------------------------------------
 
@@ -274,7 +290,9 @@ class Turn(state.TurnCore):
             api_call_count=or_unknown(api_call_count),
             request_id=request_id,
         )
-        scope = self._scope.replace(model=model) if model else self._scope
+        scope = self._scope
+        if model and model != scope.model:
+            scope = scope.replace(model=model)
         # Its own list for the log, which reads it after the host has gone on.
         return event, scope, list(messages)
 
@@ -282,7 +300,7 @@ class Turn(state.TurnCore):
 
     def _kept(self, event: Event, outcome: ChainOutcome) -> ChainOutcome:
         """Remember injections that are to stay; the same one of the same handler stays once."""
-        if _injects(outcome) and isinstance(event, LLMRequest):
+        if isinstance(event, LLMRequest) and _injects(outcome):
             stay = _injected(outcome, len(event.messages), only="turn")
             with self.lock:
                 self.kept = tuple(dict.fromkeys((*self.kept, *stay)))
@@ -706,6 +724,8 @@ class Turn(state.TurnCore):
 
     def _show_once(self, notice: Notice, call_id: str | None) -> None:
         with self.lock:
+            if self._notices is None:
+                self._notices = TurnNotices()
             new = self._notices.is_new(notice, call_id)
         if new:
             self._show(notice)
@@ -758,6 +778,8 @@ def _lent(scope: Scope, outer: Call | None) -> Scope:
 
 
 def _injects(outcome: ChainOutcome) -> bool:
+    if outcome.event is None:  # all passed, as most do
+        return False
     return bool(outcome.system_injections or outcome.user_injections)
 
 

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter.person import notices
 from hermes_ext.hosts.hermes.adapter.person.approvals import approver, is_interactive
 from hermes_ext.hosts.hermes.adapter.places import has_processes, machine_now, session_directory
-from hermes_ext.hosts.hermes.adapter.state import held, state
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.hosts.hermes.adapter.turns.batches import BATCH, is_batch
 from hermes_ext.hosts.hermes.home.lost_hooks import note_lost_hooks
 from hermes_ext.rules import Rules
@@ -101,9 +102,8 @@ def loaded() -> Runtime | None:
 
 
 def _home() -> Path:
-    from hermes_constants import get_hermes_home
-
-    home = get_hermes_home()
+    constants = sys.modules.get("hermes_constants") or import_module("hermes_constants")
+    home = constants.get_hermes_home()
     return home if isinstance(home, Path) else Path(home)
 
 
@@ -143,16 +143,20 @@ def refusal(rules: Rules) -> str | None:
             notices.say(str(lack))
     if refusal is not None:
         notices.say(refusal)
-    _note_lost(tuple(map(str, found)))
+    _note_lost(rules, tuple(map(str, found)))
     return refusal
 
 
-def _note_lost(lines: tuple[str, ...]) -> None:
+def _note_lost(rules: Rules, lines: tuple[str, ...]) -> None:
     """For `list` in another process; of a home where nothing is lost nothing is written."""
+    last, said = state.noted
+    if last() is rules and said == lines:
+        return  # as in most turns: asking for the home takes long
     home = _home()
     if state.lost_hooks.get(home) != lines:
         state.lost_hooks[home] = lines
         note_lost_hooks(home, lines)
+    state.noted = weakref.ref(rules), lines
 
 
 def refusal_without_turn(*ids: str | None) -> str | None:
@@ -183,26 +187,27 @@ def refusal_of_request(*ids: str | None) -> str | None:
 
 def open_turn(agent: Any, history: Any, task_id: str | None) -> Turn:
     """A turn for one `run_conversation` of an agent."""
-    with held(state.beginning, agent):  # what is said is for the person who talks to it
+    token = state.beginning.set(agent)  # what is said is for the person who talks to it
+    try:
         turn = _turn_of(agent, history, task_id)
         notices.report(turn.rules, turn.services)
+    finally:
+        state.beginning.reset(token)
     return turn
 
 
-def _begun(**facts: Any) -> Turn:
-    here = runtime()
-    turn = here.turn(**facts)
-    # Where nobody asks what calls touch it is not looked up: Hermes takes long to tell.
+def _looked_up(here: Runtime, turn: Turn) -> None:
+    """Find out where the tools run, where anybody asks: Hermes takes long to tell."""
     if turn.looks_at_calls:
         here.machine = machine_now(here.machine)
-    return turn
 
 
 def _turn_of(agent: Any, history: Any, task_id: str | None) -> Turn:
     session_id = str(getattr(agent, "session_id", "") or "")
     origin = origin_of(agent)
     directory = _directory_of(agent, task_id, origin)
-    turn = _begun(
+    here = runtime()
+    turn = here.turn(
         session_id=session_id,
         conversation_id=_conversation_of(agent) or session_id,
         turns_before=_user_messages(history),
@@ -219,6 +224,7 @@ def _turn_of(agent: Any, history: Any, task_id: str | None) -> Turn:
         chat_id=getattr(agent, "_chat_id", None) or None,
     )
     turn.host = TurnData(agent)
+    _looked_up(here, turn)
     turn.attended = True  # `with` is around all that the agent does
     return turn
 
@@ -239,7 +245,8 @@ def _directory_of(agent: Any, task_id: str | None, origin: str) -> Path:
     if inherited is not None and origin in {"background", "subagent"}:
         return inherited
     directory = session_directory(task_id, str(getattr(agent, "session_id", "") or ""))
-    state.directories[agent] = directory
+    if directory is not inherited:
+        state.directories[agent] = directory
     return directory
 
 
@@ -255,7 +262,8 @@ def child_of(parent: Any, child: Any) -> None:
 def stray_turn(session_id: str, task_id: str | None) -> Iterator[Turn]:
     """A turn for one tool call that came from outside of any turn (a plugin's own dispatch)."""
     directory = session_directory(task_id, session_id)
-    turn = _begun(
+    here = runtime()
+    turn = here.turn(
         session_id=session_id,
         origin="extension",
         interactive=_interactive,
@@ -264,6 +272,7 @@ def stray_turn(session_id: str, task_id: str | None) -> Iterator[Turn]:
     )
     # Its task id is no way to find it: the task's own next turn would be taken for two.
     turn.host = TurnData(None, task_id)
+    _looked_up(here, turn)
     with turn:
         yield turn
 

@@ -24,10 +24,13 @@ from hermes_ext.effects import Machine
 
 def session_directory(*keys: str | None) -> Path:
     """The directory that a session was opened in, by the ids of its task and its own."""
-    for key in filter(None, keys):
-        found = _registered(key)
-        if found is not None:
-            return _shared(found)
+    overrides: Any = getattr(sys.modules.get("tools.terminal_tool"), "_task_env_overrides", None)
+    if isinstance(overrides, dict) and overrides:
+        for key in filter(None, keys):
+            found = overrides.get(key)
+            place = _existing(found.get("cwd")) if isinstance(found, dict) else None
+            if place is not None:
+                return _shared(place)
     return _shared(_pinned() or _configured() or _of_the_process())
 
 
@@ -79,12 +82,6 @@ def _home_of_tools() -> str | None:
         logger.warning("cannot tell the home directory of the tools", exc_info=True)
         found = None
     return str(found or os.environ.get("HOME") or "") or None
-
-
-def _registered(key: str) -> Path | None:
-    overrides: Any = getattr(sys.modules.get("tools.terminal_tool"), "_task_env_overrides", None)
-    found = overrides.get(key) if isinstance(overrides, dict) else None
-    return _existing(found.get("cwd")) if isinstance(found, dict) else None
 
 
 def _pinned() -> Path | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hermes_ext.hosts.hermes.adapter.person.approvals import Person
     from hermes_ext.hosts.hermes.adapter.person.commands import Typed
     from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion
+    from hermes_ext.rules import Rules
     from hermes_ext.runtime import Runtime
 
 _COMMANDS_AT_ONCE: Final = 8
@@ -41,6 +42,7 @@ class State:
         being_found: in each thread, the `name` of the module that other finders are asked for.
         runtimes: by Hermes home.
         lost_hooks: by Hermes home, what was written there for `list`.
+        noted: of which rules that was last, and what.
         directories: by agent, where its session works.
         batch_agents: the agents that the batch runner runs.
         ended_tasks: ids of tasks that are over, the newest last.
@@ -77,6 +79,7 @@ class State:
 
         self.runtimes: dict[Path, Runtime] = {}
         self.lost_hooks: dict[Path, tuple[str, ...]] = {}
+        self.noted: tuple[Callable[[], Rules | None], tuple[str, ...]] = lambda: None, ()
         self.directories: WeakKeyDictionary[Any, Path] = WeakKeyDictionary()
         self.batch_agents: WeakSet[Any] = WeakSet()
         self.ended_tasks: OrderedDict[str, None] = OrderedDict()

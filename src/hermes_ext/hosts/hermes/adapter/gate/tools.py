@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from hermes_ext._log import logger
@@ -308,16 +307,30 @@ def _not_evaluated(turn: Turn, tool: str, error: Exception) -> str:
     return refusal
 
 
-@contextmanager
-def _granted(turn: Turn, verdict: Verdict) -> Iterator[Grant]:
-    grant = Grant(verdict, turn)
-    with (
-        held(state.grant, grant),
-        held(state.in_invoke_tool, False),  # what runs inside, a subagent say, is on its own paths
-        entered(turn),  # also in a thread that has found it by its ids
-        held(state.agreed, lambda: grant.verdict.host_question),
-    ):
-        yield grant
+class _granted:  # noqa: N801 - used as a function; a generator takes three times as long
+    """While open, the call has leave to run."""
+
+    def __init__(self, turn: Turn, verdict: Verdict) -> None:
+        self._grant = Grant(verdict, turn)
+        self._entered = entered(turn)  # also in a thread that has found it by its ids
+
+    def __enter__(self) -> Grant:
+        grant = self._grant
+        self._before = (
+            state.grant.set(grant),
+            # What runs inside, a subagent say, is on its own paths.
+            state.in_invoke_tool.set(False),
+            state.agreed.set(lambda: grant.verdict.host_question),
+        )
+        self._entered.__enter__()
+        return grant
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.__exit__()
+        grant, in_invoke_tool, agreed = self._before
+        state.agreed.reset(agreed)
+        state.in_invoke_tool.reset(in_invoke_tool)
+        state.grant.reset(grant)
 
 
 def _not_run(tool: str, verdict: Verdict, result: str, context: Context, status: str | None) -> str:

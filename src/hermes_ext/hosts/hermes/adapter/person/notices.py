@@ -86,7 +86,8 @@ def report(rules: Rules, services: Services) -> None:
             say(str(problem))
     for notice in filter(None, (*rules.notices, services.store.problem)):
         say(notice, log=False)  # the runtime has logged it
-    _report_dead_guards(rules, services)
+    if rules.handlers:
+        _report_dead_guards(rules, services)
     _report_commands(rules)
 
 

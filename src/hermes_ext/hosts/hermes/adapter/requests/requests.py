@@ -8,7 +8,6 @@ is still in the request, because other plugins may have rebuilt it in between.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import marshal
 import weakref
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 from hermes_ext._log import logger
 from hermes_ext._text import text_of
-from hermes_ext._values import frozen
+from hermes_ext._values import define
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.host import current_agent_turn, hook_is_on
@@ -42,13 +41,13 @@ _UNSEEN: Final = (
 )
 
 
-@frozen
+@define(eq=False)  # a frozen one takes four times as long to make
 class Decided:
     """What the chain decided on one request.
 
     Attributes:
         request_id: Hermes's id of the request; a retry keeps it.
-        digest: of the messages and the model it was decided for.
+        sent: the messages and the model it was decided for, as `_form` writes them.
         reply: text that answers the request without the model, or None.
         again: whether the turn's person has been told that reply before.
         system: all texts for the end of the system prompt.
@@ -58,7 +57,7 @@ class Decided:
     """
 
     request_id: str
-    digest: str
+    sent: bytes
     reply: str | None = None
     again: bool = False
     system: tuple[str, ...] = ()
@@ -126,19 +125,19 @@ def _concerned(turn: Turn) -> bool:
 def _decide(turn: Turn, agent: Any, api_messages: list[Message]) -> Decided:
     data = turn.host
     request_id = str(getattr(agent, "_current_api_request_id", "") or "")
-    digest = _digest(api_messages, str(getattr(agent, "model", "")))
+    sent = _form(api_messages, str(getattr(agent, "model", "")))
     known = data.request
-    if known is not None and (known.request_id, known.digest) == (request_id, digest):
+    if known is not None and (known.request_id, known.sent) == (request_id, sent):
         return known  # type: ignore[no-any-return]
     if data.stopped is not None:
-        data.request = Decided(request_id, digest, reply=data.stopped, again=True)
+        data.request = Decided(request_id, sent, reply=data.stopped, again=True)
     else:
-        data.request = _ask_the_chain(turn, agent, api_messages, request_id, digest)
+        data.request = _ask_the_chain(turn, agent, api_messages, request_id, sent)
     return data.request  # type: ignore[no-any-return]
 
 
 def _ask_the_chain(
-    turn: Turn, agent: Any, api_messages: list[Message], request_id: str, digest: str
+    turn: Turn, agent: Any, api_messages: list[Message], request_id: str, sent: bytes
 ) -> Decided:
     head, body = split_system(api_messages)
     kept = turn.kept
@@ -151,17 +150,17 @@ def _ask_the_chain(
     )
     if outcome.blocked:
         turn.host.stopped = f"[{outcome.blocked_by}] {outcome.message}"
-        return Decided(request_id, digest, reply=turn.host.stopped)
+        return Decided(request_id, sent, reply=turn.host.stopped)
     if outcome.answered:
         # It ends the turn. Hermes may take an announcement for unfinished and ask once more.
         turn.host.stopped = str(outcome.value)
-        return Decided(request_id, digest, reply=turn.host.stopped)
+        return Decided(request_id, sent, reply=turn.host.stopped)
     rewritten = outcome.final(None)
     if rewritten is not None:
         rewritten = _without_old_copies(rewritten, body)
     return Decided(
         request_id,
-        digest,
+        sent,
         system=turn.system_texts(outcome, kept),
         user=turn.user_texts(outcome, kept),
         kept=kept,
@@ -196,13 +195,13 @@ def _number_of(turn: Turn, agent: Any) -> int | None:
     return count + 1 if turn.host.summary else count
 
 
-def _digest(messages: list[Message], model: str) -> str:
+def _form(messages: list[Message], model: str) -> bytes:
+    """Equal for what is equal. No digest, which takes as long again; it goes with its turn."""
     try:
-        data = marshal.dumps([model, messages], 2)  # many times as fast; plain values only
+        return marshal.dumps([model, messages], 2)  # many times as fast; plain values only
     except ValueError:
         text = json.dumps([model, messages], ensure_ascii=False, default=repr, check_circular=False)
-        data = text.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+        return text.encode("utf-8", "surrogatepass")
 
 
 def run_llm_execution(

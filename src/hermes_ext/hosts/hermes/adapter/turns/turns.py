@@ -60,7 +60,15 @@ def _held_to_the_rules(turn: Turn, call: _Call) -> Any:
     return _with_input(turn, call)
 
 
-_signature: Final = functools.lru_cache(maxsize=8)(inspect.signature)
+@functools.lru_cache(maxsize=8)
+def _places(function: Callable[..., Any]) -> dict[str, int]:
+    """Where each argument stands that is passed without its name, the agent not counted."""
+    return {name: place for place, name in enumerate(_signature(function).parameters, -1)}
+
+
+@functools.lru_cache(maxsize=8)
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(inspect.unwrap(function))
 
 
 class _Call:
@@ -75,21 +83,21 @@ class _Call:
     ) -> None:
         self.original = original
         self.agent = agent
-        self._given = (agent, *args), kwargs
-        self._signature = _signature(inspect.unwrap(original))
+        self._args = args
+        self._kwargs = kwargs
 
     @functools.cached_property
     def bound(self) -> inspect.BoundArguments:
-        args, kwargs = self._given
-        return self._signature.bind(*args, **kwargs)
+        return _signature(self.original).bind(self.agent, *self._args, **self._kwargs)
 
     def get(self, name: str) -> Any:
         if "bound" in vars(self):
             return self.bound.arguments.get(name)
         # Binding takes long, and is for nothing where nothing is changed.
-        args, kwargs = self._given
-        given = zip(self._signature.parameters, args, strict=False)
-        return kwargs[name] if name in kwargs else dict(given).get(name)
+        if name in self._kwargs:
+            return self._kwargs[name]
+        place = _places(self.original).get(name)
+        return None if place is None or place >= len(self._args) else self._args[place]
 
     def set(self, name: str, value: Any) -> None:
         self.bound.arguments[name] = value
@@ -97,15 +105,14 @@ class _Call:
     def run(self) -> Any:
         if "bound" in vars(self):
             return self.original(*self.bound.args, **self.bound.kwargs)
-        args, kwargs = self._given
-        return self.original(*args, **kwargs)
+        return self.original(self.agent, *self._args, **self._kwargs)
 
     def unwrap_marked_input(self) -> None:
         """Decode a mixture-of-agents marker, as Hermes would later.
 
         Anybody who can send text can send one: what it hides must not pass unseen.
         """
-        if "moa_config" not in self._signature.parameters or self.get("moa_config"):
+        if "moa_config" not in _signature(self.original).parameters or self.get("moa_config"):
             return
         from hermes_cli.moa_config import decode_moa_turn
 

@@ -136,8 +136,14 @@ def _fault_of(original: Any, seam: Seam, *, static: bool) -> str:
 
 
 def _owner(module: ModuleType, seam: Seam) -> tuple[Any, str]:
-    owner_name, _, name = seam.name.rpartition(".")
+    owner_name, name = _parts(seam.name)
     return (getattr(module, owner_name, None) if owner_name else module), name
+
+
+@functools.cache
+def _parts(name: str) -> tuple[str, str]:
+    owner, _, own = name.rpartition(".")
+    return owner, own
 
 
 def _wrapped(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
@@ -175,11 +181,12 @@ def are_as_made(hooks: Iterable[str]) -> bool:
 
     False says nothing: `standings` tells then.
     """
-    asked = frozenset(hooks)
-    for seam in SEAMS:
-        if seam.hooks and not asked.isdisjoint(seam.hooks) and not _is_as_made(seam):
-            return False
-    return True
+    return all(map(_is_as_made, _needed_by(tuple(hooks))))
+
+
+@functools.cache
+def _needed_by(hooks: tuple[str, ...]) -> tuple[Seam, ...]:
+    return tuple(seam for seam in SEAMS if not set(hooks).isdisjoint(seam.hooks))
 
 
 def _is_as_made(seam: Seam) -> bool:
