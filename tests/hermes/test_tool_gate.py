@@ -113,14 +113,17 @@ def test_arguments_changed_by_another_plugin(hermes: HomeFactory, kind: str) -> 
 
 
 def test_arguments_of_the_agents_own_tools(hermes: HomeFactory) -> None:
-    """What a plugin's hook changes in place is evaluated for a tool that no registry runs, too."""
+    """What a plugin changes is evaluated for a tool that no registry runs, too.
+
+    Observers are told of a call that is refused at the last step, in a batch too.
+    """
     home = hermes()
     home.extension("no-evil", NO_EVIL)
     plugin(home, "changer", CHANGER)
     facts = play(
         home,
         """
-        agent = stage.agent()
+        agent = stage.agent(enabled_toolsets=['todo', 'session_search'])
         def todos(text):
             return {'todos': [{'id': '1', 'content': text, 'status': 'pending'}]}
         facts = {}
@@ -128,13 +131,19 @@ def test_arguments_of_the_agents_own_tools(hermes: HomeFactory) -> None:
             how = {'place': todos(text)}
             results = stage.use(agent, ToolUse(named(agent, 'todo'), todos('plain')))
             facts[text] = [results, [item['content'] for item in agent._todo_store.read()]]
-        report(**facts)
+        posts.clear()
+        how = {'execution': {'query': 'evil'}}
+        two = [ToolUse('session_search', {'query': text}) for text in ('one', 'two')]
+        report(**facts, together=[stage.use(agent, *two), posts])
         """,
     )
     results, todos = facts["evil"]
     assert "[no-evil] no evil" in results[0]
     assert todos == []
     assert facts["fine"][1] == ["fine"]
+    results, posts = facts["together"]
+    assert ["[no-evil] no evil" in text for text in results] == [True, True]
+    assert [status for _, status in posts] == ["blocked", "blocked"]
 
 
 def test_calls_past_the_loop(hermes: HomeFactory) -> None:
