@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from time import perf_counter_ns
 
 import pytest
 from tests.chains import EVENTS, SCOPE, chain, handler, outcome_of
@@ -432,9 +433,10 @@ class TestFailing:
         assert "secret" not in ask.reason
 
     def test_pass_as_policy(self):
-        """With `on_error="pass"` even a guard's failure lets the call go on."""
+        """With `on_error="pass"` even a guard's failure lets the call go on, without a reason."""
         outcome = outcome_of(handler(raising(ValueError()), guard=True, on_error="pass", timeout=0))
         assert outcome.action is Action.PASS
+        assert [(step.action, step.reason) for step in outcome.steps] == [(Action.PASS, None)]
 
     def test_the_error_says_everything(self):
         """Extension, hook, handler, file and line are in the message; the traceback can be read."""
@@ -843,6 +845,13 @@ class TestExamining:
             handler(read, "before_llm_call"), handler(change, "before_llm_call"), strict=True
         )
         assert [step.mutated for step in outcome.steps] == [False, True]
+
+    @pytest.mark.parametrize("does", [returning(HookResult.block("no")), raising(ValueError())])
+    def test_each_run_is_measured(self, does):
+        """From its begin to its outcome."""
+        began = perf_counter_ns()
+        outcome = outcome_of(handler(does))
+        assert 0 < outcome.duration_ns <= perf_counter_ns() - began
 
     def test_timed_runs_measure_each_handler(self):
         """Every handler that was called has its own duration."""

@@ -113,14 +113,17 @@ def test_arguments_changed_by_another_plugin(hermes: HomeFactory, kind: str) -> 
 
 
 def test_arguments_of_the_agents_own_tools(hermes: HomeFactory) -> None:
-    """What a plugin's hook changes in place is evaluated for a tool that no registry runs, too."""
+    """What a plugin changes is evaluated for a tool that no registry runs, too.
+
+    Observers are told of a call that is refused at the last step, in a batch too.
+    """
     home = hermes()
     home.extension("no-evil", NO_EVIL)
     plugin(home, "changer", CHANGER)
     facts = play(
         home,
         """
-        agent = stage.agent()
+        agent = stage.agent(enabled_toolsets=['todo', 'session_search'])
         def todos(text):
             return {'todos': [{'id': '1', 'content': text, 'status': 'pending'}]}
         facts = {}
@@ -128,13 +131,19 @@ def test_arguments_of_the_agents_own_tools(hermes: HomeFactory) -> None:
             how = {'place': todos(text)}
             results = stage.use(agent, ToolUse(named(agent, 'todo'), todos('plain')))
             facts[text] = [results, [item['content'] for item in agent._todo_store.read()]]
-        report(**facts)
+        posts.clear()
+        how = {'execution': {'query': 'evil'}}
+        two = [ToolUse('session_search', {'query': text}) for text in ('one', 'two')]
+        report(**facts, together=[stage.use(agent, *two), posts])
         """,
     )
     results, todos = facts["evil"]
     assert "[no-evil] no evil" in results[0]
     assert todos == []
     assert facts["fine"][1] == ["fine"]
+    results, posts = facts["together"]
+    assert ["[no-evil] no evil" in text for text in results] == [True, True]
+    assert [status for _, status in posts] == ["error" if evaluated_last() else "blocked"] * 2
 
 
 def test_calls_past_the_loop(hermes: HomeFactory) -> None:
@@ -372,7 +381,10 @@ def register(ctx):
 
 
 def test_guards_that_fail(hermes: HomeFactory) -> None:
-    """A handler that crashes, and arguments of which nobody can say what they are, are a no."""
+    """A handler that crashes, and arguments of which nobody can say what they are, are a no.
+
+    The log has the traceback of what kept a call from being judged.
+    """
     home = hermes()
     home.extension(
         "crasher",
@@ -420,6 +432,10 @@ def odd(args):
         args['more'] = [(1, 2), {1: {2, 3}}, float('nan'), b'x']
     return args
 
+def tool_request(tool_name, args, **context):
+    if __main__.step == 'request':
+        return {'args': odd(args)}
+
 def pre_tool_call(tool_name, args, **context):
     if __main__.step == 'pre':
         args.update(odd(args))
@@ -428,6 +444,7 @@ def tool_execution(tool_name, args, next_call, **context):
     return next_call(odd(args) if __main__.step == 'execution' else args)
 
 def register(ctx):
+    ctx.register_middleware('tool_request', tool_request)
     ctx.register_hook('pre_tool_call', pre_tool_call)
     ctx.register_middleware('tool_execution', tool_execution)
 """,
@@ -435,27 +452,41 @@ def register(ctx):
     facts = play(
         home,
         """
-        import io
+        import io, logging
+        logged = []
+        handler = logging.Handler()
+        handler.emit = lambda record: record.exc_text and logged.append(record.getMessage())
+        logging.getLogger('hermes_ext').addHandler(handler)
         agent = stage.agent()
         step = ''
         kinds = ('value', 'exit', 'odd', 'deep', 'text', 'fine')
         crashed = stage.use(agent, *[jot(kind) for kind in kinds])
         facts = {'crashed': [crashed, stage.jots]}
-        for step in ('pre', 'execution'):
+        for step in ('request', 'pre', 'execution'):
+            logged.clear()
             kinds = ['uncopyable', 'types', 'after']
             if step == 'execution':  # Hermes itself ends a turn whose arguments contain themselves
                 kinds.insert(2, 'cycle')
             with io.StringIO() as sys.__stderr__:
                 results = stage.use(agent, *[jot(kind) for kind in kinds])
-                facts[step] = [results, stage.jots, sys.__stderr__.getvalue()]
+                facts[step] = [results, stage.jots, sys.__stderr__.getvalue(), logged[:]]
         report(**facts)
         """,
     )
     results, jots = facts["crashed"]
     assert jots == ["fine 1"]
     assert ["[crasher]" in text for text in results] == [True] * 5 + [False]
-    for step in ("pre", "execution"):
-        results, jots, shown = facts[step]
+    said = {
+        "request": "could not judge a call of jot at its first step",
+        "pre": "could not judge a call of jot",
+        "execution": "could not judge a call of jot at the last gate",
+    }
+    if evaluated_last():
+        said["request"] = said["execution"]
+        said["pre"] = "could not check what a hook made of a call of jot"
+    for step, line in said.items():
+        results, jots, shown, logged = facts[step]
+        assert logged[0] == f"hermes-ext {line}"
         assert jots[-1] == "after 1"
         assert "hermes-ext: blocked jot: the call could not be judged" in shown
         assert not [line for line in jots if line.startswith("uncopyable")]

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from hermes_ext import Runtime
+from hermes_ext import Runtime, register_hook
 from hermes_ext.hosts.hermes.adapter.gate import tools
+from hermes_ext.hosts.hermes.adapter.host import TurnData
 from hermes_ext.hosts.hermes.adapter.state import state
 
 pytestmark = pytest.mark.hermes
@@ -52,3 +53,22 @@ def test_none_after_the_turn() -> None:
         verdict.refusal
         == "[hermes-ext] the turn that this call belongs to has ended, so the call is refused"
     )
+
+
+def test_where_no_handler_waits_for_calls_they_run_as_without_us() -> None:
+    """With what Hermes gives, not a copy of it; its result is the tool's."""
+
+    @register_hook("transform_user_input")
+    def waits_for_inputs(user_message: str) -> None:
+        pass
+
+    def middleware(tool: str, args: Any, run: Any, **context: Any) -> Any:
+        return tool, run(args), context
+
+    arguments = {"command": "ls"}
+    with Runtime([waits_for_inputs]).turn(session_id="s1") as turn:
+        turn.host = TurnData(None, None)
+        result = tools.run_tool_execution(
+            middleware, "terminal", arguments, lambda given: given is arguments, session_id="s1"
+        )
+    assert result == ("terminal", True, {"session_id": "s1"})

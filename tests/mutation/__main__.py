@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--again", type=Path, help="results of a run whose killed ones are run")
     parser.add_argument("--covering", type=Path, help="data of coverage, by test function")
     parser.add_argument(
-        "--timeout", type=float, default=120, help="seconds for some tests; folders get more"
+        "--timeout", type=float, default=120, help="seconds for a few tests; folders get more"
     )
     return parser
 
@@ -85,10 +85,18 @@ def _again(root: Path, earlier: Path) -> list[tuple[Mutant, Mutant | None]]:
     return [(mutant, place_of(mutant, texts)) for mutant in killed]
 
 
+def equivalent() -> dict[tuple[str, str, str, int], str]:
+    """The reasons why mutants are no other program, by function, old text, new text and `nth`."""
+    known = yaml.safe_load((HERE / "equivalent.yaml").read_text(encoding="utf-8"))
+    return {
+        (each["function"], each["old"], each["new"], each.get("nth", 0)): each["reason"]
+        for each in known
+    }
+
+
 def _report(results: list[Result]) -> int:
     """Print the counts and the survivors; 1 where one is not known to be equivalent."""
-    known = yaml.safe_load((HERE / "equivalent.yaml").read_text(encoding="utf-8")) or []
-    reasons = {(each["function"], each["new"].rstrip()): each["reason"] for each in known}
+    reasons = equivalent()
     counted = Counter(result.outcome for result in results)
     killed = sum(result.killed for result in results)
     tried = len(results) - counted["gone"]
@@ -97,7 +105,7 @@ def _report(results: list[Result]) -> int:
         if result.outcome != "survived":
             continue
         mutant = result.mutant
-        reason = reasons.get((mutant.function, mutant.new))
+        reason = reasons.get((mutant.function, mutant.old, mutant.new, mutant.nth))
         open_ones += reason is None
         print(f"survived: {mutant.file}:{mutant.line} {mutant.function} ({mutant.operator})")
         print(f"  - {mutant.old}\n  + {mutant.new}\n  {reason or 'not explained'}")

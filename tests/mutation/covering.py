@@ -14,9 +14,9 @@ from attrs import frozen
 if TYPE_CHECKING:  # not among what the tests need
     from coverage import CoverageData
 
-__all__ = ["Covering"]
+__all__ = ["FIRST", "Covering"]
 
-_FIRST: Final = 25
+FIRST: Final = 25
 _LONGEST: Final = 8
 
 
@@ -55,7 +55,7 @@ class Covering:
         contexts: list[str] = next(filter(any, near), [])
         ordered = sorted(filter(None, contexts), key=lambda each: (self.sizes[each], each))
         tests = [test for test in map(self._test, ordered) if test is not None]
-        return [group for group in (tests[:_FIRST], tests[_FIRST:]) if group]
+        return [group for group in (tests[:FIRST], tests[FIRST:]) if group]
 
     def _test(self, context: str) -> str | None:
         """pytest's name for `tests.chain.test_fold.test_blocks`."""

@@ -16,7 +16,7 @@ from typing import Final
 
 import yaml
 from attrs import asdict, frozen
-from tests.mutation.covering import Covering
+from tests.mutation.covering import FIRST, Covering
 from tests.mutation.mutants import Mutant
 
 __all__ = ["Result", "Stages", "read_results", "run", "write_result"]
@@ -113,14 +113,15 @@ def run(mutant: Mutant, stages: Stages, *, python: str, timeout: float, first: s
         mutant: the mutant, where it is to be put.
         stages: which tests are run.
         python: the interpreter that runs them.
-        timeout: seconds for some tests; folders get more.
+        timeout: seconds for a few tests; folders get more.
         first: the test that is run before all others.
     """
     began = time.monotonic()
     with _applied(stages.root / mutant.file, mutant):
         outcome, by = "survived", ""
         for group in [*([[first]] if first else []), *stages.of_mutant(mutant)]:
-            patience = timeout if "::" in group[0] else timeout * 6  # single tests, or folders
+            few = "::" in group[0] and len(group) <= FIRST  # not folders, or hundreds of tests
+            patience = timeout if few else timeout * 6
             outcome, by = _tested(group, stages.root, python, patience)
             if outcome != "survived":
                 break

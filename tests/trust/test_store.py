@@ -237,6 +237,16 @@ class TestStamp:
         stamps.append(rules.judge().stamp)
         assert len(set(stamps)) == len(stamps)
 
+    def test_a_list_that_cannot_be_reached_is_not_one_that_is_missing(self, rules):
+        """Their reasons differ, and so do their stamps."""
+        rules.trust()
+        rules.store.file.unlink()
+        missing = rules.judge()
+        rules.store.file.symlink_to(rules.store.file.name)
+        loop = rules.judge()
+        assert "the list of trusted projects cannot be read" in loop.reason
+        assert loop.stamp != missing.stamp
+
     def test_a_change_while_it_is_judged_changes_it(self, rules, between):
         """The stamp is older than what was read, so that nothing is missed."""
         between(lambda: rules.add("extensions/a/__init__.py", "a = 2\n"))

@@ -513,6 +513,23 @@ class TestRaces:
         between(lambda: (shutil.rmtree(clone.extensions), clone.extensions.symlink_to(secret)))
         assert "cannot be read" in str(refusal(clone))
 
+    def test_what_a_link_leads_to_becomes_a_link(self, clone, monkeypatch):
+        """After it was looked where the link ends: that is not followed any further."""
+        end = clone.add("extensions/z.py")
+        clone.add("extensions/other.py")
+        (clone.extensions / "link.py").symlink_to("z.py")
+        looked = walk.real_path
+
+        def real_path(path, **how):
+            found = looked(path, **how)
+            if path.name == "link.py":
+                end.unlink()
+                end.symlink_to("other.py")
+            return found
+
+        monkeypatch.setattr(walk, "real_path", real_path)
+        assert "link.py changed while it was read. Try again" in str(refusal(clone))
+
     def test_a_file_that_grows_beyond_the_limit(self, clone, between, monkeypatch):
         """It is read no further than the limit."""
         monkeypatch.setattr(tree_module, "MAX_BYTES", 10_000)

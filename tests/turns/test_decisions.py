@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hermes_ext.turns.decisions import log as log_module
 from hermes_ext.turns.decisions.canonical import canonical_digest, canonical_json
 from hermes_ext.turns.decisions.level import LogLevel
 from hermes_ext.turns.decisions.line import DecisionEvent, build_line
@@ -387,6 +388,13 @@ class TestWriting:
         assert dropped == [15]
         turns = [line["turn"] for line in lines if "turn" in line]
         assert turns == [f"turn-{n}" for n in (0, 16, 17, 18, 19, 20)]
+
+    def test_after_a_pause_it_goes_on(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its thread ends where nothing comes for a while; the next event has another."""
+        monkeypatch.setattr(log_module, "_IDLE_SECONDS", 0.0)
+        log = DecisionLog(path)
+        for number in range(10):
+            assert len(logged(log, event_of(number))) == number + 1
 
     def test_many_threads_lose_nothing(self, path: Path) -> None:
         """Events from parallel tool calls all arrive, each thread's in its order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -177,6 +178,17 @@ def test_it_looks_by_itself(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> No
         with runtime.turn(session_id="other"):
             assert watching() == there
     assert len(stage.lines) == 1
+
+
+def test_between_two_looks_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking costs as much as there are threads: not more often than `every`."""
+    looked = queue.SimpleQueue[float]()
+    monkeypatch.setattr(watchdog, "every", 0.05)
+    monkeypatch.setattr(watchdog, "look", looked.put)
+    with Runtime([before]).turn(session_id="s"):
+        first, second, third = (looked.get(timeout=LONG) for _ in range(3))
+    assert second - first >= 0.05
+    assert third - second >= 0.05
 
 
 def test_a_listener_that_fails_changes_nothing(stage: Stage) -> None:

@@ -96,6 +96,25 @@ class TestFinding:
         assert find_turn(session_id="s1") is first
         _turn.end(first)
 
+    def test_one_that_its_host_drops_hides_no_other(self) -> None:
+        """It is over as soon as nobody has it."""
+        first, second = begun("s1"), begun("s1")
+        assert find_turn(session_id="s1") is None
+        del first
+        assert find_turn(session_id="s1") is second
+        _turn.end(second)
+
+    def test_a_host_that_drops_its_turns_is_told_once(
+        self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(_turn.open_turns, "has_dropped", False)
+        _turn.end(begun("s1"))
+        assert caplog.messages == []
+        for _ in range(3):
+            begun("s1")
+        (told,) = caplog.messages
+        assert told.startswith("the host drops turns without ending them")
+
     def test_a_context_of_an_ended_turn_finds_no_other(self) -> None:
         """What belongs to a turn that is over does not slip into the session's next turn."""
         old = begun("s1", "t1")
