@@ -52,6 +52,9 @@ CONTEXT = "what is true of the context that runs, which only a context variable 
 THREADS = "threads and loops belong to the process, and their limits hold for all sessions together"
 TURNS = "a tool call finds its turn by the ids that a host gives with it, and by nothing else"
 IMPORTS = "Python has one import system, and its modules are the process's"
+COLLECTOR = (
+    "a process has one garbage collector, which is off for as long as anybody looks at stacks"
+)
 FILES = "whoever writes one file in a process shares one lock"
 UNIQUE = "a number or name that does not repeat in a process"
 AUDIT = "an audit hook cannot be taken away, so there is one, which asks who listens"
@@ -61,6 +64,7 @@ PATCHED = "a host calls wraps with nothing of ours: here, and only here, they le
 STATE = {
     "_forks._known": ALL_LOCKS,
     "chain.aio.loops": THREADS,
+    "chain.at_work._no_collection": COLLECTOR,
     "chain.calls.inside": CONTEXT,
     "chain.calls.waiting": THREADS,
     "chain.threads.threads": THREADS,

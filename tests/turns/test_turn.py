@@ -107,11 +107,13 @@ class TestFinding:
     def test_a_host_that_drops_its_turns_is_told_once(
         self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(_turn.open_turns, "has_dropped", False)
+        for known in ("drops_turns", "to_be_told"):
+            monkeypatch.setattr(_turn.open_turns, known, False)
         _turn.end(begun("s1"))
         assert caplog.messages == []
         for _ in range(3):
             begun("s1")
+            assert find_turn(session_id="s1") is None  # which notices it as well
         (told,) = caplog.messages
         assert told.startswith("the host drops turns without ending them")
 

@@ -138,14 +138,11 @@ class _AsyncJob(Job):
     loop: asyncio.AbstractEventLoop
     # The loop itself only holds weak references to its tasks.
     _task: asyncio.Task[Ended] | None = None
-    _cancelled = False
 
     def begun(self, task: asyncio.Task[Ended]) -> None:
         """In the loop: this is its task."""
         self._task = task
         task.add_done_callback(self._over)
-        if self._cancelled:
-            task.cancel()
 
     def _over(self, task: asyncio.Task[Ended]) -> None:
         self._task = None
@@ -156,8 +153,7 @@ class _AsyncJob(Job):
         """Ask the handler to end; any thread may do so."""
 
         def cancel() -> None:
-            self._cancelled = True
-            if self._task is not None:
+            if self._task is not None:  # a loop does one thing after the other: it has begun
                 self._task.cancel()
 
         with suppress(RuntimeError):  # it has ended, and its loop was closed since

@@ -5,18 +5,54 @@ Nothing is written down while chains run: that would cost each call more than al
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
+from hermes_ext._forks import has_locks
 from hermes_ext._values import frozen
 from hermes_ext.chain import fold
 from hermes_ext.chain.calls import Call, waiting
 from hermes_ext.chain.timeouts import made
 from hermes_ext.hooks.handler import COMPILED, Caller, Handler
 from hermes_ext.hooks.payloads import Scope
+
+
+class _NoCollection:
+    """While open, no thread collects garbage, because the frames of others are read.
+
+    CPython 3.11 may collect wherever something is made, and a finalizer lets other threads go on:
+    `sys._current_frames()` then waits for ever (python/cpython#106883), and in place of a frame
+    that has ended stands something else.
+    """
+
+    def __init__(self) -> None:
+        self._was_on: list[bool] = []
+        self.renew_locks()
+        has_locks(self)
+
+    def renew_locks(self) -> None:
+        """After a fork: who had it open is in the parent."""
+        self._lock = threading.RLock()
+        if any(self._was_on):
+            gc.enable()
+        self._was_on = []
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._was_on.append(gc.isenabled())
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._was_on.pop():
+            gc.enable()
+        self._lock.release()
+
+
+_no_collection: Final = _NoCollection()
 
 
 @frozen
@@ -36,24 +72,29 @@ class AtWork:
     key: tuple[Any, ...]
 
 
-def everyone() -> Iterator[AtWork]:
+def everyone() -> list[AtWork]:
     """All handlers without a limit that are at work in this process."""
-    for frame in sys._current_frames().values():
-        yield from _in_stack(frame)
-    for entry in list(waiting):
-        yield AtWork(entry.handler, entry.scope, (), (id(entry), entry.began))
+    with _no_collection:
+        tops = sys._current_frames()
+        found = [each for top in tops.values() for each in _in_stack(top)]
+    found += (
+        AtWork(entry.handler, entry.scope, (), (id(entry), entry.began)) for entry in list(waiting)
+    )
+    return found
 
 
 def culprits(call: Call) -> list[Handler]:
     """The handlers that a call was made in, and in those around it, each once."""
     found: dict[Handler, None] = {}
-    for each in call.around():
-        handlers = each.handlers
-        if len(handlers) > 1:
-            frame = sys._current_frames().get(each.thread)
-            here = [one.handler for one in _in_stack(frame) if one.handlers is handlers]
-            handlers = tuple(here) or handlers
-        found |= dict.fromkeys(handlers)
+    with _no_collection:
+        tops = sys._current_frames()
+        for each in call.around():
+            handlers = each.handlers
+            if len(handlers) > 1:
+                stack = _in_stack(tops.get(each.thread))
+                here = [one.handler for one in stack if one.handlers is handlers]
+                handlers = tuple(here) or handlers
+            found |= dict.fromkeys(handlers)
     return list(found)
 
 
@@ -63,15 +104,16 @@ def awaiting() -> list[Handler]:
     For threads that a handler has started without its context. It waits in `join`, or for a future
     whose work is done here; so does, further out, who waits for that handler.
     """
-    stacks = {ident: tuple(_frames(top)) for ident, top in sys._current_frames().items()}
     threads = {thread.ident: thread for thread in threading.enumerate()}
     found: list[Handler] = []
     ident: int | None = threading.get_ident()
-    while ident is not None:
-        wanted = {id(threads.get(ident)), *map(id, _work_of(stacks.pop(ident)))}
-        ident = next((one for one, stack in stacks.items() if _holds(stack, wanted)), None)
-        if ident is not None:
-            found += (one.handler for one in _in_frames(stacks[ident], inline=False))
+    with _no_collection:
+        stacks = {ident: tuple(_frames(top)) for ident, top in sys._current_frames().items()}
+        while ident is not None:
+            wanted = {id(threads.get(ident)), *map(id, _work_of(stacks.pop(ident)))}
+            ident = next((one for one, stack in stacks.items() if _holds(stack, wanted)), None)
+            if ident is not None:
+                found += (one.handler for one in _in_frames(stacks[ident], inline=False))
     return found
 
 

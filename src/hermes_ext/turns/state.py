@@ -335,6 +335,8 @@ class _OpenTurns:
 
     Attributes:
         begun: how many turns ever began: equal numbers mean that none did in between.
+        drops_turns: whether the host has dropped a turn without ending it.
+        to_be_told: whether that is still to be said.
         watchers: told when the last turn that is at work ends, as long as somebody holds them.
     """
 
@@ -348,7 +350,7 @@ class _OpenTurns:
         self._dropped: deque[tuple[int, float]] = deque()
         self._worked_until = 0.0
         self.begun = 0
-        self.has_dropped = False
+        self.drops_turns = self.to_be_told = False
         self.watchers: weakref.WeakSet[QuietWatcher] = weakref.WeakSet()
 
     def renew_locks(self) -> None:
@@ -379,7 +381,8 @@ class _OpenTurns:
         while self._dropped:
             serial, until = self._dropped.popleft()
             self._worked_until = max(self._worked_until, until)
-            self.has_dropped |= serial in self._turns
+            if serial in self._turns and not self.drops_turns:
+                self.drops_turns = self.to_be_told = True
             self._forget(serial)
 
     def _forget(self, serial: int) -> None:
@@ -460,9 +463,9 @@ _ended.closed = True
 def begin(turn: TurnCore) -> None:
     """Make a turn findable by its ids."""
     open_turns.begun += 1  # that two at once count as one does no harm
-    known = open_turns.has_dropped
     open_turns.index(turn, turn=turn.turn_id, session=turn.session_id, task=turn.task_id)
-    if open_turns.has_dropped and not known:  # once in a process
+    if open_turns.to_be_told:  # once in a process
+        open_turns.to_be_told = False
         _logger().warning(
             "the host drops turns without ending them (Turn.close, or `with`): each is over when "
             "its object is collected, and what it still has to show is not shown"
