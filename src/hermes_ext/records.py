@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hermes_ext._text import printable
 from hermes_ext._values import fields, frozen
+from hermes_ext.hooks.isolation import ATOMS
 from hermes_ext.hooks.source import Source
 
 
@@ -55,6 +56,8 @@ class _Told:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in ATOMS:
+        return value
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if isinstance(value, _Told):
