@@ -89,7 +89,6 @@ def scratch_home(folder: Path, model: ScriptedModel) -> None:
     }
     (folder / "config.yaml").write_text(json.dumps(config))
     (folder / "project").mkdir()
-    (folder / "project/notes.txt").write_text("Nothing yet.\n")
     (folder / "no-skills").mkdir()
     os.environ.update(
         HERMES_HOME=str(folder),
@@ -309,6 +308,7 @@ def measure(report: Report) -> None:
     clock.attach()
     with tempfile.TemporaryDirectory() as folder, ScriptedModel(script) as model:
         scratch_home(Path(folder), model)
+        Path("notes.txt").write_text("Nothing yet.\n")  # the script reads it
         measured = {count: turns(model, extensions(count), clock) for count in (0, EXTENSIONS)}
         kept_by_agent = bytes_per_agent(model)
         calls = hook_calls()
