@@ -115,7 +115,7 @@ def test_arguments_changed_by_another_plugin(hermes: HomeFactory, kind: str) -> 
 def test_arguments_of_the_agents_own_tools(hermes: HomeFactory) -> None:
     """What a plugin changes is evaluated for a tool that no registry runs, too.
 
-    Observers are told of a call that is refused at the last step, in a batch too.
+    Observers hear of a call that is refused at the last step, in a batch too.
     """
     home = hermes()
     home.extension("no-evil", NO_EVIL)

@@ -72,8 +72,8 @@ def lacks(rules: Rules) -> tuple[Lack, ...]:
     To be asked where the agent is imported; modules that Hermes imports late are imported now.
     """
     hooks: Sequence[HookName] = rules.manager.hooks
-    if rules.refusal is not None and HookName.INTERCEPT_TOOL_CALL not in hooks:
-        hooks = [*hooks, HookName.INTERCEPT_TOOL_CALL]
+    if rules.refusal is not None:
+        hooks = [one for one in HookName if one in (*hooks, HookName.INTERCEPT_TOOL_CALL)]
     if all(one in CALLED for one in hooks) and attaching.are_as_made(hooks):
         return ()
     lost_for: dict[tuple[Standing, ...], list[HookName]] = {}
