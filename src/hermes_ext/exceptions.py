@@ -9,6 +9,7 @@ from typing import Any, Literal
 __all__ = [
     "CommandError",
     "ConfigError",
+    "ConfinementError",
     "HandlerError",
     "HermesExtError",
     "LoadError",
@@ -119,6 +120,10 @@ class HandlerError(HermesExtError):
 
 class ConfigError(HermesExtError):
     """The user's or a project's configuration is wrong."""
+
+
+class ConfinementError(HermesExtError):
+    """A process could not be confined, so it was not started."""
 
 
 class ManifestError(HermesExtError):

@@ -1,0 +1,73 @@
+"""What a confined call may change, and who wants it so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+Network: TypeAlias = Literal["host", "none"]
+
+
+@frozen
+class Reason:
+    """Who confines a call, and why.
+
+    Attributes:
+        extension: the extension.
+        text: why, for the model and the person: "no plan yet".
+    """
+
+    extension: str
+    text: str
+
+
+@frozen
+class Confinement:
+    """What the processes of a call may change.
+
+    Attributes:
+        writable: the directories below which they may write; absolute, without links. Beside
+            these only a private folder for temporary files is writable.
+        network: `host` for the host's network, `none` for no network.
+        reasons: who wants it, in the order of the handlers.
+        left_out: paths that were to be writable and are not, each with why.
+    """
+
+    writable: tuple[Path, ...] = ()
+    network: Network = "host"
+    reasons: tuple[Reason, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    def covers(self, path: Path) -> bool:
+        """Whether a path, absolute and without links, may be changed."""
+        return any(path.is_relative_to(each) for each in self.writable)
+
+    def holds(self, other: Confinement) -> bool:
+        """Whether this is at least as strict as another."""
+        return all(map(other.covers, self.writable)) and (
+            self.network == "none" or other.network == "host"
+        )
+
+    def __and__(self, other: Confinement) -> Confinement:
+        """What both allow."""
+        return Confinement(
+            writable=_common(self.writable, other.writable),
+            network="none" if "none" in (self.network, other.network) else "host",
+            reasons=tuple(dict.fromkeys((*self.reasons, *other.reasons))),
+            left_out=tuple(dict.fromkeys((*self.left_out, *other.left_out))),
+        )
+
+
+def _common(mine: Iterable[Path], theirs: Iterable[Path]) -> tuple[Path, ...]:
+    """The directories that are below one of each side."""
+    mine, theirs = tuple(mine), tuple(theirs)
+    both = [
+        path
+        for paths, others in ((mine, theirs), (theirs, mine))
+        for path in paths
+        if any(path.is_relative_to(each) for each in others)
+    ]
+    return tuple(dict.fromkeys(both))
