@@ -599,7 +599,9 @@ class TestInvalidResults:
         """A guard that returns anything but a verdict has failed, so the call is blocked."""
         outcome = outcome_of(handler(returning(result), guard=True))
         assert outcome.blocked
-        assert "guards of intercept_tool_call may return pass, ask, block" in str(outcome.errors[0])
+        assert "guards of intercept_tool_call may return pass, confine, ask, block" in str(
+            outcome.errors[0]
+        )
 
     def test_an_object_that_cannot_be_shown(self):
         """A returned object whose repr raises is told by its type."""

@@ -154,12 +154,13 @@ def test_errors_are_value_errors_too():
 
 
 def test_severity_is_fixed():
-    """block > answer > ask > rewrite > injections > pass."""
+    """block > answer > ask > confine > rewrite > injections > pass."""
     ranked = sorted(Action, key=lambda action: -action.severity)
     assert [action.value for action in ranked] == [
         "block",
         "answer",
         "ask",
+        "confine",
         "rewrite",
         "inject_system",
         "inject_user",
@@ -168,10 +169,10 @@ def test_severity_is_fixed():
 
 
 def test_guards_only_judge():
-    """A guard of any hook may pass or block, and ask about tool calls."""
+    """A guard of any hook may pass or block, and ask about tool calls or confine them."""
     for hook in HookName:
         judging = {Action.PASS, Action.BLOCK}
         if hook is HookName.INTERCEPT_TOOL_CALL:
-            judging.add(Action.ASK)
+            judging |= {Action.ASK, Action.CONFINE}
         assert TABLE[hook].verdicts == judging
         assert TABLE[hook].verdicts <= TABLE[hook].actions

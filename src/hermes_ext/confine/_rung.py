@@ -1,0 +1,48 @@
+"""What a machine offers for confinement."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+from hermes_ext.confine._model import Confinement
+
+Minimum: TypeAlias = Literal["namespaces", "landlock"]
+
+
+class Rung(StrEnum):
+    """How confinement is kept, the strongest first."""
+
+    NAMESPACES_AND_LANDLOCK = "namespaces and Landlock"
+    NAMESPACES = "namespaces"
+    BUBBLEWRAP = "bubblewrap"
+    LANDLOCK = "Landlock alone"
+
+
+@frozen
+class Support:
+    """What this machine offers.
+
+    Attributes:
+        rung: how confinement is kept, or None where it is not available.
+        why: what was found, or why there is none, in one line.
+        advice: what a person can do to get more, a line each.
+        gaps: what the rung does not hold, a line each.
+        abi: the version of Landlock that is used; 0 for none.
+    """
+
+    rung: Rung | None
+    why: str
+    advice: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    abi: int = 0
+
+    def reason_not(self, confinement: Confinement) -> str | None:
+        """Why this confinement is not available, or None where it is."""
+        if self.rung is None:
+            return self.why
+        if confinement.network == "none" and self.rung is Rung.LANDLOCK and self.abi < 4:
+            return f"Landlock ABI {self.abi} cannot close the network (4 or newer can)"
+        return None

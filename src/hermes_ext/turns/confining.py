@@ -1,0 +1,148 @@
+"""What becomes of a call that handlers confine: it runs, is blocked, or a person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import Final, Literal, Protocol, TypeAlias
+
+from hermes_ext._interrupts import let_through
+from hermes_ext._log import logger
+from hermes_ext._text import printable
+from hermes_ext._values import evolve
+from hermes_ext.chain.outcome import Ask, ChainOutcome, Confine, Confined, KeptBy
+from hermes_ext.confine import Confinement, Reason
+from hermes_ext.effects import Change, ChangeKind, Effects, effects_of
+from hermes_ext.effects._table import ToolKind
+from hermes_ext.hooks.payloads import ToolCall
+
+Unavailable: TypeAlias = Literal["block", "ask"]
+"""What `extensions.confine_unavailable` may be."""
+Minimum: TypeAlias = Literal["namespaces", "landlock"]
+"""What `extensions.confine_minimum` may be."""
+
+_STARTS_PROCESSES: Final = frozenset({ToolKind.SHELL, ToolKind.CODE, ToolKind.INPUT})
+_SETTING: Final = "extensions.confine_unavailable decides what happens then"
+
+
+class Confiner(Protocol):
+    """What a host can confine. See `docs/hosting.md`."""
+
+    def reason_not(self, call: ToolCall, confinement: Confinement) -> str | None:
+        """Why the host cannot run this call confined; None: it can, and then it does.
+
+        Args:
+            call: a call of a tool that starts processes, with its final arguments.
+            confinement: what the call may change.
+        """
+
+
+def confined(
+    call: ToolCall,
+    outcome: ChainOutcome,
+    *,
+    root: Path | None,
+    confiner: Confiner | None,
+    unavailable: Unavailable = "block",
+) -> ChainOutcome:
+    """The outcome of a chain in which somebody confines, after a look at call, disk and host.
+
+    Args:
+        call: the call, as the handlers left it.
+        outcome: neither blocked nor answered.
+        root: the directory of the project, in which writable paths are.
+        confiner: what the host can confine; None: nothing.
+        unavailable: whether a call that cannot be confined is blocked, or asked about.
+    """
+    confinement = reduce(and_, (_resolved(one, root) for one in outcome.confines))
+    found = _kept(call, confinement, confiner)
+    if isinstance(found, KeptBy):
+        return outcome.confining(Confined(confinement, found))
+    reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
+    if isinstance(found, _Outside):
+        by = _who_refuses(found, outcome, root)
+        why = f"{by.bounds.reason}: {found.told(confinement)}"
+        return outcome.confining(Confined(confinement, KeptBy.REFUSAL, why, by))
+    by = outcome.confines[0]
+    why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
+    told = Confined(confinement, KeptBy.NOTHING, f"{why} ({_SETTING})", by)
+    if unavailable == "ask":
+        told = evolve(told, why=why, ask=_question(call, why, by))
+    return outcome.confining(told)
+
+
+def _resolved(confine: Confine, root: Path | None) -> Confinement:
+    bounds = confine.bounds
+    reason = Reason(confine.extension, bounds.reason)
+    return Confinement.of(bounds.writable, root=root, network=bounds.network, reason=reason)
+
+
+class _Outside:
+    """A change that a confined call would make, outside of what it may change."""
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+
+    def told(self, confinement: Confinement) -> str:
+        by = printable(self.change.by or "this call")
+        may = ", ".join(printable(path) for path in confinement.writable)
+        told = f"{by} would change {printable(self.change.path)}, and "
+        told += f"only what is in {may} may be changed" if may else "nothing may be changed"
+        left_out = "; ".join(f"{printable(p)}: {printable(why)}" for p, why in confinement.left_out)
+        return f"{told} (not writable: {left_out})" if left_out else told
+
+
+def _kept(
+    call: ToolCall, confinement: Confinement, confiner: Confiner | None
+) -> KeptBy | _Outside | str:
+    """What keeps the call to its bounds; what it would change outside; why nothing keeps it."""
+    if call.tools.kind_of(call.tool_name) in _STARTS_PROCESSES:
+        return _why_not(call, confinement, confiner) or KeptBy.KERNEL
+    effects = effects_of(call)
+    outside = next(_outside(effects, confinement), None)
+    if outside is not None:
+        return _Outside(outside)
+    if effects.exact:
+        return KeptBy.EFFECTS
+    if call.read_only:
+        return KeptBy.SERVER
+    return f"it runs where no process can be confined, and {effects.unknown[0]}"
+
+
+def _outside(effects: Effects, confinement: Confinement) -> Iterator[Change]:
+    for change in effects.changes:
+        removed = change.kind is ChangeKind.DELETE and change.path in confinement.writable
+        if removed or not confinement.covers(change.path):
+            yield change
+
+
+def _who_refuses(outside: _Outside, outcome: ChainOutcome, root: Path | None) -> Confine:
+    """The first handler that does not allow a change; where all do, the first that confines."""
+    for one in outcome.confines:
+        mine = _resolved(one, root)
+        if not mine.covers(outside.change.path):
+            return one
+    return outcome.confines[0]
+
+
+def _why_not(call: ToolCall, confinement: Confinement, confiner: Confiner | None) -> str | None:
+    if confiner is None:
+        return "this host cannot confine processes"
+    try:
+        why = confiner.reason_not(call, confinement)
+    except BaseException as error:
+        let_through(error)
+        logger.exception("the confiner failed; the call is not run")
+        return f"the host failed to say whether it can ({type(error).__name__})"
+    return why if why is None or (isinstance(why, str) and why) else "the host does not say why"
+
+
+def _question(call: ToolCall, why: str, by: Confine) -> Ask:
+    from hermes_ext.turns.decisions.canonical import canonical_digest
+
+    # Not the key of a question of the handler's own: a yes to that one does not lift anything.
+    key = f"unconfined:{canonical_digest([call.tool_name, call.arguments.shared])}"
+    reason = f"{why}. A yes runs it unconfined"
+    return Ask(by.extension, by.handler, reason, key, by.step)
