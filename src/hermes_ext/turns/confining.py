@@ -57,17 +57,18 @@ def confined(
         unavailable: whether a call that cannot be confined is blocked, or asked about.
     """
     confinement = reduce(and_, (_resolved(one, root) for one in outcome.confines))
-    found = _kept(call, confinement, confiner)
+    found = _kept(call, outcome, confinement, confiner)
     if isinstance(found, KeptBy):
         return outcome.confining(Confined(confinement, found))
     reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
     if isinstance(found, _Outside):
         by = _who_refuses(found, outcome, root)
-        why = f"{by.bounds.reason}: {found.told(confinement)}"
+        why = _advised(f"{by.bounds.reason}: {found.told(confinement)}", by)
         return outcome.confining(Confined(confinement, KeptBy.REFUSAL, why, by))
     by = outcome.confines[0]
     why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
-    told = Confined(confinement, KeptBy.NOTHING, f"{why} ({_SETTING})", by)
+    blocked = _advised(f"{why} ({_SETTING})", by)
+    told = Confined(confinement, KeptBy.NOTHING, blocked, by)
     if unavailable == "ask":
         told = evolve(told, why=why, ask=_question(call, why, by))
     return outcome.confining(told)
@@ -94,14 +95,24 @@ class _Outside:
         return f"{told} (not writable: {left_out})" if left_out else told
 
 
+def _advised(text: str, by: Confine) -> str:
+    return f"{text}. {by.bounds.advice}" if by.bounds.advice else text
+
+
 def _kept(
-    call: ToolCall, confinement: Confinement, confiner: Confiner | None
+    call: ToolCall, outcome: ChainOutcome, confinement: Confinement, confiner: Confiner | None
 ) -> KeptBy | _Outside | str:
     """What keeps the call to its bounds; what it would change outside; why nothing keeps it."""
-    if call.tools.kind_of(call.tool_name) in _STARTS_PROCESSES:
-        return _why_not(call, confinement, confiner) or KeptBy.KERNEL
+    starts_processes = call.tools.kind_of(call.tool_name) in _STARTS_PROCESSES
+    why_not = _why_not(call, confinement, confiner) if starts_processes else None
+    if starts_processes and why_not is None:
+        return KeptBy.KERNEL
     effects = effects_of(call)
     outside = next(_outside(effects, confinement), None)
+    if why_not is not None:
+        known = effects.exact and outside is None
+        accepted = known and all(one.bounds.or_exact for one in outcome.confines)
+        return KeptBy.EFFECTS if accepted else why_not
     if outside is not None:
         return _Outside(outside)
     if effects.exact:
