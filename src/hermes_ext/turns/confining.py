@@ -57,7 +57,8 @@ def confined(
         unavailable: whether a call that cannot be confined is blocked, or asked about.
     """
     confinement = reduce(and_, (_resolved(one, root) for one in outcome.confines))
-    found = _kept(call, outcome, confinement, confiner)
+    or_exact = all(one.bounds.or_exact for one in outcome.confines)
+    found = _kept(call, confinement, confiner, or_exact=or_exact)
     if isinstance(found, KeptBy):
         return outcome.confining(Confined(confinement, found))
     reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
@@ -72,6 +73,31 @@ def confined(
     if unavailable == "ask":
         told = evolve(told, why=why, ask=_question(call, why, by))
     return outcome.confining(told)
+
+
+def inherited(
+    call: ToolCall, own: Confined | None, outer: Confinement, confiner: Confiner | None
+) -> Confined:
+    """What becomes of a call that runs inside of a confined one: it may do no more than that.
+
+    Args:
+        call: the call, with its final arguments.
+        own: what became of the call's own confinements; None where nobody confines it.
+        outer: what the call around it may change.
+        confiner: what the host can confine.
+
+    Returns:
+        With `why` where it does not run: nobody is asked about it.
+    """
+    confinement = outer if own is None else own.confinement & outer
+    found = _kept(call, confinement, confiner, or_exact=False)
+    if isinstance(found, KeptBy):
+        return Confined(confinement, found)
+    reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
+    if isinstance(found, _Outside):
+        return Confined(confinement, KeptBy.REFUSAL, f"{reasons}: {found.told(confinement)}")
+    why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
+    return Confined(confinement, KeptBy.NOTHING, why)
 
 
 def _resolved(confine: Confine, root: Path | None) -> Confinement:
@@ -100,7 +126,7 @@ def _advised(text: str, by: Confine) -> str:
 
 
 def _kept(
-    call: ToolCall, outcome: ChainOutcome, confinement: Confinement, confiner: Confiner | None
+    call: ToolCall, confinement: Confinement, confiner: Confiner | None, *, or_exact: bool
 ) -> KeptBy | _Outside | str:
     """What keeps the call to its bounds; what it would change outside; why nothing keeps it."""
     starts_processes = call.tools.kind_of(call.tool_name) in _STARTS_PROCESSES
@@ -111,8 +137,7 @@ def _kept(
     outside = next(_outside(effects, confinement), None)
     if why_not is not None:
         known = effects.exact and outside is None
-        accepted = known and all(one.bounds.or_exact for one in outcome.confines)
-        return KeptBy.EFFECTS if accepted else why_not
+        return KeptBy.EFFECTS if known and or_exact else why_not
     if outside is not None:
         return _Outside(outside)
     if effects.exact:
