@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hermes_ext.effects import ToolTable
     from hermes_ext.hooks.commands import Command
     from hermes_ext.settings.config import ExtensionsConfig
-    from hermes_ext.turns.confining import Confiner, Unavailable
+    from hermes_ext.turns.confining import Confiner, Minimum, Unavailable
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
     from hermes_ext.turns.plugin_view import PluginView
@@ -137,6 +137,8 @@ class Runtime:
     """What the host can confine; None, the default: nothing, and then `confine` blocks."""
     confine_unavailable: _Set[Unavailable] = _Set()
     """Whether a call that cannot be confined is blocked (the default), or asked about: `ask`."""
+    confine_minimum: _Of[Minimum] = _Of("services")
+    """The weakest confinement that the user accepts: `namespaces` (the default) or `landlock`."""
     machine: _Set[Machine] = _Set()
     """Where the tools run, for `hermes_ext.effects`; the same in all directories."""
 
@@ -474,6 +476,8 @@ def configure(services: Services, config: ExtensionsConfig) -> None:
         services.log.level = LogLevel(config.log)
     services.notify = config.notify
     services.approve_without_human = config.ask_without_human == "approve"
+    services.confine_unavailable = config.confine_unavailable
+    services.confine_minimum = config.confine_minimum
     services.machine = machine_of(config, services.machine)
 
 

@@ -103,7 +103,9 @@ class Confined:
         }
         if found.left_out:
             data["left_out"] = [{"path": path, "why": why} for path, why in found.left_out]
-        return data if self.why is None else {**data, "why": self.why}
+        if self.ask is not None:
+            data["asked"] = True
+        return data
 
 
 @frozen

@@ -514,23 +514,32 @@ def test_programs_are_replaced(load_extension: LoadExtension) -> None:
         quiet='call("terminal", {"command": "ls"})',
     ),
     guard=Scaffold(
-        does="Refuses tool calls that would start certain programs.",
-        setting="refused_programs: [shutdown, reboot]",
+        does="Refuses tool calls that would start certain programs, and confines others.",
+        setting="refused_programs: [shutdown, reboot]\n    read_only_programs: [make]",
         schema="""\
     refused_programs:
       type: array
       items: {type: string, minLength: 1}
       default: []
       description: Programs that no tool call may start, by name.
+    read_only_programs:
+      type: array
+      items: {type: string, minLength: 1}
+      default: []
+      description: Calls that start one of these can change no file of the project.
 """,
         names=("CallVerdict", "ToolCall"),
         code='''
 @register_hook("intercept_tool_call", guard=True)
 def refuse_programs(event: ToolCall, config: Mapping[str, Any]) -> CallVerdict:
-    """Refuse what would start one of the setting `refused_programs`."""
-    for command in effects_of(event).commands:
-        if command.name in config["refused_programs"]:
-            return HookResult.block(f"{command.name} is not to be run here.")
+    """Refuse or confine what would start one of the programs that the settings name."""
+    names = [command.name for command in effects_of(event).commands]
+    for name in names:
+        if name in config["refused_programs"]:
+            return HookResult.block(f"{name} is not to be run here.")
+    for name in names:
+        if name in config["read_only_programs"]:
+            return HookResult.confine(reason=f"{name} changes nothing here")
     return None
 ''',
         test='''
@@ -540,8 +549,15 @@ def test_programs_are_refused(load_extension: LoadExtension) -> None:
     outcome = extension.call("terminal", {"command": "cd / && sudo reboot"})
     assert_blocked(outcome, by=extension.name, match="reboot")
     assert_passed(extension.call("terminal", {"command": "echo reboot"}))
+
+
+def test_programs_are_confined(load_extension: LoadExtension) -> None:
+    """They run, and can change nothing."""
+    extension = load_extension(EXTENSION, config={"read_only_programs": ["make"]})
+    outcome = extension.call("terminal", {"command": "make check"})
+    assert_confined(outcome, writable=[], match="make")
 ''',
-        asserts=("assert_blocked",),
+        asserts=("assert_blocked", "assert_confined"),
         quiet='call("terminal", {"command": "ls"})',
         effects=True,
     ),
