@@ -56,20 +56,23 @@ def confined(
         confiner: what the host can confine; None: nothing.
         unavailable: whether a call that cannot be confined is blocked, or asked about.
     """
-    confinement = reduce(and_, (_resolved(one, root) for one in outcome.confines))
+    wanted = [(one, _resolved(one, root)) for one in outcome.confines]
+    confinement = reduce(and_, (each for _, each in wanted))
     found = _kept(call, confinement, confiner)
     if isinstance(found, KeptBy):
         return outcome.confining(Confined(confinement, found))
     reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
     if isinstance(found, _Outside):
-        by = _who_refuses(found, outcome, root)
+        refusing = (one for one, mine in wanted if not mine.covers(found.change.path))
+        by = next(refusing, outcome.confines[0])
         why = f"{by.bounds.reason}: {found.told(confinement)}"
         return outcome.confining(Confined(confinement, KeptBy.REFUSAL, why, by))
     by = outcome.confines[0]
     why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
     told = Confined(confinement, KeptBy.NOTHING, f"{why} ({_SETTING})", by)
     if unavailable == "ask":
-        told = evolve(told, why=why, ask=_question(call, why, by))
+        question = f"{why}. A yes runs it unconfined"
+        told = evolve(told, why=why, ask=Ask(by.extension, by.handler, question, step=by.step))
     return outcome.confining(told)
 
 
@@ -118,15 +121,6 @@ def _outside(effects: Effects, confinement: Confinement) -> Iterator[Change]:
             yield change
 
 
-def _who_refuses(outside: _Outside, outcome: ChainOutcome, root: Path | None) -> Confine:
-    """The first handler that does not allow a change; where all do, the first that confines."""
-    for one in outcome.confines:
-        mine = _resolved(one, root)
-        if not mine.covers(outside.change.path):
-            return one
-    return outcome.confines[0]
-
-
 def _why_not(call: ToolCall, confinement: Confinement, confiner: Confiner | None) -> str | None:
     if confiner is None:
         return "this host cannot confine processes"
@@ -137,12 +131,3 @@ def _why_not(call: ToolCall, confinement: Confinement, confiner: Confiner | None
         logger.exception("the confiner failed; the call is not run")
         return f"the host failed to say whether it can ({type(error).__name__})"
     return why if why is None or (isinstance(why, str) and why) else "the host does not say why"
-
-
-def _question(call: ToolCall, why: str, by: Confine) -> Ask:
-    from hermes_ext.turns.decisions.canonical import canonical_digest
-
-    # Not the key of a question of the handler's own: a yes to that one does not lift anything.
-    key = f"unconfined:{canonical_digest([call.tool_name, call.arguments.shared])}"
-    reason = f"{why}. A yes runs it unconfined"
-    return Ask(by.extension, by.handler, reason, key, by.step)

@@ -471,8 +471,11 @@ class Turn(state.TurnCore):
     ) -> Iterator[tuple[Ask, ApprovalRequest]]:
         from hermes_ext.turns.decisions.canonical import canonical_digest
 
+        unconfined = None if outcome.confined is None else outcome.confined.ask
         for ask in outcome.asks:
             key = ask.key or canonical_digest([tool_name, arguments.shared])
+            if ask is unconfined:  # a yes to a question of the handler's own lifts nothing
+                key = f"unconfined:{key}"
             # A colon of a project's path is not to be taken for one between the parts.
             asker = self.rules.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
             request = ApprovalRequest(
@@ -642,13 +645,14 @@ class Turn(state.TurnCore):
         from hermes_ext.turns.confining import confined
 
         services, call = self.services, outcome.event
-        return confined(
+        found = confined(
             call if isinstance(call, ToolCall) else event,
             outcome,
             root=self._root(),
             confiner=services.confiner,
             unavailable=services.confine_unavailable,
         )
+        return ChainOutcome.refused(ENDED, OWN, event) if self.closed else found
 
     def _root(self) -> Path | None:
         """The project's directory; where there is none, the session's."""
