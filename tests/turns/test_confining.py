@@ -431,3 +431,36 @@ def test_the_users_settings_reach_the_runtime(tmp_path: Path) -> None:
         assert (runtime.confine_minimum, runtime.confine_unavailable) == expected
         assert isinstance(runtime.confiner, Host)
         runtime.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "runs"),
+    [("ls src", True), ("echo x > plans/a", True), ("echo x > src/a", False), ("make", False)],
+)
+def test_exact_calls_run_where_the_host_cannot(call: Call, command: str, runs: bool) -> None:
+    """Only if the handler says so, and only those that change nothing outside."""
+    assert call(Runtime([confining()]), "terminal", {"command": command}).blocked
+    outcome = call(Runtime([confining(or_exact=True)]), "terminal", {"command": command})
+    assert outcome.blocked is not runs
+    host = Host()
+    call(Runtime([confining(or_exact=True)], confiner=host), "terminal", {"command": command})
+    assert len(host.asked) == 1
+    offline = Runtime([confining(or_exact=True, network="none")])
+    assert call(offline, "terminal", {"command": command}).blocked
+
+
+def test_all_who_confine_must_accept_exact_calls(call: Call) -> None:
+    """One that wants the kernel gets it, or the call does not run."""
+    both = Runtime([confining(or_exact=True), confining()])
+    assert call(both, "terminal", {"command": "ls"}).blocked
+
+
+def test_advice_stands_behind_the_reason(call: Call) -> None:
+    """The model is told what to do instead."""
+    runtime = Runtime([confining(advice=" Write the plan. ")])
+    message = call(runtime, "terminal", {"command": "make"}).message
+    assert message is not None
+    assert message.endswith(" what happens then). Write the plan.")
+    refused = call(runtime, "write_file", {"path": "src/a", "content": "x"}).message
+    assert refused is not None
+    assert refused.endswith("may be changed. Write the plan.")
