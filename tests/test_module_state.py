@@ -69,6 +69,8 @@ STATE = {
     "chain.calls.waiting": THREADS,
     "chain.threads.threads": THREADS,
     "chain.timeouts.workers": THREADS,
+    "confine._inside._in_popen": CONTEXT,
+    "confine._inside._run": CONTEXT,
     "hooks.commands._collected": CONTEXT,
     "hooks.registration._collected": CONTEXT,
     "hosts.hermes.adapter.state.state": PATCHED,

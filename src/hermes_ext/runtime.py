@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hermes_ext.effects import ToolTable
     from hermes_ext.hooks.commands import Command
     from hermes_ext.settings.config import ExtensionsConfig
+    from hermes_ext.turns.confining import Confiner, Minimum, Unavailable
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
     from hermes_ext.turns.plugin_view import PluginView
@@ -94,6 +95,7 @@ class Runtime:
             name; rewritten arguments are checked against them.
         home: where session state and the handlers' `data_dir` are kept (`<home>/…`); None keeps
             the state in memory, and the folders until the runtime is gone.
+        confiner: says which calls the host can run confined. None: none, and `confine` blocks.
 
     Raises:
         RegistrationError: a handler cannot work: it names an argument that its hook does not have,
@@ -131,6 +133,12 @@ class Runtime:
     What changes meanwhile may be its doing and is not taken: see `docs/security.md`. By default
     there is none.
     """
+    confiner: _Set[Confiner | None] = _Set()
+    """What the host can confine; None, the default: nothing, and then `confine` blocks."""
+    confine_unavailable: _Set[Unavailable] = _Set()
+    """Whether a call that cannot be confined is blocked (the default), or asked about: `ask`."""
+    confine_minimum: _Of[Minimum] = _Of("services")
+    """The weakest confinement that the user accepts: `namespaces` (the default) or `landlock`."""
     machine: _Set[Machine] = _Set()
     """Where the tools run, for `hermes_ext.effects`; the same in all directories."""
 
@@ -172,8 +180,10 @@ class Runtime:
         approver: Approver | None = None,
         tool_schemas: ToolSchemas | None = None,
         home: str | Path | None = None,
+        confiner: Confiner | None = None,
     ) -> None:
         services = Services.kept_in(None if home is None else Path(home), approver, tool_schemas)
+        services.confiner = confiner
         self._begin(services, Rulebook(_rules_of(handlers, config)))
 
     def _begin(self, services: Services, book: Rulebook, directory: Path | None = None) -> None:
@@ -210,6 +220,7 @@ class Runtime:
         tool_schemas: ToolSchemas | None = None,
         command: str = "hermes-ext",
         clock: Callable[[], float] = time.time,
+        confiner: Confiner | None = None,
     ) -> Self:
         """The runtime that the user's `config.yaml` describes.
 
@@ -220,6 +231,7 @@ class Runtime:
             tool_schemas: as for `Runtime`.
             command: how the user calls our commands in this host, for what `notices` say.
             clock: seconds since the epoch; what the age of session state is measured by.
+            confiner: as for `Runtime`.
 
         Never raises for what a user or an extension wrote: `records`, `problems` and `notices`
         tell. A turn in another directory has the extensions of that directory's project: see
@@ -230,6 +242,7 @@ class Runtime:
 
         home = Path(home).expanduser().absolute() if home else default_host().home()
         services = Services.kept_in(home, approver, tool_schemas, clock)
+        services.confiner = confiner
         services.log = DecisionLog(home / "logs" / "extensions.jsonl", notify=logger.warning)
         in_force = InForce(
             home,
@@ -397,7 +410,9 @@ class Runtime:
             if callable(interactive):
                 asked = self.services.asked_for(rules, "interactive")
                 interactive = interactive() if asked else None
+            find_root = None
             if callable(project_root):
+                find_root = project_root
                 asked = self.services.asked_for(rules, "project_root")
                 project_root = project_root() if asked else None
             not_counted: str | None = None
@@ -415,6 +430,7 @@ class Runtime:
                 turn_number=turn_number,
                 not_counted=not_counted,
                 task_id=task_id,
+                find_root=find_root,
                 platform=platform,
                 origin=origin,
                 interactive=interactive,
@@ -460,6 +476,8 @@ def configure(services: Services, config: ExtensionsConfig) -> None:
         services.log.level = LogLevel(config.log)
     services.notify = config.notify
     services.approve_without_human = config.ask_without_human == "approve"
+    services.confine_unavailable = config.confine_unavailable
+    services.confine_minimum = config.confine_minimum
     services.machine = machine_of(config, services.machine)
 
 

@@ -211,6 +211,10 @@ def config(data: bytes) -> None:
             holds(read.enabled, "enabled is false though nothing says so", section)
         if str(section.get("ask_without_human")).lower() != "approve":
             holds(read.ask_without_human == "block", "approves by itself", section)
+        if str(section.get("confine_unavailable")).lower() != "ask":
+            holds(read.confine_unavailable == "block", "runs unconfined after a yes", section)
+        if str(section.get("confine_minimum")).lower() != "landlock":
+            holds(read.confine_minimum == "namespaces", "takes less than namespaces", section)
         for key in ("disabled", "observe", "overridable", "project_may_set"):
             if not isinstance(section.get(key), list):
                 holds(getattr(read, key) == (), f"{key} is no list and names somebody", section)

@@ -35,12 +35,12 @@ def test_what_lacks_a_hook_says_which():
 
 
 def test_the_actions_are_in_the_order_of_their_severity():
-    """Each with words for people; what refuses, asks or passes is what guards may return."""
+    """Each with words for people; what guards may return refuses, asks, confines or passes."""
     assert [*ACTIONS] == [*Action] == sorted(Action, key=lambda action: action.severity)
     assert all("{it}" in row.did and row.style for row in ACTIONS.values())
     assert {Action.ANSWER, Action.BLOCK} == ENDING
     judging = {action for action, row in ACTIONS.items() if row.judges}
-    assert judging == {Action.PASS, Action.ASK, Action.BLOCK}
+    assert judging == {Action.PASS, Action.CONFINE, Action.ASK, Action.BLOCK}
 
 
 def test_what_type_checkers_accept_is_what_the_table_says():

@@ -38,6 +38,8 @@ extensions:
   project_may_set: ["workflow-guard.plan_path"]
   observe: [new-rule]
   ask_without_human: approve
+  confine_minimum: landlock
+  confine_unavailable: ask
   log: payloads
   reload: false
   state_days: 1.5
@@ -89,6 +91,7 @@ def test_every_key_is_read(tmp_path):
     assert config.project_may_set == ("workflow-guard.plan_path",)
     assert config.is_observed("new_rule")
     assert (config.ask_without_human, config.log, config.state_days) == ("approve", "payloads", 1.5)
+    assert (config.confine_minimum, config.confine_unavailable) == ("landlock", "ask")
     assert config.priority_of("b", "before_llm_call") == -1
     assert config.priority_of("B", "intercept_tool_call") == 5
     assert config.priority_of("c", "before_llm_call") is None
@@ -106,6 +109,7 @@ def test_nothing_written_means_the_defaults(tmp_path, text):
     assert not config.global_dir_given
     assert (config.on, config.disabled, config.required) == ((), (), ())
     assert (config.ask_without_human, config.log, config.state_days) == ("block", "decisions", 30)
+    assert (config.confine_minimum, config.confine_unavailable) == ("namespaces", "block")
 
 
 def test_a_missing_file_means_the_defaults(tmp_path):
@@ -184,6 +188,10 @@ def test_a_malformed_list_never_loosens_a_rule(tmp_path, key, value):
         ("log: everything", "expected decisions, steps, payloads or off; taken as decisions"),
         ("log: step", 'taken as decisions. Did you mean "steps"?'),
         ("ask_without_human: yes", "expected block or approve; taken as block"),
+        ("confine_minimum: none", "expected namespaces or landlock; taken as namespaces"),
+        ("confine_minimum: landlok", 'Did you mean "landlock"?'),
+        ("confine_unavailable: pass", "expected block or ask; taken as block"),
+        ("confine-unavailable: ask", "Write `confine_unavailable`"),
         ("state_days: 0", "expected a number of days above 0; taken as 30"),
         ("state_days: .inf", "expected a number of days above 0; taken as 30"),
         ("state_days: '30'", "found the string '30', expected a number of days"),

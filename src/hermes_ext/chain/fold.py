@@ -19,6 +19,7 @@ from hermes_ext.chain.loans import Loan
 from hermes_ext.chain.outcome import (
     Ask,
     ChainOutcome,
+    Confine,
     Injection,
     Record,
     Step,
@@ -29,6 +30,7 @@ from hermes_ext.chain.outcome import (
 )
 from hermes_ext.chain.raised import readable
 from hermes_ext.chain.timeouts import Ended, TimedOut, workers
+from hermes_ext.hooks.bounds import Bounds
 from hermes_ext.hooks.handler import Caller, Handler
 from hermes_ext.hooks.isolation import identical, own_copy
 from hermes_ext.hooks.payloads import Event, LLMRequest, Scope, ToolCall
@@ -44,6 +46,7 @@ _PART: Final = 16  # handlers that are called by one piece of code
 _BLOCK: Final = Action.BLOCK  # looking a member up in its class takes as long as a call
 _PASSES: Final = Action.PASS.severity
 _REWRITES: Final = Action.REWRITE.severity
+_CONFINES: Final = Action.CONFINE.severity
 _ASKS: Final = Action.ASK.severity
 
 
@@ -438,7 +441,8 @@ class _Fold(Trace):
     def _checked(self, handler: Handler, returned: HookResult[Any]) -> Event | None:
         """The event after a rewrite, None for other actions; raises where it is not allowed."""
         action = returned.action
-        if type(action) is not Action or (action in _TEXTS and type(returned.value) is not str):
+        wanted = _TYPES.get(action)
+        if type(action) is not Action or wanted not in (None, type(returned.value)):
             raise InvalidResult("returned a HookResult that was changed after it was made")
         if action not in handler.allowed:
             kind = "guards of " if handler.guard else ""
@@ -494,7 +498,10 @@ class _Fold(Trace):
     def _recorded(self, result: HookResult[Any], metadata: Mapping[str, Any] | None) -> Record:
         record = self._record(result.action)
         record.setting = named_in(metadata)
-        record.reason = result.value if result.action in _HAVE_REASON else None
+        if result.action in _HAVE_REASON:
+            record.reason = result.value
+        elif result.action is Action.CONFINE:
+            record.reason, record.bounds = result.value.reason, result.value
         return record
 
     def _decides(self, severity: int) -> None:
@@ -524,6 +531,12 @@ class _Fold(Trace):
             self._decides(_ASKS)
         ask = Ask(handler.extension, handler.name, reason, key, self.place)
         self.asks = (*self.asks, ask)
+
+    def _confine(self, handler: Handler, result: HookResult[Any], _r: Record, _: Any) -> None:
+        if not self.confines:
+            self._decides(_CONFINES)
+        confine = Confine(handler.extension, handler.name, result.value, self.place)
+        self.confines = (*self.confines, confine)
 
     def _rewrite(self, _h: Handler, _: HookResult[Any], record: Record, event: Any) -> None:
         record.changed = not identical(event.value, self.view.value)
@@ -603,6 +616,7 @@ _SETTLE: Final[Mapping[Action, _Settle]] = complete(
         Action.BLOCK: _Fold._block,
         Action.ANSWER: _Fold._answer,
         Action.ASK: _Fold._ask,
+        Action.CONFINE: _Fold._confine,
         Action.REWRITE: _Fold._rewrite,
         Action.INJECT_SYSTEM: _Fold._inject,
         Action.INJECT_USER: _Fold._inject,
@@ -610,6 +624,7 @@ _SETTLE: Final[Mapping[Action, _Settle]] = complete(
     _RANKED[1:],
 )
 _TEXTS: Final = frozenset(one for one, row in ACTIONS.items() if row.value in ("text", "reply"))
+_TYPES: Final[Mapping[Action, type]] = {Action.CONFINE: Bounds, **dict.fromkeys(_TEXTS, str)}
 _HAVE_REASON: Final = frozenset(one for one in _TEXTS if ACTIONS[one].judges)
 
 

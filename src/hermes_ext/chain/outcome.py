@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes_ext._values import evolve, field, frozen
 from hermes_ext.chain.failures import Crash, handler_error
 from hermes_ext.exceptions import HandlerError
+from hermes_ext.hooks.bounds import Bounds
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.isolation import raw
 from hermes_ext.hooks.payloads import NO_METADATA, Event, LLMRequest
 from hermes_ext.hooks.results import Keep
 from hermes_ext.hooks.settings import Setting, keys_named
 from hermes_ext.hooks.table import ENDING, Action, HookName
+
+if TYPE_CHECKING:
+    from hermes_ext.confine import Confinement
 
 _V = TypeVar("_V")
 
@@ -36,6 +41,71 @@ class Ask:
     reason: str
     key: str | None = None
     step: int = field(default=0, eq=False, repr=False)
+
+
+@frozen
+class Confine:
+    """A handler wants a tool call confined.
+
+    Attributes:
+        extension, handler: who wants it.
+        bounds: what the call may change, and why.
+        step: the number of its step in `ChainOutcome.steps`.
+    """
+
+    extension: str
+    handler: str
+    bounds: Bounds
+    step: int = field(default=0, eq=False, repr=False)
+
+
+class KeptBy(StrEnum):
+    """What became of a confinement.
+
+    `kernel`: the host runs the call's processes confined. `effects`: what the call changes is
+    known, and lies inside. `server`: the server of the tool says that it only reads. `refusal`: it
+    would change something outside, and is blocked. `nothing`: it cannot be confined, and is
+    blocked or asked about; a yes runs it unconfined.
+    """
+
+    KERNEL = "kernel"
+    EFFECTS = "effects"
+    SERVER = "server"
+    REFUSAL = "refusal"
+    NOTHING = "nothing"
+
+
+@frozen
+class Confined:
+    """What a turn makes of the confinements of a call.
+
+    Attributes:
+        confinement: what all of them allow, resolved against the disk.
+        kept_by: what became of it.
+        why: why the call is blocked or asked about; None where it runs.
+        by: the confinement that refuses the call, or wants to know.
+        ask: the question to a person, where the user wants one instead of a block.
+    """
+
+    confinement: Confinement
+    kept_by: KeptBy
+    why: str | None = None
+    by: Confine | None = None
+    ask: Ask | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; what is empty is left out."""
+        found = self.confinement
+        data: dict[str, Any] = {
+            "writable": [str(path) for path in found.writable],
+            "network": found.network,
+            "kept_by": self.kept_by.value,
+        }
+        if found.left_out:
+            data["left_out"] = [{"path": path, "why": why} for path, why in found.left_out]
+        if self.ask is not None:
+            data["asked"] = True
+        return data
 
 
 @frozen
@@ -83,7 +153,8 @@ class Step:
         error: how it failed, or None.
         observed: it is only observed: `action` is what it would have done.
         skipped: why it was not called: `ended` (the chain was over) or `suspended`; else None.
-        reason: the text of a block or ask.
+        reason: the text of a block or ask, or why it confines.
+        bounds: of `confine`, what the call may change; else None.
         duration_ns: how long it took, where that was asked for.
         mutated: in strict runs, whether it changed its arguments in place without returning them.
         setting: the keys of the settings that made it do so, as its metadata says (`setting`).
@@ -104,6 +175,7 @@ class Step:
     setting: tuple[str, ...] = ()
     file: str = field(default="", eq=False, repr=False)
     line: int = field(default=0, eq=False, repr=False)
+    bounds: Bounds | None = None
     _named: tuple[Handler, Any] | None = field(default=None, eq=False, repr=False, alias="named")
 
     @property
@@ -122,6 +194,8 @@ class Step:
             value = getattr(self, name)
             if value is not None and value is not False:
                 data[name] = value
+        if self.bounds is not None:
+            data["bounds"] = self.bounds.to_json()
         if self.setting:
             data["setting"] = [*self.setting]
             data["settings"] = [each.to_json() for each in self.settings]
@@ -145,6 +219,7 @@ class _Draft:
         "approved",
         "blocked_by",
         "changed",
+        "confined",
         "duration_ns",
         "event",
         "settled",
@@ -170,6 +245,7 @@ def made_outcome(
     made.blocked_by = blocked_by
     made.duration_ns = duration_ns
     made.approved = False
+    made.confined = None
     made._trace = trace
     made.settled = None
     made.__class__ = ChainOutcome
@@ -181,7 +257,8 @@ class ChainOutcome(_Draft):
     """What a chain returns to the host.
 
     Attributes:
-        action: the most severe that occurred: block > answer > ask > rewrite > inject > pass.
+        action: the most severe that occurred: block > answer > ask > confine > rewrite >
+            inject > pass.
         value: `block`: the message; `answer`: the reply or tool result; where the value was
             rewritten: the new one; else None.
         event: the event as the handlers left it; None if all passed.
@@ -190,6 +267,7 @@ class ChainOutcome(_Draft):
         duration_ns: nanoseconds that the chain took; 0 if all passed (that outcome is shared).
         approved: True once a person (or the user's setting) has answered all asks with yes.
         settled: how the asks were answered; None: nobody was asked, or not yet.
+        confined: what the turn made of `confines`; None: nobody confines, or it does not run.
     """
 
     action: Action
@@ -200,6 +278,7 @@ class ChainOutcome(_Draft):
     duration_ns: int = 0
     approved: bool = False
     settled: Settled | None = field(default=None, repr=False)
+    confined: Confined | None = field(default=None, repr=False)
     _trace: Trace | None = field(default=None, repr=False, eq=False, alias="trace")
 
     @classmethod
@@ -239,8 +318,26 @@ class ChainOutcome(_Draft):
 
     @property
     def asks(self) -> tuple[Ask, ...]:
-        """What a person has to decide, in handler order."""
-        return () if self._trace is None else self._trace.asks
+        """What a person has to decide, in handler order.
+
+        Behind them stands what the turn asks about a call that cannot be confined.
+        """
+        asks = () if self._trace is None else self._trace.asks
+        own = None if self.confined is None else self.confined.ask
+        return asks if own is None else (*asks, own)
+
+    @property
+    def confines(self) -> tuple[Confine, ...]:
+        """What the call may change as handlers want it, in handler order."""
+        return () if self._trace is None else self._trace.confines
+
+    @property
+    def confinement(self) -> Confinement | None:
+        """What the call may change, where it runs; None: it runs unconfined, or not at all."""
+        confined = self.confined
+        if confined is None or confined.kept_by is KeptBy.NOTHING or self.action in ENDING:
+            return None
+        return confined.confinement
 
     @property
     def system_injections(self) -> tuple[Injection, ...]:
@@ -273,6 +370,8 @@ class ChainOutcome(_Draft):
         if self.settled is not None and self.blocked:
             refused = self.settled.refused
             return None if refused is None else refused.step
+        if self.blocked and self.confined is not None and self.confined.by is not None:
+            return self.confined.by.step
         return None if self._trace is None else self._trace.decided
 
     @property
@@ -304,7 +403,7 @@ class ChainOutcome(_Draft):
                 is named.
         """
         if approved:
-            action = Action.REWRITE if self.changed else Action.PASS
+            action = self._unasked
             return evolve(self, action=action, approved=True, settled=Settled(by))
         about = self.asks if refused is None else (refused,)
         text = message or "Not approved: " + "; ".join(ask.reason for ask in about)
@@ -316,6 +415,24 @@ class ChainOutcome(_Draft):
             blocked_by=None if first is None else first.extension,
             settled=Settled(by, first),
         )
+
+    def confining(self, confined: Confined) -> ChainOutcome:
+        """The outcome after the turn has looked at what handlers confine."""
+        if confined.ask is not None:
+            return evolve(self, action=Action.ASK, confined=confined)
+        if confined.why is None or confined.by is None:
+            return evolve(self, confined=confined)
+        by = confined.by.extension
+        return evolve(
+            self, action=Action.BLOCK, value=confined.why, blocked_by=by, confined=confined
+        )
+
+    @property
+    def _unasked(self) -> Action:
+        """What it is once all questions are answered with yes."""
+        if self.confines and (self.confined is None or self.confined.kept_by is not KeptBy.NOTHING):
+            return Action.CONFINE
+        return Action.REWRITE if self.changed else Action.PASS
 
     def as_tool_result(self) -> str | None:
         """What the model gets in place of the tool's result; None if the tool is to run.
@@ -342,6 +459,18 @@ class ChainOutcome(_Draft):
                 {"extension": a.extension, "handler": a.handler, "reason": a.reason, "key": a.key}
                 for a in self.asks
             ]
+        if self.confines:
+            data["confines"] = [
+                {
+                    "extension": one.extension,
+                    "handler": one.handler,
+                    "reason": one.bounds.reason,
+                    **one.bounds.to_json(),
+                }
+                for one in self.confines
+            ]
+        if self.confined is not None:
+            data["confined"] = self.confined.to_json()
         if isinstance(self._trace, Cause):
             data |= self._trace.to_json()
         if self.settled is not None:
@@ -386,6 +515,7 @@ class Record:
 
     action: Action = Action.PASS
     reason: str | None = None
+    bounds: Bounds | None = None
     changed: bool = False
     observed: bool = False
     skipped: str | None = None
@@ -404,7 +534,7 @@ class Trace:
     Attributes:
         first: the event as it came in, where it may have been changed.
         decided: the place of the handler that made the outcome what it is; None where all passed.
-        asks, metadata, system, user: as of the outcome.
+        asks, confines, metadata, system, user: as of the outcome.
     """
 
     __slots__ = ()
@@ -412,6 +542,7 @@ class Trace:
     first: Event | None = None
     decided: int | None = None
     asks: tuple[Ask, ...] = ()
+    confines: tuple[Confine, ...] = ()
     metadata: Mapping[str, Any] = NO_METADATA
     system: tuple[Injection, ...] = ()
     user: tuple[Injection, ...] = ()
@@ -465,5 +596,6 @@ def step_of(handler: Handler, record: Record) -> Step:
         () if record.setting is None else keys_named(record.setting),
         handler.file,
         handler.line,
+        record.bounds,
         None if record.setting is None else (handler, record.setting),
     )

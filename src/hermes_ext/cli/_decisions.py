@@ -21,11 +21,13 @@ SHOWN: Final = 20  # lines, where nobody says how many
 _TEXTS: Final = frozenset(
     {"time", "turn", "session", "conversation", "cwd", "hook", "tool", "tool_call_id", "action",
      "blocked_by", "message", "decided_by", "extension", "handler", "file", "failure", "reason",
-     "kind", "call", "argument", "from", "to", "added", "key"}
+     "kind", "call", "argument", "from", "to", "added", "key", "network", "kept_by", "path",
+     "why"}
 )  # fmt: skip
 _NUMBERS: Final = frozenset({"line", "removed", "more", "too_long"})
-_ENTRIES: Final = frozenset({"by", "steps", "asks", "change", "settings"})
-_NAMES: Final = frozenset({"setting", "missing"})
+_ENTRIES: Final = frozenset({"by", "steps", "asks", "confines", "change", "settings", "left_out"})
+_NAMES: Final = frozenset({"setting", "missing", "writable"})
+_MAPPINGS: Final = frozenset({"confined", "bounds", "error"})
 _FILTERS: Final = ("session", "turn", "hook", "extension", "action")
 _MOST_IDS: Final = 5_000  # sessions or turns that a hint chooses from
 _OFF: Final = "off"
@@ -130,8 +132,9 @@ def _sound(key: str, value: Any) -> Any:
     if key in _ENTRIES:
         found = value if isinstance(value, list) else []
         return [sound(each) for each in found if isinstance(each, Mapping)]
-    if key == "error":
-        return sound(value) if isinstance(value, Mapping) else value and str(value)
+    if key in _MAPPINGS:
+        told = value and str(value) if key == "error" else None
+        return sound(value) if isinstance(value, Mapping) else told
     if key in _NAMES:
         names = value if isinstance(value, list) else [value]
         return [each for each in names if isinstance(each, str)]
@@ -153,18 +156,22 @@ def when(line: Line) -> float:
 def names_in(line: Line) -> set[str]:
     """The extensions that a line tells of, in the form in which names are compared."""
     found = [line.get("extension"), line.get("blocked_by"), *(line.get("missing") or ())]
-    found += [each.get("extension") for each in entries(line, "by", "steps", "asks")]
+    found += [each.get("extension") for each in entries(line, "by", "steps", "asks", "confines")]
     return {canonical_name(str(name)) for name in found if name}
 
 
 def actions_in(line: Line) -> set[str]:
-    """The chain's action, `ask` where a person was asked, and `error` where a handler failed."""
+    """The chain's action, `ask` where a person was asked, `confine` where somebody confines, and
+    `error` where a handler failed.
+    """
     found = {str(line.get("action"))}
-    if line.get("asks"):
-        found.add("ask")
+    found |= {action for action, key in _WANTED if line.get(key)}
     if line.get("failure") or any("error" in each for each in entries(line, "by", "steps")):
         found.add("error")
     return found
+
+
+_WANTED: Final = (("ask", "asks"), ("confine", "confines"))
 
 
 def entries(line: Line, *keys: str) -> Iterator[Line]:

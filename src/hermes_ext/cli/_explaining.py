@@ -28,7 +28,14 @@ _ANSWERS: Final = {
     ("nobody", False): "nobody was there to say yes",
 }
 _OF_THE_SETTING: Final = {"setting": "approve", "nobody": "block"}  # of ask_without_human
-_OF_OURS: Final = ("ask_without_human", "required")
+_OF_OURS: Final = ("ask_without_human", "confine_unavailable", "required")
+_KEPT_BY: Final = {
+    "kernel": "the kernel",
+    "effects": "what the call changes is known, and lies inside",
+    "server": "the tool's server says that it only reads",
+    "refusal": "a block",
+    "nothing": "nothing: it cannot be confined",
+}
 _WHO: Final = ("extension", "handler", "file", "line", "setting", "settings")
 _VALUE: Final = ("value", "from", "file")
 _SETTING: Final = ("key", *_VALUE)
@@ -84,9 +91,12 @@ class Explaining:
                 today = None if each["from"] is None else {key: each[key] for key in _VALUE}
                 yield {"key": each["key"], **dict.fromkeys(_VALUE), "today": today}
         if line.get("decided_by") in _OF_THE_SETTING:
-            key, value = f"{PREFIX}ask_without_human", _OF_THE_SETTING[str(line["decided_by"])]
-            then = {"key": key, "value": value, "from": None, "file": None}
-            yield self._compared(then, name, line)
+            value = _OF_THE_SETTING[str(line["decided_by"])]
+            yield self._compared(_own("ask_without_human", value), name, line)
+        confined = line.get("confined") or {}
+        if confined.get("kept_by") == "nothing":
+            value = "ask" if confined.get("asked") else "block"
+            yield self._compared(_own("confine_unavailable", value), name, line)
 
     def _compared(self, then: dict[str, Any], name: str, line: Mapping[str, Any]) -> dict[str, Any]:
         """A setting as it was, with today's value unless it is the same."""
@@ -136,6 +146,11 @@ class Explaining:
             yield self._prog(f"disable {typed}")
 
 
+def _own(key: str, value: str) -> dict[str, Any]:
+    """A key of the package's own as it was, of which the line has no place."""
+    return {"key": f"{PREFIX}{key}", "value": value, "from": None, "file": None}
+
+
 def _leaves(seen: Inventory, name: str) -> Iterator[Setting]:
     """All settings of an extension; nothing where it is not there."""
     for record in named(seen, name)[:1]:
@@ -174,6 +189,21 @@ def _asked(line: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def was_answered(line: Mapping[str, Any]) -> bool:
     """Whether somebody answered a question; one that a block came after was put to nobody."""
     return bool(line.get("asks")) and "approved" in line
+
+
+def confining(line: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a confined call may change, and what kept it to that, as labels and texts."""
+    for each in line.get("confines") or ():
+        yield "Confined by", f"{each.get('extension')}/{each.get('handler')}: {each.get('reason')}"
+    found = line.get("confined") or {}
+    if not found:
+        return
+    yield "Writable", ", ".join(found.get("writable") or ()) or "nothing"
+    for each in found.get("left_out") or ():
+        yield "Not writable", f"{each.get('path')}: {each.get('why')}"
+    yield "Network", "none" if found.get("network") == "none" else "the host's"
+    kept_by = str(found.get("kept_by"))
+    yield "Kept by", _KEPT_BY.get(kept_by, kept_by)
 
 
 def says(line: Mapping[str, Any]) -> str:
@@ -222,5 +252,5 @@ def _reason(line: Mapping[str, Any]) -> str | None:
     observed = _would_have(line)
     if observed is not None:
         return str(observed["reason"]) if observed.get("reason") else None
-    asked = [str(each.get("reason")) for each in line.get("asks") or () if was_answered(line)]
-    return "; ".join(asked) or None
+    wanted = (line.get("asks") if was_answered(line) else line.get("confines")) or ()
+    return "; ".join(dict.fromkeys(str(each.get("reason")) for each in wanted)) or None

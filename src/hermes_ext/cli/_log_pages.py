@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hermes_ext._text import printable
 from hermes_ext.cli._decisions import when
-from hermes_ext.cli._explaining import done, observed_in, says, was_answered
+from hermes_ext.cli._explaining import confining, done, observed_in, says, was_answered
 from hermes_ext.cli._page import Page
 from hermes_ext.cli._pages import ACTION_STYLES, cut
 from hermes_ext.hooks.table import ENDING
@@ -60,9 +60,9 @@ def _who_and_why(line: Mapping[str, Any]) -> str:
         observed = any(each.get("action") != "pass" for each in observed_in(line))
         return printable(says(line)) if observed else ""
     answered = was_answered(line)
-    told = line.get("message") or "; ".join(
-        str(each.get("reason")) for each in line.get("asks") or () if answered
-    )
+    wanted = (line.get("asks") if answered else line.get("confines")) or ()
+    reasons = dict.fromkeys(str(each.get("reason")) for each in wanted)
+    told = line.get("message") or "; ".join(reasons)
     if answered and line.get("approved"):
         told = f"{told} (approved)"
     if not told and line.get("failure"):
@@ -140,6 +140,7 @@ def _of_the_line(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield label, f"{each['extension']}/{each['handler']}: {each['reason']}"
     for each in line.get("missing") or ():
         yield "Missing", each
+    yield from confining(line)
     if line.get("call"):
         yield "Call", line["call"]
     for change in line.get("change") or ():

@@ -90,6 +90,8 @@ def _handler(handler: Mapping[str, Any], page: Page) -> None:
         page.line(f"was not called ({handler['skipped']})", indent=4)
     if handler.get("reason"):
         page.lines(str(handler["reason"]), indent=4)
+    if handler.get("bounds"):
+        page.line(printable(_may_change(handler["bounds"])), indent=4)
     if handler["setting"]:
         page.line(printable(f"by {', '.join(handler['setting'])}"), indent=4)
     for text in handler["injected"]:
@@ -184,6 +186,7 @@ def _in_words(verdict: Mapping[str, Any]) -> str:
         told += f": {verdict['message']}"
     if verdict["setting"]:
         told += f" [{', '.join(map(str, verdict['setting']))}]"
+    told += "".join(f"; {each['extension']}: {_may_change(each)}" for each in verdict["confines"])
     told += "".join(
         f"; {each['extension']} adds {cut(_in_one_line(each['text']), 60)}"
         for each in verdict["injections"]
@@ -194,6 +197,12 @@ def _in_words(verdict: Mapping[str, Any]) -> str:
         for each in verdict["would_have"]
     )
     return printable(told)
+
+
+def _may_change(bounds: Mapping[str, Any]) -> str:
+    """What a confined call may change, in words."""
+    told = f"may change {', '.join(bounds['writable'] or ()) or 'nothing'}"
+    return f"{told}, without a network" if bounds["network"] == "none" else told
 
 
 # -- values ---------------------------------------------------------------------------------------

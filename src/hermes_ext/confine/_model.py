@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
+from hermes_ext.confine._resolving import NotWritable, resolved
+
 Network: TypeAlias = Literal["host", "none"]
 
 
@@ -40,6 +42,37 @@ class Confinement:
     network: Network = "host"
     reasons: tuple[Reason, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        writable: Iterable[str],
+        *,
+        root: Path | None,
+        network: Network = "host",
+        reason: Reason,
+    ) -> Confinement:
+        """A confinement whose writable paths are looked up on the disk. Raises nothing about them.
+
+        Only real directories of the project become writable: below the root no part of the path is
+        a link, `.git` or `.hermes`, and no file in it has a hard link outside of it. Never
+        writable are the whole disk, the home, and shared temporary folders. What is not so is in
+        `left_out`.
+
+        Args:
+            writable: the paths; relative ones start at `root`, and `.` is all of it.
+            root: the project's directory; None where it is not known: nothing is writable.
+            network: `host` for the host's network, `none` for no network.
+            reason: who wants it, and why.
+        """
+        found: dict[Path, None] = {}
+        left_out: list[tuple[str, str]] = []
+        for text in writable:
+            try:
+                found[resolved(text, root)] = None
+            except NotWritable as why:
+                left_out.append((text, str(why)))
+        return cls(tuple(found), network, (reason,), tuple(left_out))
 
     def covers(self, path: Path) -> bool:
         """Whether a path, absolute and without links, may be changed."""

@@ -281,6 +281,7 @@ class _AboutACall:
     arguments: Arguments
     tool_args: Any = _MadeWhenRead(lambda event: event.arguments.copy())
     machine: Any = _MadeWhenRead(_machine_of)
+    read_only: Any = False
     __match_args__: ClassVar[tuple[str, ...]]
     _where: Machine | Callable[[str], Machine] | None
 
@@ -290,6 +291,7 @@ class _AboutACall:
         tool_args: Arguments | Mapping[str, Any] | None,
         tool_call_id: str = "",
         machine: Machine | Callable[[str], Machine] | None = None,
+        read_only: bool = False,
     ) -> Self:
         made: Any = _Open()
         made.tool_name = tool_name
@@ -297,6 +299,8 @@ class _AboutACall:
         made.tool_args = taken.shared
         made.tool_call_id = tool_call_id
         made._where = machine
+        if read_only:
+            made.read_only = True
         made.__class__ = cls
         return made  # type: ignore[no-any-return]
 
@@ -359,17 +363,19 @@ class ToolCall(_AboutACall):
         tool_args: its arguments, after the host's own coercion of types.
         tool_call_id: unique in its turn.
         machine: where the tools of this session run, for `hermes_ext.effects`. None: unknown.
+        read_only: whether the tool's server says that it only reads.
         arguments: the arguments as the runtime has them.
     """
 
     hook: ClassVar[HookName] = HookName.INTERCEPT_TOOL_CALL
     expected: ClassVar[str] = "a dict of tool arguments with str keys"
-    details: ClassVar[tuple[str, ...]] = ()
+    details: ClassVar[tuple[str, ...]] = ("read_only",)
 
     tool_name: str
     tool_args: dict[str, Any]
     tool_call_id: str = ""
     machine: Machine | None = field(default=None, eq=False, repr=False)
+    read_only: bool = field(default=False, repr=False)
 
     @classmethod
     def recorded(cls, value: Any, call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:
@@ -401,7 +407,7 @@ class ToolCall(_AboutACall):
 
     def rewritten(self, value: Any) -> Self:
         """This event with the arguments replaced."""
-        return type(self)(self.tool_name, value, self.tool_call_id, self._where)
+        return type(self)(self.tool_name, value, self.tool_call_id, self._where, self.read_only)
 
 
 @frozen(slots=False, init=False)

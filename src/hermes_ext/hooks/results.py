@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
 
 from hermes_ext._text import near_names
 from hermes_ext._values import frozen
 from hermes_ext.exceptions import ResultError
+from hermes_ext.hooks.bounds import Bounds
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
 from hermes_ext.hooks.table import ACTIONS, Action
 
@@ -17,17 +19,20 @@ _Pass: TypeAlias = Literal["pass", Action.PASS]
 _Rewrite: TypeAlias = Literal["rewrite", Action.REWRITE]
 _Block: TypeAlias = Literal["block", Action.BLOCK]
 _Answer: TypeAlias = Literal["answer", Action.ANSWER]
+_Confine: TypeAlias = Literal["confine", Action.CONFINE]
 _Ask: TypeAlias = Literal["ask", Action.ASK]
 _Inject: TypeAlias = Literal[
     "inject_system", "inject_user", Action.INJECT_SYSTEM, Action.INJECT_USER
 ]
-AnyAction: TypeAlias = _Pass | _Rewrite | _Block | _Answer | _Ask | _Inject
+AnyAction: TypeAlias = _Pass | _Rewrite | _Block | _Answer | _Ask | _Confine | _Inject
 Keep: TypeAlias = Literal["request", "turn"]
 
 if TYPE_CHECKING:
     # The default (PEP 696) lets authors annotate with a bare `HookResult`; `typing` has it from
     # 3.13 on and `typing_extensions` is no dependency at run time.
     from typing_extensions import TypeVar
+
+    from hermes_ext.confine import Network
 
     A_co = TypeVar("A_co", bound=AnyAction, covariant=True, default=Any)
 else:
@@ -44,9 +49,9 @@ class HookResult(Generic[A_co]):
         action: an `Action`, or its name.
         value: what the action needs: the new value (`rewrite`: `str`, `dict` or `list`), the text
             (`block`, `inject_system`, `inject_user`: not blank), the reply or tool result
-            (`answer`: `str`; empty for a silent answer), the reason (`ask`: not blank). Ignored,
-            and None, for `pass`. In texts, a lone surrogate becomes U+FFFD, because no host can
-            send one.
+            (`answer`: `str`; empty for a silent answer), the reason (`ask`: not blank), the
+            bounds (`confine`: `Bounds`, or a mapping of its attributes). Ignored, and None, for
+            `pass`. In texts, a lone surrogate becomes U+FFFD, because no host can send one.
         metadata: what later handlers of the same chain see as `metadata`; keys are strings.
         keep: for injections, `"request"` (the default: this request only) or `"turn"` (for every
             further request of the turn, once, at the same place).
@@ -119,6 +124,36 @@ class HookResult(Generic[A_co]):
         An empty reply is a silent answer: the turn ends, and the user is shown nothing.
         """
         return HookResult(Action.ANSWER, value, metadata)
+
+    @classmethod
+    def confine(
+        cls,
+        writable: Sequence[str | PathLike[str]] = (),
+        network: Network = "host",
+        *,
+        reason: str,
+        or_exact: bool = False,
+        advice: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> HookResult[Literal[Action.CONFINE]]:
+        """Let this tool call run, and let what it starts change only `writable`.
+
+        The kernel keeps to it, whatever the call runs. Does not end the chain. Where several
+        handlers confine, only what all of them allow may change. A call that cannot be confined is
+        blocked, or asked about where the user's `extensions.confine_unavailable` is `ask`.
+
+        Args:
+            writable: directories of the project; relative ones start at its root. What is not a
+                real directory of the project is left out. Nothing by default.
+            network: `host` for the host's network, `none` for none.
+            reason: why, for the model and the person: "no plan yet".
+            or_exact: whether a call runs that cannot be confined, but whose effects are exact and
+                change nothing outside of `writable`.
+            advice: sentences that the model is told where the call is blocked; "" for none.
+            metadata: as for every action.
+        """
+        bounds = Bounds(writable, network, reason, or_exact, advice)
+        return HookResult(Action.CONFINE, bounds, metadata)
 
     @classmethod
     def ask(
@@ -195,7 +230,17 @@ def _replacement(action: Action, value: object) -> object:
     return value
 
 
-_CHECKS: Final = {"nothing": _nothing, "other": _replacement, "reply": _reply, "text": _text}
+def _bounds(_action: Action, value: object) -> Bounds:
+    return Bounds.of(value)
+
+
+_CHECKS: Final = {
+    "bounds": _bounds,
+    "nothing": _nothing,
+    "other": _replacement,
+    "reply": _reply,
+    "text": _text,
+}
 _VALUE_CHECKS: Final = {action: _CHECKS[row.value] for action, row in ACTIONS.items()}
 
 
@@ -235,7 +280,7 @@ InputResult: TypeAlias = HookResult[_Pass | _Rewrite | _Answer | _Block] | None
 InputVerdict: TypeAlias = HookResult[_Pass | _Block] | None
 RequestResult: TypeAlias = HookResult[_Pass | _Inject | _Rewrite | _Answer | _Block] | None
 RequestVerdict: TypeAlias = HookResult[_Pass | _Block] | None
-CallResult: TypeAlias = HookResult[_Pass | _Rewrite | _Answer | _Ask | _Block] | None
-CallVerdict: TypeAlias = HookResult[_Pass | _Ask | _Block] | None
+CallResult: TypeAlias = HookResult[_Pass | _Rewrite | _Answer | _Ask | _Confine | _Block] | None
+CallVerdict: TypeAlias = HookResult[_Pass | _Ask | _Confine | _Block] | None
 ToolOutputResult: TypeAlias = HookResult[_Pass | _Rewrite | _Block] | None
 ToolOutputVerdict: TypeAlias = HookResult[_Pass | _Block] | None

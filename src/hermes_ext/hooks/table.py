@@ -26,13 +26,14 @@ class HookName(StrEnum):
 class Action(StrEnum):
     """What a handler wants done, mildest first; `severity` orders them.
 
-    Severity: block > answer > ask > rewrite > inject_system > inject_user > pass.
+    Severity: block > answer > ask > confine > rewrite > inject_system > inject_user > pass.
     """
 
     PASS = "pass"
     INJECT_USER = "inject_user"
     INJECT_SYSTEM = "inject_system"
     REWRITE = "rewrite"
+    CONFINE = "confine"
     ASK = "ask"
     ANSWER = "answer"
     BLOCK = "block"
@@ -41,7 +42,7 @@ class Action(StrEnum):
 
     @property
     def severity(self) -> int:
-        """0 for `pass` up to 6 for `block`."""
+        """0 for `pass` up to 7 for `block`."""
         return _SEVERITY[self]
 
 
@@ -52,15 +53,15 @@ class ActionDef(NamedTuple):
         did: what it did, for people; `{it}` is what the hook is about.
         style: how a terminal shows it.
         value: what it needs: a `text` (not blank), a `reply` (a text, or ""), what takes the
-            place of the hook's own value (`other`), or `nothing`.
+            place of the hook's own value (`other`), `bounds` of what may change, or `nothing`.
         ends: whether it ends the chain, and the value goes no further.
-        judges: whether guards may return it; its text is then the reason.
+        judges: whether guards may return it; its text, or that of its bounds, is the reason.
         option: the option of `HookResult` that belongs to it; "" for none.
     """
 
     did: str
     style: str
-    value: Literal["text", "reply", "other", "nothing"] = "text"
+    value: Literal["text", "reply", "other", "bounds", "nothing"] = "text"
     ends: bool = False
     judges: bool = False
     option: Literal["", "keep", "key"] = ""
@@ -94,6 +95,7 @@ ACTIONS: Final[Mapping[Action, ActionDef]] = complete(
             "added to {it}, in the system prompt", "cyan", option="keep"
         ),
         Action.REWRITE: ActionDef("rewrote {it}", "magenta", "other"),
+        Action.CONFINE: ActionDef("confined {it}", "yellow", "bounds", judges=True),
         Action.ASK: ActionDef("asked about {it}", "yellow", judges=True, option="key"),
         Action.ANSWER: ActionDef("answered {it} itself", "yellow", "reply", ends=True),
         Action.BLOCK: ActionDef("blocked {it}", "red", ends=True, judges=True),
@@ -372,7 +374,7 @@ asked; the text is what the user sees. A guard returns `pass` or `block`. What i
 rewritten is not saved in the session; the text of an answer or block is, as the reply that it \
 is.""",
     fails="A failure passes with the request unchanged; a guard's failure blocks.",
-    actions=frozenset(Action) - {Action.ASK},
+    actions=frozenset(Action) - {Action.ASK, Action.CONFINE},
     so=", so this request is refused",
     object="the request to the model",
     repeats=True,
@@ -466,12 +468,14 @@ _INTERCEPT_TOOL_CALL: Final = HookDef(
     ),
     returns="""\
 None or `pass`: no opinion. `rewrite`: other arguments (a dict with `str` keys that the tool's \
-schema allows). `answer`: the tool's result, without running it. `ask`: a person decides; without \
-a person the call is blocked. `block`: the call does not run and the model gets the text as an \
-error. A guard returns `pass`, `ask` or `block`.""",
+schema allows). `confine`: the call runs, and what it starts can change only the writable paths; \
+where that cannot be had the call is blocked, or asked about. `answer`: the tool's result, without \
+running it. `ask`: a person decides; without a person the call is blocked. `block`: the call does \
+not run and the model gets the text as an error. A guard returns `pass`, `confine`, `ask` or \
+`block`.""",
     fails="""\
 A failure blocks the call, guard or not; `on_error="pass"` or `"ask"` changes that.""",
-    actions=frozenset({Action.PASS, Action.REWRITE, Action.ANSWER, Action.ASK, Action.BLOCK}),
+    actions=frozenset(Action) - {Action.INJECT_SYSTEM, Action.INJECT_USER},
     so=", so this call is refused",
     object="{tool}",
     on_error="block",
@@ -510,23 +514,32 @@ def test_programs_are_replaced(load_extension: LoadExtension) -> None:
         quiet='call("terminal", {"command": "ls"})',
     ),
     guard=Scaffold(
-        does="Refuses tool calls that would start certain programs.",
-        setting="refused_programs: [shutdown, reboot]",
+        does="Refuses tool calls that would start certain programs, and confines others.",
+        setting="refused_programs: [shutdown, reboot]\n    read_only_programs: [make]",
         schema="""\
     refused_programs:
       type: array
       items: {type: string, minLength: 1}
       default: []
       description: Programs that no tool call may start, by name.
+    read_only_programs:
+      type: array
+      items: {type: string, minLength: 1}
+      default: []
+      description: Calls that start one of these can change no file of the project.
 """,
         names=("CallVerdict", "ToolCall"),
         code='''
 @register_hook("intercept_tool_call", guard=True)
 def refuse_programs(event: ToolCall, config: Mapping[str, Any]) -> CallVerdict:
-    """Refuse what would start one of the setting `refused_programs`."""
-    for command in effects_of(event).commands:
-        if command.name in config["refused_programs"]:
-            return HookResult.block(f"{command.name} is not to be run here.")
+    """Refuse or confine what would start one of the programs that the settings name."""
+    names = [command.name for command in effects_of(event).commands]
+    for name in names:
+        if name in config["refused_programs"]:
+            return HookResult.block(f"{name} is not to be run here.")
+    for name in names:
+        if name in config["read_only_programs"]:
+            return HookResult.confine(reason=f"{name} changes nothing here")
     return None
 ''',
         test='''
@@ -536,8 +549,15 @@ def test_programs_are_refused(load_extension: LoadExtension) -> None:
     outcome = extension.call("terminal", {"command": "cd / && sudo reboot"})
     assert_blocked(outcome, by=extension.name, match="reboot")
     assert_passed(extension.call("terminal", {"command": "echo reboot"}))
+
+
+def test_programs_are_confined(load_extension: LoadExtension) -> None:
+    """They run, and can change nothing."""
+    extension = load_extension(EXTENSION, config={"read_only_programs": ["make"]})
+    outcome = extension.call("terminal", {"command": "make check"})
+    assert_confined(outcome, writable=[], match="make")
 ''',
-        asserts=("assert_blocked",),
+        asserts=("assert_blocked", "assert_confined"),
         quiet='call("terminal", {"command": "ls"})',
         effects=True,
     ),

@@ -61,7 +61,7 @@ class TrialTurn(Turn):
         machine = self.services.machine_for(event.tool_name, cwd)
         call_id = event.tool_call_id or self.new_call_id()
         if isinstance(event, ToolCall):
-            return ToolCall(event.tool_name, event.tool_args, call_id, machine)
+            return ToolCall(event.tool_name, event.tool_args, call_id, machine, event.read_only)
         return ToolResult(
             event.tool_name,
             event.tool_args,

@@ -57,6 +57,8 @@ _EFFECTS = {
 _SETTING_HINT = 'Write it as in "workflow-guard.plan_path"'
 
 AskWithoutHuman = Literal["block", "approve"]
+ConfineMinimum = Literal["namespaces", "landlock"]
+ConfineUnavailable = Literal["block", "ask"]
 Log = Literal["decisions", "steps", "payloads", "off"]
 
 
@@ -102,8 +104,9 @@ class ExtensionsConfig(SettingsFile):
     global_dir_given: whether the file names a directory itself. disabled_hooks: hooks turned
     off, by extension. priorities: by `name` or `name:hook`. commands: what the user says of
     commands, and read_only_tools: of tools, for `hermes_ext.effects`. state_days: days that a
-    conversation's state is kept. readable: False where the file exists and could not be read or
-    parsed.
+    conversation's state is kept. confine_minimum: the weakest confinement that counts as one.
+    confine_unavailable: what becomes of a call that cannot be confined. readable: False where the
+    file exists and could not be read or parsed.
     """
 
     file: Path
@@ -119,6 +122,8 @@ class ExtensionsConfig(SettingsFile):
     project_may_set: tuple[str, ...] = ()
     observe: tuple[str, ...] = ()
     ask_without_human: AskWithoutHuman = "block"
+    confine_minimum: ConfineMinimum = "namespaces"
+    confine_unavailable: ConfineUnavailable = "block"
     log: Log = "decisions"
     notify: Notify = "blocks"
     reload: bool = True
@@ -310,6 +315,10 @@ class _Reading:
             self._global_dir(node)
         elif key == "ask_without_human":
             self._choice(key, node, {"block": "block", "approve": "approve"})
+        elif key == "confine_minimum":
+            self._choice(key, node, {"namespaces": "namespaces", "landlock": "landlock"})
+        elif key == "confine_unavailable":
+            self._choice(key, node, {"block": "block", "ask": "ask"})
         elif key == "log":
             self._switch(key, node, "decisions", "steps", "payloads")
         elif key == "notify":

@@ -11,7 +11,7 @@ HOOKS = tuple(hook.value for hook in HookName)
 RESERVED_KEYS = (
     "enabled", "global_dir", "project_local", "on", "disabled", "required", "overridable",
     "project_may_set", "observe", "ask_without_human", "log", "notify", "reload", "state_days",
-    "priorities", "effects",
+    "priorities", "effects", "confine_minimum", "confine_unavailable",
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         assert_answered,
         assert_asked,
         assert_blocked,
+        assert_confined,
         assert_injected,
         assert_passed,
         assert_rewritten,
@@ -45,8 +46,8 @@ _LATER = {
     for module, names in {
         "_extension": "DrivenTurn ExtensionNotLoadedError FindingsError LoadedExtension Sent",
         "_fakes": "FakeClock ScriptedApprover",
-        "_outcomes": "assert_answered assert_asked assert_blocked assert_injected assert_passed"
-        " assert_rewritten describe",
+        "_outcomes": "assert_answered assert_asked assert_blocked assert_confined assert_injected"
+        " assert_passed assert_rewritten describe",
         "_session": "ApiSession HermesSession SessionRun",
         "_strict": "Finding",
         "model_server": "ModelRequest Reply ScriptedModel ToolUse",
@@ -76,6 +77,7 @@ __all__ = [
     "assert_answered",
     "assert_asked",
     "assert_blocked",
+    "assert_confined",
     "assert_injected",
     "assert_passed",
     "assert_rewritten",

@@ -27,7 +27,13 @@ from hermes_ext.loading.imports.importing import forget
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.runtime import Runtime
-from hermes_ext.testing._fakes import Answers, FakeClock, ScriptedApprover, as_approver
+from hermes_ext.testing._fakes import (
+    Answers,
+    FakeClock,
+    FakeConfiner,
+    ScriptedApprover,
+    as_approver,
+)
 from hermes_ext.testing._outcomes import describe
 from hermes_ext.testing._strict import CoroutineWatch, Finding, StateWatch
 from hermes_ext.turns.approval import ApprovalRequest
@@ -127,6 +133,7 @@ class LoadedExtension:
         tool_schemas: ToolSchemas | None = None,
         project_root: Path | None = None,
         clock: FakeClock | None = None,
+        cannot_confine: str | None = None,
         allow_state: Sequence[str] = (),
         slow_seconds: float = SLOW_SECONDS,
     ) -> None:
@@ -145,6 +152,7 @@ class LoadedExtension:
         self.errors: list[HandlerError] = []
         self._strict = strict
         self._tool_schemas = tool_schemas
+        self._confiner = FakeConfiner(cannot_confine)
         self._allow_state = tuple(allow_state)
         self._slow_seconds = slow_seconds
         self._lock = threading.RLock()
@@ -177,6 +185,7 @@ class LoadedExtension:
             approver=self.approver,
             tool_schemas=self._tool_schemas,
             clock=self.clock or time.time,
+            confiner=self._confiner,
         )
         same = [each for each in self.runtime.records if is_same_name(each.name, self.name)]
         record = next((each for each in same if each.loaded), same[0] if same else None)
@@ -272,11 +281,16 @@ class LoadedExtension:
             return opened.request(messages, system_prompt)
 
     def call(
-        self, tool_name: str, tool_args: Mapping[str, Any] | None = None, **turn: Any
+        self,
+        tool_name: str,
+        tool_args: Mapping[str, Any] | None = None,
+        *,
+        read_only: bool = False,
+        **turn: Any,
     ) -> ChainOutcome:
         """`DrivenTurn.call` in a turn of its own."""
         with self.turn(**turn) as opened:
-            return opened.call(tool_name, tool_args)
+            return opened.call(tool_name, tool_args, read_only=read_only)
 
     def result(
         self, tool_name: str, tool_args: Mapping[str, Any], result: str, **turn: Any
@@ -526,6 +540,7 @@ class DrivenTurn:
         tool_args: Mapping[str, Any] | None = None,
         *,
         tool_call_id: str | None = None,
+        read_only: bool = False,
     ) -> ChainOutcome:
         """What becomes of a tool call, the questions to the approver answered.
 
@@ -533,9 +548,12 @@ class DrivenTurn:
             tool_name: the tool.
             tool_args: its arguments.
             tool_call_id: the host's id of the call; made up by default.
+            read_only: whether the tool's server says that it only reads.
         """
         args = dict(tool_args or {})
-        return self.turn.intercept_tool_call(tool_name, args, tool_call_id=tool_call_id)
+        return self.turn.intercept_tool_call(
+            tool_name, args, tool_call_id=tool_call_id, read_only=read_only
+        )
 
     async def acall(
         self,
@@ -543,10 +561,13 @@ class DrivenTurn:
         tool_args: Mapping[str, Any] | None = None,
         *,
         tool_call_id: str | None = None,
+        read_only: bool = False,
     ) -> ChainOutcome:
         """`call`, awaited."""
         args = dict(tool_args or {})
-        return await self.turn.aintercept_tool_call(tool_name, args, tool_call_id=tool_call_id)
+        return await self.turn.aintercept_tool_call(
+            tool_name, args, tool_call_id=tool_call_id, read_only=read_only
+        )
 
     def result(
         self, tool_name: str, tool_args: Mapping[str, Any], result: str, **options: Any

@@ -1,4 +1,4 @@
-"""What stands in for a person and for the time of day."""
+"""What stands in for a person, for a host that confines, and for the time of day."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
+from hermes_ext.confine import Confinement
+from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.turns.approval import Approval, ApprovalRequest
 
 Answer = bool | Approval
@@ -57,6 +59,21 @@ def as_approver(answers: Answers | ScriptedApprover | None) -> ScriptedApprover 
     if answers is None or isinstance(answers, ScriptedApprover):
         return answers
     return ScriptedApprover(answers)
+
+
+class FakeConfiner:
+    """A host that can confine each call, or none; nothing runs in a test.
+
+    Args:
+        why_not: why it cannot; None: it can.
+    """
+
+    def __init__(self, why_not: str | None = None) -> None:
+        self._why_not = why_not
+
+    def reason_not(self, call: ToolCall, confinement: Confinement) -> str | None:
+        """The answer of a `Confiner`."""
+        return self._why_not
 
 
 class FakeClock:

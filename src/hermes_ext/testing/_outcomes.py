@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NoReturn
 
 from hermes_ext.chain.outcome import ChainOutcome, Step
@@ -73,6 +73,38 @@ def assert_asked(
         _fail(f"expected a question with the key {key!r}", outcome)
     if approved is not None and outcome.approved is not approved:
         _fail(f"expected that the answer is {'yes' if approved else 'no'}", outcome)
+
+
+def assert_confined(
+    outcome: ChainOutcome,
+    *,
+    writable: Sequence[str] | None = None,
+    network: Literal["host", "none"] | None = None,
+    match: str | None = None,
+    by: str | None = None,
+) -> None:
+    """A handler confined the call, and nobody blocked or answered it.
+
+    Args:
+        outcome: of `call`.
+        writable: the paths that one of the handlers has to let it write, as the handler names them.
+        network: the network that one of the handlers has to leave it.
+        match: a regular expression that is searched in the reason of any of them.
+        by: the extension that has to have done it.
+
+    Raises:
+        AssertionError: nobody did, or not so; the message tells the chain.
+    """
+    if outcome.blocked or outcome.answered or not outcome.confines:
+        _fail("expected a confined call", outcome)
+    if by is not None and by not in {one.extension for one in outcome.confines}:
+        _fail(f"expected that {by} confines it", outcome)
+    bounds = [one.bounds for one in outcome.confines]
+    _matches(match, "\n".join(each.reason for each in bounds), "reason", outcome)
+    if writable is not None and tuple(writable) not in {each.writable for each in bounds}:
+        _fail(f"expected that {[*writable]} may be written", outcome)
+    if network is not None and network not in {each.network for each in bounds}:
+        _fail(f"expected the network {network!r}", outcome)
 
 
 def assert_answered(outcome: ChainOutcome, value: Any = _ANY, *, match: str | None = None) -> None:
@@ -147,6 +179,10 @@ def _lines(outcome: ChainOutcome) -> Iterator[str]:
         yield f"  value: {_short(outcome.final(None))}"
     for ask in outcome.asks:
         yield f"  asked by {ask.extension}, {_answer(outcome)}: {ask.reason} (key {ask.key!r})"
+    for one in outcome.confines:
+        bounds = one.bounds
+        told = f"writable {[*bounds.writable]}, network {bounds.network}"
+        yield f"  confined by {one.extension}, {told}: {bounds.reason}"
     for place, texts in (("system", outcome.system_injections), ("user", outcome.user_injections)):
         yield from (f"  injected {place} text: {_short(str(text))}" for text in texts)
     if not outcome.steps:

@@ -42,6 +42,7 @@ class LoadExtension(Protocol):
         tool_schemas: ToolSchemas | None = None,
         project_root: Path | None = None,
         clock: FakeClock | None = None,
+        cannot_confine: str | None = None,
         allow_state: Sequence[str] = (),
         slow_seconds: float = 1.0,
     ) -> LoadedExtension:
@@ -56,6 +57,7 @@ class LoadExtension(Protocol):
                 a `ScriptedApprover`. None: nobody is there, and `ask` blocks.
             tool_schemas: JSON Schemas of the tools' arguments, by tool name.
             project_root: the directory to work in; an empty one, like a repository, by default.
+            cannot_confine: why the host cannot run calls confined; by default it can.
             clock: what the age of session state is measured by.
             allow_state: names in its modules that may change over turns.
             slow_seconds: how long a handler may take.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from hermes_ext._text import printable
 from hermes_ext._values import evolve, frozen
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.table import TABLE, Action, HookName
+from hermes_ext.hooks.table import TABLE, Action, HookDef, HookName
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import ChainOutcome
@@ -34,7 +34,8 @@ class Notice:
 
     Attributes:
         extension: who did it.
-        did: what: `blocked`, `withheld`, `answered`, `silently answered`, `asked about`, `rewrote`.
+        did: what: `blocked`, `withheld`, `answered`, `silently answered`, `asked about`,
+            `confined`, `rewrote`.
         what: to what: a tool's name, `the message`, `the result of read_file`.
         reason: why; "" where none is known.
         action: the outcome's action: `block` for everything that was refused.
@@ -103,11 +104,20 @@ def notice_of(
         who = _ANY if outcome.decider is None else outcome.decider.extension
         did = "answered" if outcome.value else "silently answered"
         return _notice(who, did, told.object, tool, "", Action.ANSWER)
+    return _of_what_runs(told, tool, outcome)
+
+
+def _of_what_runs(told: HookDef, tool: str | None, outcome: ChainOutcome) -> Notice | None:
+    """The notice of what goes on, although somebody did something about it."""
     if outcome.approved:
         who = ", ".join(dict.fromkeys(ask.extension for ask in outcome.asks))
         reason = "; ".join(ask.reason for ask in outcome.asks)
         said = f"approved: {reason}"
         return _notice(who, "asked about", told.object, tool, said, Action.ASK)
+    if outcome.action is Action.CONFINE:
+        who = ", ".join(dict.fromkeys(one.extension for one in outcome.confines))
+        reason = "; ".join(dict.fromkeys(one.bounds.reason for one in outcome.confines))
+        return _notice(who, "confined", told.object, tool, reason, Action.CONFINE)
     if outcome.changed and not told.repeats:
         changed = (one.extension for one in outcome.steps if one.changed and not one.observed)
         who = ", ".join(dict.fromkeys(changed)) or _ANY

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes_ext.chain.outcome import ChainOutcome
     from hermes_ext.effects import ToolTable
     from hermes_ext.hooks.payloads import Event
+    from hermes_ext.turns.confining import Confiner, Minimum, Unavailable
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
     from hermes_ext.turns.session_state import SessionState
@@ -43,6 +44,9 @@ class Services:
 
     approver: Approver | None = None
     approve_without_human: bool = False
+    confiner: Confiner | None = None
+    confine_unavailable: Unavailable = "block"
+    confine_minimum: Minimum = "namespaces"
     schemas: SchemaChecks | None = None
     log: DecisionLog | None = None
     store: SessionStore = Factory(MemoryStore)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _ANSWER: Final = Action.ANSWER
 _ASK: Final = Action.ASK
 _BLOCK: Final = Action.BLOCK
+_MAY_CONFINE: Final = frozenset({Action.CONFINE, Action.ASK})
 _RESULT: Final = HookName.TRANSFORM_TOOL_RESULT
 _TOOL: Final = HookName.INTERCEPT_TOOL_CALL
 _called: Final = ToolCall.__new__  # calling the class takes half as long again
@@ -108,6 +109,7 @@ class Turn(state.TurnCore):
         "_before",
         "_begun_too_deep",
         "_facts",
+        "_find_root",
         "_log",
         "_looked_at",
         "_machine",
@@ -133,6 +135,7 @@ class Turn(state.TurnCore):
         conversation_id: str,
         turn_id: str | None,
         task_id: str | None,
+        find_root: Callable[[], Path | None] | None = None,
         **scope: Any,
     ) -> None:
         super().__init__(session_id, turn_id, task_id)
@@ -144,6 +147,7 @@ class Turn(state.TurnCore):
         self._before: Any = None
         self._notices: TurnNotices | None = None
         self._facts = scope
+        self._find_root = find_root
         # Most handlers do not ask for it.
         self._machine = partial(services.machine_for, cwd=scope.get("cwd"))
         self._made: Scope | None = None
@@ -362,7 +366,12 @@ class Turn(state.TurnCore):
     # -- tool calls -------------------------------------------------------------------------
 
     def intercept_tool_call(
-        self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
+        self,
+        tool_name: str,
+        tool_args: dict[str, Any],
+        *,
+        tool_call_id: str | None = None,
+        read_only: bool = False,
     ) -> ChainOutcome:
         """Run the hook on a tool call, and ask a person where a handler wants it.
 
@@ -370,28 +379,35 @@ class Turn(state.TurnCore):
             tool_name: the tool.
             tool_args: its arguments. They are not changed.
             tool_call_id: the host's id of the call; one is made up where it is None or empty.
+            read_only: whether the tool's server says that it only reads (MCP's `readOnlyHint`).
 
         Returns:
             The outcome: if it is blocked, `as_tool_result()` goes to the model; if it is answered,
-            `value` does; else the tool runs with `final(tool_args)`. A call whose turn ends while
-            the handlers run, or while a person is asked, is blocked.
+            `value` does; else the tool runs with `final(tool_args)`, and where `confinement` is
+            not None, confined. A call whose turn ends while the handlers run, or while a person is
+            asked, is blocked.
 
         Raises:
             TurnEndedError: the turn is over.
         """
         call_id = tool_call_id or self.new_call_id()
-        call = _called(ToolCall, tool_name, tool_args, call_id, self._machine)
+        call = _called(ToolCall, tool_name, tool_args, call_id, self._machine, read_only)
         outcome = self._sync(call, self._scope)
         if outcome.action is not _ASK:
             return outcome
         return self.settle(outcome, tool_name, _final(outcome, call))
 
     async def aintercept_tool_call(
-        self, tool_name: str, tool_args: dict[str, Any], *, tool_call_id: str | None = None
+        self,
+        tool_name: str,
+        tool_args: dict[str, Any],
+        *,
+        tool_call_id: str | None = None,
+        read_only: bool = False,
     ) -> ChainOutcome:
         """`intercept_tool_call`, awaited."""
         call_id = tool_call_id or self.new_call_id()
-        call = _called(ToolCall, tool_name, tool_args, call_id, self._machine)
+        call = _called(ToolCall, tool_name, tool_args, call_id, self._machine, read_only)
         outcome = await self._async(call, self._scope)
         if outcome.action is not _ASK:
             return outcome
@@ -414,6 +430,7 @@ class Turn(state.TurnCore):
         *,
         tool_call_id: str | None = None,
         cwd: Path | None = None,
+        read_only: bool = False,
     ) -> ChainOutcome:
         """`intercept_tool_call` without asking anybody: `settle` does that, later.
 
@@ -422,12 +439,13 @@ class Turn(state.TurnCore):
             tool_args: its arguments.
             tool_call_id: the host's id of the call.
             cwd: where the call's relative paths start, if that is not the session's directory.
+            read_only: whether the tool's server says that it only reads.
         """
         scope, machine = self._scope, self._machine
         if cwd is not None and cwd != scope.cwd:
             scope, machine = scope.replace(cwd=cwd), partial(self.services.machine_for, cwd=cwd)
         call_id = tool_call_id or self.new_call_id()
-        return self._sync(ToolCall(tool_name, tool_args, call_id, machine), scope)
+        return self._sync(ToolCall(tool_name, tool_args, call_id, machine, read_only), scope)
 
     def settle(
         self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any] | Arguments
@@ -453,8 +471,11 @@ class Turn(state.TurnCore):
     ) -> Iterator[tuple[Ask, ApprovalRequest]]:
         from hermes_ext.turns.decisions.canonical import canonical_digest
 
+        unconfined = None if outcome.confined is None else outcome.confined.ask
         for ask in outcome.asks:
             key = ask.key or canonical_digest([tool_name, arguments.shared])
+            if ask is unconfined:  # a yes to a question of the handler's own lifts nothing
+                key = f"unconfined:{key}"
             # A colon of a project's path is not to be taken for one between the parts.
             asker = self.rules.whole_name(ask.extension).replace("%", "%25").replace(":", "%3A")
             request = ApprovalRequest(
@@ -557,6 +578,11 @@ class Turn(state.TurnCore):
             outcome = await self._arun(running.chain, event, running.scope)
         finally:
             running.end()
+        if outcome.action in _MAY_CONFINE and outcome.confines:
+            import asyncio
+
+            # It looks at the disk, and the loop has other turns.
+            outcome = await asyncio.to_thread(self._confined, event, outcome)
         return self._done(running.chain, running.scope, event, before, outcome)
 
     def _begun(self, event: Event, scope: Scope, before: Any) -> Running | ChainOutcome:
@@ -597,6 +623,8 @@ class Turn(state.TurnCore):
             if passed:  # the usual case, without a call
                 self.running.add(event.tool_call_id)
             else:
+                if outcome.action in _MAY_CONFINE and outcome.confines:
+                    outcome = self._confined(event, outcome)
                 self._note(event, outcome)
         elif hook is _RESULT:
             self.running.discard(event.tool_call_id)
@@ -609,6 +637,30 @@ class Turn(state.TurnCore):
         if not passed:
             self._notify(hook, event, outcome)
         return outcome
+
+    def _confined(self, event: Any, outcome: ChainOutcome) -> ChainOutcome:
+        """What becomes of a call that handlers confine; the same if that is known."""
+        if outcome.confined is not None:
+            return outcome
+        from hermes_ext.turns.confining import confined
+
+        services, call = self.services, outcome.event
+        found = confined(
+            call if isinstance(call, ToolCall) else event,
+            outcome,
+            root=self._root(),
+            confiner=services.confiner,
+            unavailable=services.confine_unavailable,
+        )
+        return ChainOutcome.refused(ENDED, OWN, event) if self.closed else found
+
+    def _root(self) -> Path | None:
+        """The project's directory; where there is none, the session's."""
+        scope = self._scope
+        if scope.project_root is not None:
+            return scope.project_root
+        found = None if self._find_root is None else self._find_root()
+        return scope.cwd if found is None else found
 
     def _trace(self, event: Event, outcome: ChainOutcome) -> None:
         hook = event.hook.value

@@ -29,6 +29,7 @@ __all__ = ["arguments", "page", "work"]
 
 _LAST: Final = "last"
 _MOST_TURNS: Final = 1_000
+_VERDICTS: Final = frozenset({*ENDING, "ask", "confine"})
 _REPEATED: Final = frozenset(row.name.value for row in TABLE.values() if row.repeats)
 
 
@@ -85,8 +86,8 @@ def _last_of(request: Request) -> Line:
 
 def _is_verdict(line: Line) -> bool:
     # Also where a handler that is only observed would have stopped it.
-    would_have = any(each.get("action") in {*ENDING, "ask"} for each in observed_in(line))
-    if line.get("action") in ENDING or line.get("asks") or would_have:
+    would_have = any(each.get("action") in _VERDICTS for each in observed_in(line))
+    if line.get("action") in ENDING or line.get("asks") or line.get("confines") or would_have:
         return True
     return str(line.get("action")) == "rewrite" and line.get("hook") not in _REPEATED
 

@@ -177,26 +177,57 @@ def _trap(shell: Reading, words: list[Word], state: State) -> None:
             later.arguments = None
             for name in state.variables:
                 later.variables[name] = (HOLE,)
+            before = later.copy()
             with shell.deeper():
                 shell.read(words[1], later)
             shell.enter(state)
+            if later != before and not all(each in _AT_THE_END for each in words[2:]):
+                shell.rec.unknown("what trap changes between later commands is not followed")
+
+
+_AT_THE_END: Final = frozenset({"0", "EXIT", "HUP", "INT", "QUIT", "SIGINT", "SIGTERM", "TERM"})
 
 
 def _sets_names(shell: Reading, words: list[Word], state: State) -> None:
     """`read`, `mapfile`, `getopts`: what the names mean afterwards is not known."""
-    for word in words[1:]:
-        if isinstance(word, Hole) or "[" in word:
+    letters, names = _options(words, _VALUED.get(str(words[0]), ""))
+    if words[0] == "getopts":
+        names = names[1:2]
+    if letters is None or (set(letters) & {"C", "c"}):
+        shell.rec.unknown(f"{words[0]} may run something for each line", *words)
+    for word in names:
+        if isinstance(word, Hole) or not NAME.match(word):
             shell.rec.unknown(f"which variable {words[0]} sets is not known", word)
-        elif word in ("-C", "-c") and words[0] in ("mapfile", "readarray"):
-            shell.rec.unknown(f"{words[0]} {word} runs something for each line", *words)
-        elif NAME.match(word):
-            given = _lines(shell.stdin) if words[0] == "read" else ()
-            shell.set(word, (*given, HOLE), state)
-            if words[0] != "read" or "-a" in words:
-                state.arrays[word] = None
-                del state.variables[word]
+            continue
+        given = _lines(shell.stdin) if words[0] == "read" else ()
+        shell.set(word, (*given, HOLE), state)
+        if words[0] in ("mapfile", "readarray") or "a" in (letters or ""):
+            state.arrays[word] = None
+            del state.variables[word]
     for name in ("REPLY", "MAPFILE"):
         state.variables.pop(name, None)
+
+
+def _options(words: list[Word], valued: str) -> tuple[str | None, list[Word]]:
+    """The letters of a builtin's options, None where they are not known, and what is behind."""
+    letters, rest = "", words[1:]
+    while rest:
+        word = rest[0]
+        if isinstance(word, Hole):
+            return (letters if not word.may_begin_with("-") else None), rest
+        if not re.match(r"-[^-]", word):
+            return letters, rest[1:] if word == "--" else rest
+        rest = rest[1:]
+        for place, letter in enumerate(word[1:], 2):
+            letters += letter
+            if letter in valued:
+                rest = rest if word[place:] else rest[1:]
+                break
+    return letters, rest
+
+
+# Options that take a value; what `read -a` takes is a name, too.
+_VALUED: Final = {"read": "dinNptu", "mapfile": "dnOsuCc", "readarray": "dnOsuCc"}
 
 
 def _lines(stdin: str | Hole | None) -> tuple[str, ...]:
@@ -228,16 +259,10 @@ def _test(shell: Reading, words: list[Word], state: State) -> Ends:
 
 def _let(shell: Reading, words: list[Word], state: State) -> None:
     for word in words[1:]:
-        text = "" if isinstance(word, Hole) else word
-        if isinstance(word, Hole) or "[" in text or "$" in text or "`" in text:
+        if isinstance(word, Hole):
             shell.rec.unknown("let evaluates what is not known before it runs", word)
-        for name in re.findall(r"[A-Za-z_]\w*", text):
-            assigned = re.search(rf"\b{name}\s*[-+*/%&|^<>]*=(?!=)|\+\+|--", text)
-            if not re.match(rf"\s*{name}\s*=(?!=)", text):
-                shell.reader.check_number(name, state)
-            if assigned:
-                state.variables[name] = (HOLE,)
-                state.numbers.add(name)
+        else:
+            shell.reader.evaluate(word, state)
 
 
 def _set_options(shell: Reading, words: list[Word], state: State) -> None:

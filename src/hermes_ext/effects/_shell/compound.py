@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from hermes_ext.effects._shell.arithmetic import evaluated
+from hermes_ext.effects._shell.expand import fields
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.reading import NAME, Function, Reading, Statement
 from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, forget, merged
@@ -136,7 +138,7 @@ def _c_style(shell: Reading, node: Node, state: State) -> Ends:
     body = node.child_by_field_name("body")
     for child in node.children:
         if child.is_named and child != body:
-            _c_style_part(shell, child, state)
+            shell.reader.check_arithmetic(child, state)
 
     def turn(each: State) -> Ends:
         if body is None or not shell.rec.on("loop"):
@@ -144,18 +146,6 @@ def _c_style(shell: Reading, node: Node, state: State) -> Ends:
         return shell.body(body, each, shell.reader)
 
     return _until_stable(state, turn, first=state)
-
-
-def _c_style_part(shell: Reading, node: Node, state: State) -> None:
-    if node.type == "variable_assignment":
-        shell.assign(node, state)
-        state.numbers.add(shell.name_of(node))
-    else:
-        shell.reader.check_arithmetic(node, state)
-    for name in re.findall(r"[A-Za-z_]\w*", shell.reader.source.text(node)):
-        if name in state.variables:
-            state.variables[name] = (HOLE,)
-            state.numbers.add(name)
 
 
 def _until_stable(state: State, turn: Callable[[State], Ends], *, first: State | None) -> Ends:
@@ -198,23 +188,43 @@ def _test(shell: Reading, node: Node, state: State) -> Ends:
     single = bool(node.children) and node.children[0].type == "["
     if single and any(each in (">", "<", ">>") for each in _tokens(node)):
         shell.rec.unknown("`[` with a redirection in it")
+    words: list[Word] = ["["]
     for part in _leaves_of_words(node):
-        shell.reader.values(part, state)
-    _check_numbers(shell, node, state)
+        values = shell.reader.values(part, state)
+        if single and not _counts(shell, part, state):
+            words += [word for value in values for word in fields(value, shell.rec)]
+        elif part.type == "test_operator":
+            words.append(shell.reader.source.text(part))
+    if single:
+        shell.program(words)
+    else:
+        _check_operands(shell, node, state)
     return state, state
 
 
-def _check_numbers(shell: Reading, node: Node, state: State) -> None:
-    """In `[[ a -eq b ]]` both sides are expressions, which may run code."""
+def _counts(shell: Reading, node: Node, state: State) -> bool:
+    """Whether a word of a test surely is a number."""
     text = shell.reader.source.text(node)
-    double = text.startswith("[[")
-    if double and re.search(r"\s-(?:eq|ne|lt|le|gt|ge)\s", text):
-        for name in re.findall(r"(?<!-)\b[A-Za-z_]\w*", text):
-            shell.reader.check_number(name, state)
-        if any(each in text[2:-2] for each in ("$(", "`", "[")):
-            shell.rec.unknown("what a test compares is evaluated, which may run more")
-    if re.search(r"\s-v\s|\s-R\s", text) and "[" in text[2:-2]:
-        shell.rec.unknown("a name with an expression in it is looked up")
+    return text[:1] == "$" and not any(evaluated(text, state.copy()))
+
+
+def _check_operands(shell: Reading, node: Node, state: State) -> None:
+    """In `[[ a -eq b ]]` both sides are expressions, which may run code; `-v` looks up a name."""
+    operator = next((each for each in node.children if each.type == "test_operator"), None)
+    what = "" if operator is None else shell.reader.source.text(operator)
+    for child in node.named_children:
+        text = shell.reader.source.text(child)
+        if child == operator:
+            continue
+        if what in ("-v", "-R") and not _LOOKED_UP.match(text):
+            shell.rec.unknown("a name with an expression in it is looked up", text)
+        elif what in _COMPARING:
+            shell.reader.evaluate(text, state)
+        _check_operands(shell, child, state)
+
+
+_COMPARING: Final = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_LOOKED_UP: Final = re.compile(r"\w+(?:\[(?:\d+|[@*])\])?\Z")
 
 
 def _assignments(shell: Reading, node: Node, state: State) -> Ends:
@@ -230,6 +240,7 @@ def _declaration(shell: Reading, node: Node, state: State) -> Ends:
     kind = node.children[0].type if node.children else ""
     exports = kind == "export"
     inner = kind in ("local", "declare", "typeset")
+    _check_declared(shell, node, state)
     for child in node.children[1:]:
         text = shell.reader.source.text(child)
         if inner:
@@ -263,13 +274,23 @@ def _or_as_before(name: str, before: Values, state: State) -> None:
 
 
 def _declared(shell: Reading, node: Node, option: str, exports: bool) -> bool:
-    values = (child.child_by_field_name("value") for child in node.named_children)
-    only_arrays = all(value is None or value.type == "array" for value in values)
-    if set(option[1:]) - set("pxaA" if only_arrays else "px"):
+    if set(option[1:]) - set("pxaA"):
         # -n makes another name of a variable, -i evaluates what is assigned, -l and -u change it,
         # -f exports code, -r keeps what is assigned later away, -g reaches out of the function.
         shell.rec.unknown(f"a variable is declared with {option}")
     return exports or ("x" in option and option[0] == "-")
+
+
+def _check_declared(shell: Reading, node: Node, state: State) -> None:
+    """What an array is declared to be is evaluated, as `b=($x)` is, in quotes too."""
+    arrays = re.match(r"\w+(?:\s+-\w+)*\s+-\w*[aA]", shell.reader.source.text(node))
+    for child in node.named_children:
+        value = child.child_by_field_name("value")
+        whole = value is not None and value.type == "array"
+        name = shell.reader.source.text(child).partition("=")[0].partition("[")[0]
+        plain = child.type == "variable_name" or name[:1] in ("-", "+")
+        if not (whole or plain) and (arrays or name.strip("'\"") in state.arrays):
+            shell.rec.unknown("what an array is declared to be is evaluated, which may run more")
 
 
 def _declare_words(shell: Reading, words: Sequence[Word], exports: bool, state: State) -> None:
@@ -322,11 +343,11 @@ def _tokens(node: Node) -> Iterator[str]:
 
 
 def _leaves_of_words(node: Node) -> Iterator[Node]:
-    """The words of a test."""
+    """The words of a test, with its operators."""
     for child in node.named_children:
         if child.type.endswith("_expression") and child.type != "brace_expression":
             yield from _leaves_of_words(child)
-        elif child.type not in ("test_operator", "regex", "extglob_pattern"):
+        elif child.type not in ("regex", "extglob_pattern"):
             yield child
 
 

@@ -20,10 +20,19 @@ from hermes_ext.effects._commands import run_command
 from hermes_ext.effects._knowledge import Knowledge
 from hermes_ext.effects._record import Recorder, TooMuch
 from hermes_ext.effects._shell import marks
+from hermes_ext.effects._shell.arithmetic import COUNTING
 from hermes_ext.effects._shell.expand import as_word, fields
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.output import printed
-from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, either, merged
+from hermes_ext.effects._shell.state import (
+    MOST_VALUES,
+    Ends,
+    State,
+    Values,
+    either,
+    is_number,
+    merged,
+)
 from hermes_ext.effects._shell.tree import (
     LONGEST,
     HereDocument,
@@ -42,6 +51,10 @@ NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
 _NESTED: Final = 12  # shells in shells, functions in functions
 _LONGEST_VALUE: Final = 10_000  # characters; a path has 4,096
 
+# `{a[index]}>file` keeps the descriptor there.
+_KEPT_IN: Final = re.compile(r"\{\w+\[.*\]\}\Z", re.DOTALL)
+# `[index]=value` in an array.
+_PLACED: Final = re.compile(r"\[([^\]]*)\]?")
 _EXPANDED_AGAIN: Final = re.compile(r"[$`\\'\"~*?\[{\s]")
 # Where writing changes no file.
 _SINKS: Final = re.compile(
@@ -389,6 +402,8 @@ class Reading(ABC):
                 if child.type == "file_redirect":
                     item.words += destinations_of(child)[1]
             elif child.is_named:
+                if _KEPT_IN.match(source.text(child)):
+                    self.reader.strange(child)
                 if arguments and source.joint(arguments[-1][-1], child) is not None:
                     arguments[-1].append(child)
                 else:
@@ -467,6 +482,8 @@ class Reading(ABC):
 
     def program(self, words: Sequence[Word], assignments: Sequence[tuple[str, Word]] = ()) -> None:
         self.rec.command(words, variables=[name for name, _ in assignments])
+        if not (assignments or self._given) and self._is_trusted(words):
+            return
         if isinstance(words[0], Hole):
             with self.rec.under("unknown"):
                 self.rec.unknown("which program runs is not known before it runs", *words)
@@ -477,6 +494,13 @@ class Reading(ABC):
             run_command(words, self, assignments)
         finally:
             self._given = before
+
+    def _is_trusted(self, words: Sequence[Word]) -> bool:
+        trusts = self.rec.machine.trusts
+        if trusts is None or self.stdin is not None:
+            return False
+        known = [word for word in words if isinstance(word, str)]
+        return len(known) == len(words) and trusts(known)
 
     def _call(
         self, name: str, words: list[Word], assignments: list[tuple[str, Word]], state: State
@@ -536,11 +560,17 @@ class Reading(ABC):
             self._assign_array(name, node, value, state)
             return
         values: Values = ("",)
+        kind, text = "", ""
         if value is not None:
+            kind, text = value.type, self.reader.source.text(value)
             read = self.reader.values(value, state, assigned=True)
             values = tuple(_as_value(as_word(each, self.rec), each) for each in read)
         if target is not None and target.type == "subscript":
-            self.reader.check_subscript(target, state)
+            self.reader.check_subscript(self.reader.source.text(target), target, state)
+            if not (state.is_number(name) and all(map(is_number, values))):
+                state.numbers.discard(name)
+            elif name not in state.fixed:
+                state.numbers.add(name)
             state.arrays[name] = None
             state.variables.pop(name, None)
             return
@@ -549,20 +579,25 @@ class Reading(ABC):
             pairs = product(before, values)
             values = tuple(dict.fromkeys(f"{one}{other}" for one, other in pairs))
         self.set(name, values, state, told=told)
-        if value is not None and value.type == "arithmetic_expansion":
+        counts = kind == "arithmetic_expansion" or COUNTING.fullmatch(text)
+        if counts and not self._is_appended(node) and name not in state.fixed:
             state.numbers.add(name)
 
     def _assign_array(self, name: str, node: Node, value: Node, state: State) -> None:
         words: list[Word] = []
+        certain = True
         for child in value.named_children:
             written = self.reader.source.text(child)
+            ways = self.alternatives(child, state)
+            placed = _PLACED.match(written)
+            if placed:
+                self.reader.evaluate(placed[1], state)
             # Out of a pattern they may be others, where files came or went before.
             may_differ = self.rec.has_made() and any(each in written for each in "*?[")
-            placed = written.startswith("[")
-            if may_differ or placed or len(self.alternatives(child, state)) != 1:
-                words = [ANYTHING]
-                break
-            words += self.alternatives(child, state)[0]
+            certain = certain and not may_differ and not placed and len(ways) == 1
+            words += ways[0]
+        words = words if certain else [ANYTHING]
+        state.numbers.discard(name)
         state.variables.pop(name, None)
         if self._is_appended(node):
             known = state.arrays.get(name, ())

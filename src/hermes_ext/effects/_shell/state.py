@@ -46,11 +46,9 @@ class State:
     arguments: tuple[Word, ...] | None = ()
 
     def is_number(self, name: str) -> bool:
-        """Whether a variable surely holds a whole number, or nothing."""
-        values = self.variables.get(name)
-        return name in self.numbers or (
-            values is not None and all(_NUMBER.match(each) for each in values)
-        )
+        """Whether a variable, or each element of an array, surely is a whole number, or nothing."""
+        values = self.variables.get(name, self.arrays.get(name))
+        return name in self.numbers or (values is not None and all(map(is_number, values)))
 
     def make_local(self, name: str) -> None:
         """In a function, a name that stands for something else outside."""
@@ -74,6 +72,11 @@ class State:
 
 
 _FIELDS: Final = tuple(each.name for each in fields(State))
+
+
+def is_number(word: Word) -> bool:
+    """Whether a word is a whole number, or nothing."""
+    return isinstance(word, str) and _NUMBER.match(word) is not None
 
 
 def merged(one: State | None, other: State | None) -> State | None:

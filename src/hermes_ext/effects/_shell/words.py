@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from hermes_ext.effects._record import Recorder
 from hermes_ext.effects._shell import marks
+from hermes_ext.effects._shell.arithmetic import evaluated
 from hermes_ext.effects._shell.expand import as_word
 from hermes_ext.effects._shell.marks import EMPTY, FIELD, HOLE, MANY, TILDE
 from hermes_ext.effects._shell.state import MOST_VALUES, UNKNOWN, State, Values
@@ -23,17 +24,14 @@ from hermes_ext.effects._words import Hole, Word, is_many
 # Unquoted, these mean something that the grammar has to have seen.
 _UNSEEN: Final = re.compile(r"[`;&|()<>'\"\s]|\$(?=[\w{(@*#?$!'\"-])")
 _NOT_ESCAPED: Final = re.compile(r"\\(.)|([^\\]+)|\\\Z", re.DOTALL)
-_IN_STRINGS: Final = re.compile(r"`|\$(?=[\w{(@*#?$!-])")
+_IN_STRINGS: Final = re.compile(r"`|\$(?=[\w{(\[@*#?$!-])")
 _NAMED: Final = re.compile(rb"[\w{(]")
+_IS_ARITHMETIC: Final = re.compile(r"\$\(\([^()`;]*\)\)\Z")
 _FIRST_PIPE: Final = 63
 _LITERAL: Final = frozenset({"ERROR", "extglob_pattern", "regex", "word"})
 _RUNS: Final = re.compile(r"(?<!\\)(?:`|\$[({])")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 _NAMES: Final = re.compile(r"[A-Za-z_]\w*")
-_COUNTED_BY_BASH: Final = frozenset(
-    {"BASHPID", "COLUMNS", "EPOCHSECONDS", "EUID", "LINENO", "LINES", "OPTIND", "PPID", "RANDOM",
-     "SECONDS", "SHLVL", "SRANDOM", "UID"}
-)  # fmt: skip
 _ESCAPES: Final = {
     "a": "\a", "b": "\b", "e": "\033", "E": "\033", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
     "v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?",
@@ -227,6 +225,8 @@ class WordReader:
         return found
 
     def _in_quotes(self, node: Node, state: State) -> Values:
+        if _IS_ARITHMETIC.match(self.source.text(node)):  # in here-documents the grammar errs
+            return self._arithmetic(node, state)
         if node.type in ("simple_expansion", "expansion"):
             return tuple(self._expansion(node, state, quoted=True))
         if node.type == "command_substitution":
@@ -319,8 +319,6 @@ class WordReader:
                 self._word(child, state)
             elif child.type == "arithmetic_expansion":
                 self.check_arithmetic(child, state)
-            elif child.type == "subscript":
-                self.check_subscript(child, state)
             elif child.type == "string":
                 self._string(child, state)
             elif child.child_count:
@@ -335,23 +333,31 @@ class WordReader:
             return UNKNOWN if quoted else (MANY,)
         name, subscript, rest = found["name"], found["subscript"], found["rest"]
         several = name in ("@", "*") or subscript in ("@", "*")
+        if subscript and not several:
+            self.evaluate(subscript, state)
         if found["bang"]:
-            self._check_indirect(name, several or rest in ("*", "@"), state)
+            lists_names = several or rest in ("*", "@")
+            self._check_indirect(name, "" if lists_names else subscript, state, lists_names)
+        if _OFFSET.match(rest):
+            self.evaluate(rest[1:], state)
+        elif rest and not (_UNEVALUATED.match(rest) or (found["bang"] and rest in ("*", "@"))):
+            self.rec.unknown("a part of ${…} is evaluated, which may run more")
         if found["bang"] or (rest and several):
             return (MANY,)
         if found["sharp"]:
             return UNKNOWN
-        if rest and _EVALUATED.match(rest):
-            self.rec.unknown("a part of ${…} is evaluated, which may run more")
         values = self.variable(name, state, quoted=quoted)
         if subscript:
             values = (self._element(name, subscript, state, quoted),)
         return self._modified(name, rest, values, node.named_children, state) if rest else values
 
-    def _check_indirect(self, name: str, lists_names: bool, state: State) -> None:
+    def _check_indirect(
+        self, name: str, subscript: str | None, state: State, lists_names: bool
+    ) -> None:
         """`${!x}` takes the value of x for a name, with an index in it perhaps."""
-        values = () if lists_names else self.variable(name, state)
-        if not all(_NAMES.fullmatch(each) for each in values):
+        element = subscript and (self._element(name, subscript, state, quoted=True),)
+        values = () if lists_names else element or self.variable(name, state)
+        if name not in ("#", "@", "*") and not all(_NAMES.fullmatch(each) for each in values):
             self.rec.unknown(f"what ${{!{name}}} stands for may run more")
 
     def _element(self, name: str, subscript: str, state: State, quoted: bool) -> str:
@@ -434,34 +440,22 @@ class WordReader:
     def check_arithmetic(self, node: Node, state: State) -> None:
         """An arithmetic expression: its substitutions run, and names in it may be assigned to."""
         self._nested(node, state)
-        self._check_arithmetic(node, state)
+        self.evaluate(self.source.text(node), state)
 
-    def check_subscript(self, node: Node, state: State) -> None:
+    def check_subscript(self, text: str, node: Node | None, state: State) -> None:
         """The index in `a[index]` is an arithmetic expression."""
-        index = node.child_by_field_name("index")
-        if index is None:
-            self.strange(node)
-        elif self.source.text(index) not in ("@", "*"):
-            self.check_arithmetic(index, state)
+        if node is not None:
+            self._nested(node, state)
+        found = _SUBSCRIPT.match(text)
+        if found is None:
+            self.rec.unknown("an index is evaluated, which may run more", text)
+        elif found[1] not in ("@", "*"):
+            self.evaluate(found[1], state)
 
-    def _check_arithmetic(self, node: Node, state: State) -> None:
-        text = self.source.text(node)
-        if _has(node, "command_substitution") or "`" in text:
-            self.rec.unknown("what a command prints is used as an expression, which may run more")
-        for name in dict.fromkeys(_NAMES.findall(text)):
-            self.check_number(name, state)
-            if re.search(rf"\b{name}\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--", text):
-                state.variables[name] = UNKNOWN
-                state.numbers.add(name)
-
-    def check_number(self, name: str, state: State) -> None:
-        """A variable that is used as a number: its value is an expression, which may run code."""
-        if name not in _COUNTED_BY_BASH and not state.is_number(name):
-            self.rec.unknown(f"${name} is used as an expression, which may run more")
-
-
-def _has(node: Node, kind: str) -> bool:
-    return node.type == kind or any(_has(child, kind) for child in node.children)
+    def evaluate(self, text: str, state: State) -> None:
+        """The text of an expression, whose substitutions have been run."""
+        for why in evaluated(text, state):
+            self.rec.unknown(why)
 
 
 _PARAMETER: Final = re.compile(
@@ -469,8 +463,10 @@ _PARAMETER: Final = re.compile(
     r"(?:\[(?P<subscript>[^]]*)\])?(?P<rest>.*)\Z",
     re.DOTALL,
 )
-# An offset that is more than a number is an expression, and `@P` is expanded as a prompt is.
-_EVALUATED: Final = re.compile(r":(?![-=?+])(?!\s*\d+(?::\s*\d+)?\Z)|@[^QULuEKkaA]")
+_SUBSCRIPT: Final = re.compile(r"[A-Za-z_]\w*\[(.*)\]\Z", re.DOTALL)
+_OFFSET: Final = re.compile(r":(?![-=?+])")
+# What operators do with a value is not evaluated again; `@P` is expanded as a prompt is.
+_UNEVALUATED: Final = re.compile(r":?[-=?+]|##?|%%?|//?|\^\^?|,,?|~~?|@[QULuEKkaA]\Z")
 _DEFAULT: Final = re.compile(r"(:?[-=?+])(.*)\Z", re.DOTALL)
 _CUT: Final = re.compile(r"(##?|%%?)(.*)\Z", re.DOTALL)
 _REPLACED: Final = re.compile(r"(//?)([^/\\$'\"`]+)/?([^/\\$'\"`]*)\Z", re.DOTALL)

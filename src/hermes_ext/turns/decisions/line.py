@@ -34,8 +34,9 @@ class DecisionEvent:
         before: the value that went in: text or parts, messages, tool arguments or a tool's result.
         outcome: what came out, as a mapping or as a function that gives it (called off the turn).
             Known keys: action, value, changed, blocked_by, message, asks, approved, decided_by,
-            decider (the number of a step), missing, setting, settings, file, line, metadata, steps,
-            system_injections, user_injections, duration_ns; others are ignored.
+            decider (the number of a step), confines, confined, missing, setting, settings, file,
+            line, metadata, steps, system_injections, user_injections, duration_ns; others are
+            ignored.
         turn: the turn's id; None where there is none, as for the following.
         session: the session's id.
         conversation: the conversation's id.
@@ -62,6 +63,7 @@ class DecisionEvent:
 
 
 _ASK_KEYS: Final = ("extension", "handler", "reason", "key")
+_CONFINE_KEYS: Final = ("extension", "handler", "reason", "writable", "network", "or_exact")
 _STEP_KEYS: Final = (
     "extension",
     "handler",
@@ -71,6 +73,7 @@ _STEP_KEYS: Final = (
     "observed",
     "skipped",
     "reason",
+    "bounds",
     "error",
     "mutated",
     "setting",
@@ -128,6 +131,10 @@ def build_line(event: DecisionEvent, level: LogLevel) -> dict[str, Any]:
         "change": _change(event, outcome),
         "asks": [_only(ask, _ASK_KEYS, payloads) for ask in outcome.get("asks") or ()],
         "approved": outcome.get("approved") if outcome.get("asks") else None,
+        "confines": [
+            _only(each, _CONFINE_KEYS, payloads) for each in outcome.get("confines") or ()
+        ],
+        "confined": outcome.get("confined"),
         "digests": values.pop("digests"),
     }
     if level is LogLevel.DECISIONS:
@@ -224,7 +231,7 @@ def _kind(error: Any) -> Any:
 
 def _by(step: Mapping[str, Any]) -> dict[str, Any]:
     """Another handler that did something; of one that is observed also why, and by what value."""
-    more = ("reason", "settings") if step.get("observed") else ()
+    more = ("reason", "bounds", "settings") if step.get("observed") else ()
     found = _only(step, (*_BY_KEYS, *more), False)
     if "error" in step:
         found["error"] = {"kind": _kind(step["error"])}

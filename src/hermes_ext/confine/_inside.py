@@ -1,0 +1,217 @@
+"""Every process that a context starts is confined."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+from attrs import define
+
+from hermes_ext.confine._rung import Rung
+from hermes_ext.confine._sandbox import Sandbox
+from hermes_ext.exceptions import ConfinementError
+
+# What starts a process past subprocess.Popen, by the interpreter's audit events.
+_OTHER_STARTS: Final = frozenset(
+    {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system"}
+)
+_READ_ONLY: Final = re.compile(
+    r"read-only file ?system|\bEROFS\b|errno 30\b|os error 30\b|readonly database", re.IGNORECASE
+)
+_DENIED: Final = re.compile(r"permission denied|\bEACCES\b|errno 13\b|os error 13\b", re.IGNORECASE)
+
+
+@define
+class Run:
+    """What became of the processes that were started inside.
+
+    Attributes:
+        sandbox: what they are confined by.
+        started: how many run or ran confined.
+        failure: why one could not be confined, or None.
+    """
+
+    sandbox: Sandbox
+    started: int = 0
+    failure: str | None = None
+
+    def refused(self, text: str) -> bool:
+        """Whether an output shows that the kernel refused a write.
+
+        Programs say it in their own words, so that this is a guess from the usual ones.
+        """
+        alone = self.sandbox.support.rung is Rung.LANDLOCK
+        return bool(_READ_ONLY.search(text) or (alone and _DENIED.search(text)))
+
+    @contextmanager
+    def own(self) -> Iterator[None]:
+        """The host's own work, which may start processes in any way, unconfined."""
+        with outside():
+            yield
+
+
+_run: Final[ContextVar[Run | None]] = ContextVar("hermes_ext_confined", default=None)
+_in_popen: Final[ContextVar[bool]] = ContextVar("hermes_ext_in_popen", default=False)
+
+
+@contextmanager
+def inside(sandbox: Sandbox) -> Iterator[Run]:
+    """Confine every process that this context starts with `subprocess` or `asyncio`.
+
+    What starts one in another way is refused. The context is that of `contextvars`: tasks and
+    `asyncio.to_thread` have it, a plain thread has not.
+
+    Raises:
+        ConfinementError: raised by `subprocess.Popen` where a process cannot be confined, and by
+            `os.fork`, `os.system` and the like.
+    """
+    _install()
+    run = Run(sandbox)
+    token = _run.set(run)
+    try:
+        yield run
+    finally:
+        _run.reset(token)
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """A context in which processes start as without confinement: the host's own work."""
+    token = _run.set(None)
+    try:
+        yield
+    finally:
+        _run.reset(token)
+
+
+def current() -> Run | None:
+    """What confines this context, or None."""
+    return _run.get()
+
+
+@functools.cache  # two threads may both do it: the second wrapper does nothing
+def _install() -> None:
+    import _posixsubprocess
+
+    subprocess.Popen.__init__ = _confining(subprocess.Popen.__init__)  # type: ignore[method-assign]
+    # multiprocessing calls it; subprocess has its own name for it.
+    _posixsubprocess.fork_exec = _refusing(_posixsubprocess.fork_exec)
+    sys.addaudithook(_audit)
+
+
+def _audit(event: str, _arguments: tuple[Any, ...]) -> None:
+    if event in _OTHER_STARTS:
+        _refuse(event)
+
+
+def _refuse(what: str) -> None:
+    run = _run.get()
+    if run is not None and not _in_popen.get():
+        run.failure = f"{what} starts a process that cannot be confined"
+        raise ConfinementError(run.failure)
+
+
+def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def fork_exec(*arguments: Any) -> Any:
+        _refuse("fork_exec")
+        return original(*arguments)
+
+    return fork_exec
+
+
+def _confining(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def init(self: Any, *arguments: Any, **options: Any) -> None:
+        run = _run.get()
+        if run is None or _in_popen.get():
+            return original(self, *arguments, **options)
+        token = _in_popen.set(True)
+        try:
+            _start(original, self, run, *arguments, **options)
+        except ConfinementError as error:
+            run.failure = error.message
+            raise
+        finally:
+            _in_popen.reset(token)
+        run.started += 1
+        return None
+
+    return init
+
+
+def _start(
+    original: Callable[..., None],
+    popen: Any,
+    run: Run,
+    args: Any,
+    bufsize: int = -1,
+    executable: Any = None,
+    stdin: Any = None,
+    stdout: Any = None,
+    stderr: Any = None,
+    preexec_fn: Any = None,
+    close_fds: bool = True,
+    shell: bool = False,
+    cwd: Any = None,
+    env: Any = None,
+    *more: Any,
+    pass_fds: Any = (),
+    restore_signals: bool = True,
+    **options: Any,
+) -> None:
+    """`subprocess.Popen.__init__` with the helper before the program."""
+    argv, program = _as_argv(args, executable, shell=shell)
+    with run.sandbox.start(
+        argv, env, executable=program, pass_fds=pass_fds, restore_signals=restore_signals
+    ) as start:
+        original(
+            popen,
+            start.argv,
+            bufsize,
+            None,
+            stdin,
+            stdout,
+            stderr,
+            preexec_fn,
+            True,
+            False,
+            cwd,
+            start.environment,
+            *more,
+            pass_fds=start.pass_fds,
+            restore_signals=restore_signals,
+            **options,
+        )
+        popen.args = args
+        try:
+            start.confirm()
+        except BaseException as error:
+            _end(popen)
+            if isinstance(error, OSError):
+                error.filename = os.fsdecode(program or argv[0])
+            raise
+
+
+def _as_argv(args: Any, executable: Any, *, shell: bool) -> tuple[list[Any], Any]:
+    """As `subprocess` reads its arguments."""
+    argv = [args] if isinstance(args, str | bytes | os.PathLike) else list(args)
+    argv = [os.fspath(each) if isinstance(each, os.PathLike) else each for each in argv]
+    if shell:
+        return [executable or "/bin/sh", "-c", *argv], executable
+    return argv, executable
+
+
+def _end(popen: Any) -> None:
+    popen.kill()
+    popen.wait()
+    for stream in (popen.stdin, popen.stdout, popen.stderr):
+        if stream is not None:
+            stream.close()

@@ -1,0 +1,92 @@
+"""A private folder for temporary files and caches, which lives as long as this process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import py_compile
+import shutil
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from hermes_ext.confine._model import Confinement, Network
+
+_HELPER: Final = Path(__file__).with_name("helper.py")
+_PREFIX: Final = "hermes-ext-confined-"
+
+
+@frozen
+class PrivateFolder:
+    """Where confined processes put temporary files and caches.
+
+    Attributes:
+        path: the folder, mode 0700. Confined processes may write below it.
+        sentinel: a file beside it that none of them may write; each start tries.
+        helper: the helper, compiled: an installation may be unable to keep it so.
+    """
+
+    path: Path
+    sentinel: Path
+    helper: Path
+
+    @classmethod
+    def of(cls, root: Path, confinement: Confinement) -> PrivateFolder:
+        """The folder of this process for a project and what may be written there.
+
+        What one call leaves in a cache, a later call runs: calls that may write more, or reach
+        the network, have a folder of their own.
+
+        Raises:
+            OSError: there is no temporary folder to make it in.
+        """
+        return _made(os.getpid(), root, confinement.writable, confinement.network)
+
+
+@cache
+def _made(pid: int, root: Path, writable: tuple[Path, ...], network: Network) -> PrivateFolder:
+    _sweep()
+    base = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{pid}-{_started(pid)}-")).resolve()
+    atexit.register(_remove, base, pid)
+    sentinel = base / "sentinel"
+    sentinel.touch(0o600)
+    private = base / "private"
+    for folder in (private, private / "tmp", private / "run"):
+        folder.mkdir(0o700)
+    compiled = base / "helper.pyc"
+    py_compile.compile(str(_HELPER), cfile=str(compiled), doraise=True)
+    return PrivateFolder(private, sentinel, compiled)
+
+
+def _remove(base: Path, pid: int) -> None:
+    if os.getpid() == pid:  # a forked child has its parent's handlers
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def _sweep() -> None:
+    """Remove what this user's processes left that ended without a farewell."""
+    with suppress(OSError):
+        for each in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            if _is_left(each):
+                shutil.rmtree(each, ignore_errors=True)
+
+
+def _is_left(folder: Path) -> bool:
+    try:
+        pid, started = map(int, folder.name.removeprefix(_PREFIX).split("-")[:2])
+        return folder.lstat().st_uid == os.geteuid() and _started(pid) != started
+    except (ValueError, OSError):
+        return False
+
+
+def _started(pid: int) -> int:
+    """When a process started, in ticks since boot; 0 if there is none. A number comes again."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return int(text.rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0

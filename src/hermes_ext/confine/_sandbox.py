@@ -1,0 +1,286 @@
+"""How a program is started so that it is confined."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from hermes_ext.confine._environment import confined_environment
+from hermes_ext.confine._model import Confinement
+from hermes_ext.confine._private import PrivateFolder
+from hermes_ext.confine._rung import Rung, Support
+from hermes_ext.confine._sockets import daemons_folders, listening
+from hermes_ext.exceptions import ConfinementError
+
+_READY: Final = b"+"  # the helper's own word for: everything held
+_LONGEST_START: Final = 20.0  # seconds; a machine that is busy takes a tenth of one
+
+
+@define
+class Start:
+    """One start of a confined program, for callers that start it themselves.
+
+    Start `argv` with `environment` and `pass_fds`, then call `confirm`. As a context manager it
+    closes this process's ends.
+
+    Attributes:
+        argv: what to start.
+        environment: the variables to start it with; the program's own are in its specification.
+        pass_fds: the descriptors that the started process must inherit.
+    """
+
+    argv: list[str | bytes]
+    environment: dict[str, str]
+    pass_fds: tuple[int, ...]
+    _inherited: set[int]
+    _reading: int
+
+    def confirm(self) -> None:
+        """Wait until the program runs confined.
+
+        Raises:
+            ConfinementError: it could not be confined, so it does not run.
+            OSError: it could not be started, as without us: no such file, no permission.
+        """
+        self._close_inherited()  # the end is read when nobody else has the other one open
+        _raise_for(_read_to_end(self._reading))
+
+    def __enter__(self) -> Start:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close_inherited()
+        os.close(self._reading)
+
+    def _close_inherited(self) -> None:
+        while self._inherited:
+            os.close(self._inherited.pop())
+
+
+@frozen
+class Sandbox:
+    """A confinement as this machine keeps it.
+
+    Args:
+        confinement: what may be written, and whether there is a network.
+        support: what this machine offers, as `support()` found it.
+        private: the folder for temporary files and caches; by default the one of this process
+            for the working directory.
+        sockets: sockets of the caller's own that stay reachable.
+        files: single files that exist and may be written, e.g. one that the caller reads later.
+
+    Raises:
+        ConfinementError: this machine cannot keep this confinement.
+    """
+
+    confinement: Confinement
+    support: Support
+    private: PrivateFolder = field()
+    sockets: tuple[Path, ...] = field(default=(), converter=tuple)
+    files: tuple[Path, ...] = field(default=(), converter=tuple)
+
+    @private.default
+    def _of_this_process(self) -> PrivateFolder:
+        return PrivateFolder.of(Path.cwd(), self.confinement)
+
+    def __attrs_post_init__(self) -> None:
+        if reason := self.support.reason_not(self.confinement):
+            raise ConfinementError(reason)
+
+    def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """A program's variables, with temporary files and caches in the private folder."""
+        return confined_environment(environment, self.private.path, self._writable())
+
+    def argv(self, argv: Sequence[str]) -> list[str]:
+        """What to start instead of `argv`, for callers that can pass no descriptor.
+
+        A set-up that fails ends with status 126 and a line on standard error. The environment
+        should be one of `environment()`. The specification lies beside the private folder and
+        is good for any number of starts.
+        """
+        spec = self._specification(status=None, keep=(), environment=None)
+        name = self.private.sentinel.with_name("specification")
+        fd, path = tempfile.mkstemp(dir=name.parent, prefix=name.name)
+        with open(fd, "wb") as file:
+            file.write(marshal.dumps(spec))
+        return [*self._prefix(spec, path), *argv]
+
+    def start(
+        self,
+        argv: Sequence[str | bytes],
+        environment: Mapping[Any, Any] | None = None,
+        *,
+        executable: str | bytes | None = None,
+        pass_fds: Iterable[int] = (),
+        restore_signals: bool = True,
+    ) -> Start:
+        """Prepare one start of a program.
+
+        Args:
+            argv: the program and its arguments.
+            environment: its variables; default this process's. Temporary files and caches are
+                pointed into the private folder.
+            executable: the program's file, if it is not `argv[0]`.
+            pass_fds: descriptors beside 0 to 2 that the program keeps.
+            restore_signals: as in `subprocess.Popen`.
+
+        Raises:
+            ConfinementError: a writable path is not what it was.
+        """
+        passed = tuple(pass_fds)
+        reading, status = os.pipe()
+        memory = os.memfd_create("confinement")
+        start = Start([], _own_variables(), (memory, status, *passed), {memory, status}, reading)
+        try:
+            spec = self._specification(
+                status=status,
+                keep=passed,
+                environment=self._as_bytes(os.environ if environment is None else environment),
+                programs=[os.fsencode(executable)] if executable else None,
+                restore_signals=restore_signals,
+            )
+        except BaseException:
+            start.__exit__()
+            raise
+        with open(memory, "wb", closefd=False) as file:
+            file.write(marshal.dumps(spec))
+        os.lseek(memory, 0, os.SEEK_SET)
+        start.argv = [*self._prefix(spec, f"/proc/self/fd/{memory}"), *argv]
+        return start
+
+    def _as_bytes(self, environment: Mapping[Any, Any]) -> dict[bytes, bytes]:
+        text = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+        confined = self.environment(text)
+        return {os.fsencode(name): os.fsencode(value) for name, value in confined.items()}
+
+    def _prefix(self, spec: dict[str, Any], path: str) -> list[str]:
+        argv = [sys.executable, "-I", "-S", str(self.private.helper), path]
+        return [*bubblewrap(spec), *argv] if self.support.rung is Rung.BUBBLEWRAP else argv
+
+    def _specification(self, **more: Any) -> dict[str, Any]:
+        rung = self.support.rung
+        assert rung is not None
+        return {
+            "mode": _MODES[rung],
+            "abi": self.support.abi,
+            "network": self.confinement.network,
+            "writable": [_identified(path) for path in self._writable()],
+            **({} if rung is Rung.LANDLOCK else self._daemons()),
+            "sentinel": os.fsencode(self.private.sentinel),
+            "programs": None,
+            "restore_signals": True,
+            "ignored_by_python": [int(signal.SIGPIPE), int(signal.SIGXFSZ)],
+            **more,
+        }
+
+    def _daemons(self) -> dict[str, list[bytes]]:
+        """What is covered: whole folders where nothing in them is needed, else single sockets."""
+        writable = self._writable()
+        needed = (*writable, *self.sockets, *self.files)
+        folders = [
+            folder
+            for folder in daemons_folders()
+            if not any(path.is_relative_to(folder) for path in needed)
+        ]
+        sockets = [
+            path
+            for path in listening()
+            if path not in self.sockets
+            and not any(path.is_relative_to(each) for each in (*writable, *folders))
+        ]
+        return {
+            "hidden": list(map(os.fsencode, folders)),
+            "masked": list(map(os.fsencode, sockets)),
+        }
+
+    def _writable(self) -> tuple[Path, ...]:
+        paths = (*self.confinement.writable, self.private.path, *self.files)
+        return tuple(
+            path
+            for path in dict.fromkeys(paths)
+            if not any(path != each and path.is_relative_to(each) for each in paths)
+        )
+
+
+_MODES: Final = {
+    Rung.NAMESPACES_AND_LANDLOCK: "namespaces",
+    Rung.NAMESPACES: "namespaces",
+    Rung.BUBBLEWRAP: "inner",
+    Rung.LANDLOCK: "landlock",
+}
+
+
+def _own_variables() -> dict[str, str]:
+    """The helper's; the program's come later, so that LD_PRELOAD acts when it is confined."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+
+
+# Rights of root that the helper takes some of; it drops the others.
+_ROOT: Final = ("--unshare-pid", "--cap-add", "ALL", "--proc", "/proc", "--remount-ro", "/proc")
+
+
+def bubblewrap(spec: Mapping[str, Any]) -> list[str]:
+    """The same by bubblewrap; the helper then drops rights, tries a write and confirms.
+
+    As root without a user namespace, processes outside that have few rights could be reached
+    through /proc: root gets a process namespace. No `--die-with-parent`, which would end servers
+    in the background with it, and no `--new-session`, which costs job control.
+    """
+    return [
+        shutil.which("bwrap") or "bwrap",
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--unshare-ipc"),
+        *(("--unshare-net",) if spec["network"] == "none" else ()),
+        *(() if os.geteuid() else _ROOT),
+        *_each("--tmpfs {}", spec["hidden"]),
+        *_each("--remount-ro {}", spec["hidden"]),
+        *_each("--ro-bind /dev/null {}", spec["masked"]),
+        *_each("--bind {0} {0}", [path for path, _, _ in spec["writable"]]),
+        "--",
+    ]
+
+
+def _each(option: str, paths: Iterable[bytes]) -> Iterator[str]:
+    for path in paths:
+        yield from (part.format(os.fsdecode(path)) for part in option.split())
+
+
+def _identified(path: Path) -> tuple[bytes, int, int]:
+    try:
+        seen = path.lstat()
+    except OSError as error:
+        raise ConfinementError(f"cannot be writable: {error.strerror}", path=path) from error
+    return os.fsencode(path), seen.st_dev, seen.st_ino
+
+
+def _read_to_end(fd: int) -> bytes:
+    said, until = b"", time.monotonic() + _LONGEST_START
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    while poll.poll(max(0, until - time.monotonic()) * 1000):
+        part = os.read(fd, 4096)
+        if not part:
+            return said
+        said += part
+    return b"!the set-up took too long"
+
+
+def _raise_for(said: bytes) -> None:
+    """Nothing but the helper's own word says that a program runs confined."""
+    if said == _READY:
+        return
+    if said.startswith(_READY + b"x"):
+        number = int(said[2:])
+        raise OSError(number, os.strerror(number))
+    reason = said[1:].decode(errors="replace") if said.startswith(b"!") else "the helper ended"
+    raise ConfinementError(f"the process could not be confined: {reason}")

@@ -1,0 +1,95 @@
+"""Every process that a context starts is confined, however it is started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes_ext.confine import Confinement, ConfinementError, Sandbox, inside, outside, support
+
+FOUND = support()
+pytestmark = pytest.mark.skipif(FOUND.rung is None, reason=FOUND.why)
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Sandbox:
+    plans = tmp_path / "plans"
+    plans.mkdir()
+    return Sandbox(Confinement(writable=(plans,)), FOUND)
+
+
+def test_only_what_is_writable_is_written(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A command writes below a writable path and into TMPDIR, and nowhere else."""
+    script = "echo a > plans/a && echo b > $TMPDIR/b && echo c > c"
+    with inside(sandbox) as run:
+        done = subprocess.run(
+            ["sh", "-c", script], cwd=tmp_path, check=False, capture_output=True, text=True
+        )
+    assert done.returncode != 0
+    assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["plans", "a"]
+    assert run.started == 1
+    assert run.refused(done.stderr)
+
+
+def test_lifted(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The host's own work in between is not confined, nor is what comes after."""
+    with inside(sandbox), outside():
+        subprocess.run(["touch", tmp_path / "a"], check=True)
+    subprocess.run(["touch", tmp_path / "b"], check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "plans"}
+
+
+async def test_asyncio(sandbox: Sandbox, tmp_path: Path) -> None:
+    """What asyncio starts is confined too."""
+    with inside(sandbox):
+        process = await asyncio.create_subprocess_exec(
+            "touch", tmp_path / "a", stderr=asyncio.subprocess.DEVNULL
+        )
+        assert await process.wait() == 1
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        lambda: os.system("true"),
+        lambda: os.posix_spawn("/bin/true", ["true"], {}),
+        lambda: os.spawnvp(os.P_WAIT, "true", ["true"]),
+        lambda: os.execv("/bin/true", ["true"]),
+    ],
+    ids=["system", "posix_spawn", "spawnvp", "exec"],
+)
+def test_other_ways_are_refused(start: object, sandbox: Sandbox) -> None:
+    """What starts a process past subprocess is refused, unless it is the host's own work."""
+    assert callable(start)
+    with inside(sandbox) as run, pytest.raises(ConfinementError):
+        start()
+    assert run.failure
+
+
+def test_a_program_that_is_not_there(sandbox: Sandbox) -> None:
+    """The error is the one that `subprocess` raises without confinement."""
+    with inside(sandbox), pytest.raises(FileNotFoundError, match="no-such-program"):
+        subprocess.run(["no-such-program"], check=False)
+
+
+def test_what_a_caller_sees(sandbox: Sandbox) -> None:
+    """`args` and exceptions name the program and not the helper."""
+    with inside(sandbox), pytest.raises(subprocess.CalledProcessError) as raised:
+        subprocess.run([sys.executable, "-c", "raise SystemExit(3)"], check=True)
+    assert raised.value.cmd[0] == sys.executable
+    assert raised.value.returncode == 3
+
+
+def test_replaced_meanwhile(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A writable path that is a link by now is not writable: the process does not start."""
+    (tmp_path / "plans").rmdir()
+    (tmp_path / "plans").symlink_to(tmp_path)
+    with inside(sandbox) as run, pytest.raises(ConfinementError):
+        subprocess.run(["touch", tmp_path / "plans/a"], check=False)
+    assert run.failure
+    assert run.started == 0
