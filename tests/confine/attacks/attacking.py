@@ -186,13 +186,17 @@ def io_uring(what):
     numbers = struct.unpack_from("30I", parameters)
     entries, sq = numbers[0], numbers[10:20]
     flags = mmap.MAP_SHARED
-    queue = mmap.mmap(ring, sq[6] + entries * 4, flags=flags, offset=0)
+    answers = numbers[25]
+    queue = mmap.mmap(ring, max(sq[6] + entries * 4, answers + numbers[1] * 16), flags=flags)
     requests = mmap.mmap(ring, entries * 64, flags=flags, offset=0x10000000)
     path = ctypes.create_string_buffer(os.fsencode(what.victim))
     struct.pack_into("<BBHiQQIIQ", requests, 0, 36, 0, 0, -100, 0, ctypes.addressof(path), 0, 0, 7)
     struct.pack_into("<I", queue, sq[6], 0)
     struct.pack_into("<I", queue, sq[1], 1)
     checked(LIBC.syscall(426, *map(ctypes.c_long, (ring, 1, 1, 1, 0, 0))))
+    (result,) = struct.unpack_from("<i", queue, answers + 8)
+    if result < 0:
+        raise OSError(-result, os.strerror(-result))
 
 
 # Modes, owners, times ------------------------------------------------------------------------
@@ -564,7 +568,9 @@ def tcp(what):
 
 def udp(what):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.sendto(ORDER, ("127.0.0.1", what.udp))
+        sock.connect(("127.0.0.1", what.udp))
+        sock.send(ORDER)
+        sock.send(ORDER)  # tells whether anybody took the first
 
 
 @attack('TCP, `network="host"`')
@@ -610,7 +616,8 @@ def system_v_queue(what):
 
 @attack("shared memory in `/dev/shm`")
 def shared_memory(what):
-    write(what.shared)
+    with open(what.shared, "r+") as file:
+        file.write("attacked")
 
 
 @attack("typing into the caller's terminal (`TIOCSTI`)")
