@@ -121,8 +121,9 @@ class Bounds:
         return cls(**value)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, without the reason."""
-        return {"writable": [*self.writable], "network": self.network}
+        """Plain data, without the texts."""
+        data: dict[str, Any] = {"writable": [*self.writable], "network": self.network}
+        return {**data, "or_exact": True} if self.or_exact else data
 
 
 def _check_keys(keys: Iterable[object]) -> None:

@@ -56,14 +56,16 @@ def confined(
         confiner: what the host can confine; None: nothing.
         unavailable: whether a call that cannot be confined is blocked, or asked about.
     """
-    confinement = reduce(and_, (_resolved(one, root) for one in outcome.confines))
+    wanted = [(one, _resolved(one, root)) for one in outcome.confines]
+    confinement = reduce(and_, (each for _, each in wanted))
     or_exact = all(one.bounds.or_exact for one in outcome.confines)
     found = _kept(call, confinement, confiner, or_exact=or_exact)
     if isinstance(found, KeptBy):
         return outcome.confining(Confined(confinement, found))
     reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
     if isinstance(found, _Outside):
-        by = _who_refuses(found, outcome, root)
+        refusing = (one for one, mine in wanted if not mine.covers(found.change.path))
+        by = next(refusing, outcome.confines[0])
         why = _advised(f"{by.bounds.reason}: {found.told(confinement)}", by)
         return outcome.confining(Confined(confinement, KeptBy.REFUSAL, why, by))
     by = outcome.confines[0]
@@ -71,7 +73,8 @@ def confined(
     blocked = _advised(f"{why} ({_SETTING})", by)
     told = Confined(confinement, KeptBy.NOTHING, blocked, by)
     if unavailable == "ask":
-        told = evolve(told, why=why, ask=_question(call, why, by))
+        question = f"{why}. A yes runs it unconfined"
+        told = evolve(told, why=why, ask=Ask(by.extension, by.handler, question, step=by.step))
     return outcome.confining(told)
 
 
@@ -136,7 +139,8 @@ def _kept(
     effects = effects_of(call)
     outside = next(_outside(effects, confinement), None)
     if why_not is not None:
-        known = effects.exact and outside is None
+        # What is known of a call says nothing about the network.
+        known = effects.exact and outside is None and confinement.network == "host"
         return KeptBy.EFFECTS if known and or_exact else why_not
     if outside is not None:
         return _Outside(outside)
@@ -154,15 +158,6 @@ def _outside(effects: Effects, confinement: Confinement) -> Iterator[Change]:
             yield change
 
 
-def _who_refuses(outside: _Outside, outcome: ChainOutcome, root: Path | None) -> Confine:
-    """The first handler that does not allow a change; where all do, the first that confines."""
-    for one in outcome.confines:
-        mine = _resolved(one, root)
-        if not mine.covers(outside.change.path):
-            return one
-    return outcome.confines[0]
-
-
 def _why_not(call: ToolCall, confinement: Confinement, confiner: Confiner | None) -> str | None:
     if confiner is None:
         return "this host cannot confine processes"
@@ -173,12 +168,3 @@ def _why_not(call: ToolCall, confinement: Confinement, confiner: Confiner | None
         logger.exception("the confiner failed; the call is not run")
         return f"the host failed to say whether it can ({type(error).__name__})"
     return why if why is None or (isinstance(why, str) and why) else "the host does not say why"
-
-
-def _question(call: ToolCall, why: str, by: Confine) -> Ask:
-    from hermes_ext.turns.decisions.canonical import canonical_digest
-
-    # Not the key of a question of the handler's own: a yes to that one does not lift anything.
-    key = f"unconfined:{canonical_digest([call.tool_name, call.arguments.shared])}"
-    reason = f"{why}. A yes runs it unconfined"
-    return Ask(by.extension, by.handler, reason, key, by.step)

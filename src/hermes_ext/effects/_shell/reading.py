@@ -44,7 +44,7 @@ from hermes_ext.effects._shell.tree import (
     pipelines_of,
 )
 from hermes_ext.effects._shell.words import WordReader
-from hermes_ext.effects._variables import risky_variable
+from hermes_ext.effects._variables import may_be_exported, risky_variable
 from hermes_ext.effects._words import ANYTHING, Hole, Word, is_many
 
 NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
@@ -60,11 +60,6 @@ _EXPANDED_AGAIN: Final = re.compile(r"[$`\\'\"~*?\[{\s]")
 _SINKS: Final = re.compile(
     r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+|(?:tcp|udp)/.*)\Z"
 )
-# What words and paths mean depends on these.
-_USED_BY_SHELLS: Final = frozenset(
-    {"BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "HOME", "IFS", "OLDPWD", "PROMPT_COMMAND", "PS4",
-     "PWD"}
-)  # fmt: skip
 
 
 @frozen
@@ -626,13 +621,21 @@ class Reading(ABC):
         state.variables[name] = values
         if told:
             self.rec.variable(name)
-            for each in values:
-                self.check_variable(name, Hole() if HOLE in each else each)
+            kept = name in state.exported or name in self.rec.variables
+            if kept or may_be_exported(name):
+                self._check_exported(name, state)
+
+    def export(self, name: str, state: State) -> None:
+        """Programs get the value of a variable from now on, in later calls too."""
+        state.exported.add(name)
+        self._check_exported(name, state)
+
+    def _check_exported(self, name: str, state: State) -> None:
+        for each in state.variables.get(name, (HOLE,)):
+            self.check_variable(name, Hole() if HOLE in each else each)
 
     def check_variable(self, name: str, value: Word) -> None:
-        # What this shell exports is still there in the next call.
-        kept = name in self.rec.variables
-        if kept or name in _USED_BY_SHELLS or risky_variable(name, value):
+        if risky_variable(name, value):
             self.rec.unknown(f"what runs later depends on ${name}, which is set here", value)
 
 
