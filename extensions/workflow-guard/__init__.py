@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
+
 from hermes_ext import (
     CallVerdict,
     HookResult,
@@ -17,19 +19,16 @@ from hermes_ext import (
     UserInput,
     register_hook,
 )
-from hermes_ext.effects import Effects, ToolKind, ToolTable, effects_of
+from hermes_ext.effects import ToolKind, ToolTable, effects_of
 from hermes_ext.exceptions import StateError
 
+from .calls import Confined, judged, names_of
 from .modules import new_modules
-from .plan import in_words
+from .plan import MISSING, in_words
 from .project import Project
 from .requests import asks_for_work, digest, is_routed
 
 Settings = Mapping[str, Any]
-
-# Blocking them altogether would leave no way to write the plan.
-_WRITERS = (ToolKind.WRITE, ToolKind.EDIT)
-_RUNNERS = (ToolKind.SHELL, ToolKind.CODE, ToolKind.INPUT)
 
 
 # What steers a running turn, and what an agent tells another, is left as it is: the instructions
@@ -81,79 +80,45 @@ def no_changes_without_a_plan(
     project_root: Path | None,
     state: Any,
 ) -> CallVerdict:
-    """Without a plan, block what can write outside of the allowed paths."""
+    """Without a plan, refuse what would write outside of the allowed paths; confine programs."""
     project = Project.of(config, cwd, project_root)
     # Looked up at each call: the plan may have been written in this very turn.
     fault = project.plan.fault()
     if fault is None:
         return None
-    reason = _reason(event, config, project)
-    if reason is None:
+    found = judged(event, project)
+    if found is None:
         return None
-    what, setting, more = reason
+    where = {"setting": _setting(found.setting)}
+    if isinstance(found, Confined):
+        reason = "no plan yet" if fault == MISSING else f"the plan {fault}"
+        advice = _advice(event, project, fault, _what_passes(event.tools))
+        return HookResult.confine(
+            found.writable, reason=reason, or_exact=True, advice=advice, metadata=where
+        )
     # The whole text once in a turn; the model has it from then on.
     first = state.count("workflow-guard: told") == 1
-    writers = _names_of(event.tools, ToolKind.WRITE)
-    told = _told(project, fault, what, more if first else "", writers, whole=first)
-    return HookResult.block(told, metadata={"setting": _setting(setting)})
+    begin = f"There is no valid plan yet ({project.shown_plan} {fault})"
+    begin = "There is no plan yet" if fault == MISSING else begin
+    advice = _advice(event, project, fault, found.more if first else None)
+    return HookResult.block(f"{begin}, so {found.what}. {advice}", metadata=where)
 
 
-def _reason(event: ToolCall, config: Settings, project: Project) -> tuple[str, str, str] | None:
-    """What a call must not do, the setting behind that, and what else to say; None if it may."""
-    tool, tools = event.tool_name, event.tools
-    named = tools.matches(tool, config["blocked_tools"])
-    if named and tools.kind_of(tool) not in _WRITERS:
-        return f"{tool} is blocked", "blocked_tools", ""
-    if not named and tools.matches(tool, config["allowed_tools"]):
-        return None
-    effects = effects_of(event)
-    if not effects.exact:
-        return (
-            f"this call of {tool} is blocked: {_unknown(effects)}",
-            "allowed_tools",
-            _way_out(tool, tools),
-        )
-    refused = [change.path for change in effects.changes if not project.may_change(change)]
-    if not refused:
-        return None
-    shown = [repr(project.shown(path)) for path in dict.fromkeys(refused)]
-    listed = ", ".join([*shown[:5], *(["…"] if shown[5:] else [])])
-    return f"{tool} must not change {listed}", "allowed_paths", ""
-
-
-def _unknown(effects: Effects) -> str:
-    why = "; ".join(effects.unknown[:2]) or "it may write"
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in why)
-
-
-def _way_out(tool: str, tools: ToolTable) -> str:
-    if tools.kind_of(tool) in _RUNNERS:
-        readers = _names_of(tools, ToolKind.READ, ToolKind.SEARCH)
-        return (
-            f"Calls that only read pass: {readers}, and simple commands such as ls, "
-            "grep or git diff."
-        )
-    return (
-        f"If {tool} is to run without a plan, the user has to add it to "
-        "extensions.workflow-guard.allowed_tools in config.yaml."
-    )
-
-
-def _names_of(tools: ToolTable, *kinds: ToolKind) -> str:
-    return ", ".join(row.name for kind in kinds for row in tools.of(kind))
-
-
-def _told(project: Project, fault: str, what: str, more: str, writers: str, *, whole: bool) -> str:
-    plan = project.shown_plan
-    if fault == "is missing":
-        begin, do = "There is no plan yet", f"First write the plan to {plan} with {writers}"
-    else:
-        begin, do = f"There is no valid plan yet ({plan} {fault})", "First fix the plan"
-    told = [f"{begin}, so {what}.", f"{do}, then make this call again."]
-    if whole:
+def _advice(event: ToolCall, project: Project, fault: str, more: str | None) -> str:
+    """What to do about it; more: what else to say, None for the short form."""
+    plan, writers = project.shown_plan, names_of(event.tools, ToolKind.WRITE)
+    write = f"First write the plan to {plan} with {writers}"
+    do = write if fault == MISSING else "First fix the plan"
+    told = [f"{do}, then make this call again."]
+    if more is not None:
         writable = in_words((plan, *project.shown_allowed))
         told += [project.plan.needs(), f"Until then only {writable} may be written.", more]
     return " ".join(filter(None, told))
+
+
+def _what_passes(tools: ToolTable) -> str:
+    readers = names_of(tools, ToolKind.READ, ToolKind.SEARCH)
+    return f"Calls that only read pass: {readers}, and simple commands such as ls or git diff."
 
 
 @register_hook("intercept_tool_call", guard=True)
@@ -166,6 +131,9 @@ def a_person_decides(
         return None
     project = Project.of(config, cwd, project_root)
     effects = effects_of(event)
+    if project.plan.fault() is not None and isinstance(judged(event, project), Confined):
+        # What it may name, it cannot change.
+        effects = evolve(effects, mentions=frozenset())
     place = project.plan.place
     touched = place is not None and (effects.change_of(place) or place in effects.mentions)
     if approval == "ask" and touched and effects.may_write:

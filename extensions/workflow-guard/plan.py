@@ -14,6 +14,9 @@ from typing import Any
 LARGEST = 1_000_000
 """Bytes. A larger plan does not count."""
 
+MISSING = "is missing"
+"""The fault of a plan that is not there."""
+
 _FENCE = re.compile(r"\s{0,3}```")
 # Of Markdown, AsciiDoc and Org; and the line below one in Markdown and reStructuredText.
 _HEADING = re.compile(r"(?:#{1,6}|={1,6}|\*{1,6})\s+(\S.*)")
@@ -103,7 +106,7 @@ def _check_place(place: Path) -> None:
     try:
         mode = place.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        raise _Fault("is missing") from None
+        raise _Fault(MISSING) from None
     # Else a link would make any file the plan, and the plan's place a way to write that file.
     if os.path.realpath(place) != str(place):
         raise _Fault("is a link, or lies behind one; plan_path has to name the file itself")

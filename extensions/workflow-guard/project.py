@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hermes_ext.effects import Change, ChangeKind
+from hermes_ext.confine import Confinement, Reason
+from hermes_ext.effects import Change, ChangeKind, Effects
 
 from .plan import Plan, in_words
 
 # What gives a file a second name.
 _LINKING = frozenset({"ln", "os.link", "Path.hardlink_to"})
+
+_LOOKED_UP = Reason("workflow-guard", "no plan yet")
 
 
 @dataclass(frozen=True)
@@ -37,16 +41,73 @@ class Project:
     def plan(self) -> Plan:
         return Plan(self._place(self.settings["plan_path"]), self.settings["plan"])
 
+    def handed_out(self, effects: Effects) -> tuple[Path, ...]:
+        """The folders that the programs of a call are to write without a plan.
+
+        Only what is there, and no file: what confines programs holds folders. Nothing where some
+        commands run as they are, because those would run, or believe, what is left there. The
+        folder of a plan that a person is asked about only in a call that this person is asked
+        about.
+        """
+        if self.settings["allowed_commands"]:
+            return ()
+        plan = self.plan.place
+        asks = self.settings["plan"]["approval"] == "ask"
+        closed = None if plan is None or not asks or effects.change_of(plan) else plan
+        return tuple(
+            folder
+            for folder in self._open
+            if folder.is_dir() and not (closed and closed.is_relative_to(folder))
+        )
+
+    def writable(self, effects: Effects) -> tuple[Path, ...]:
+        """Those of them that a program can write: not all folders may be handed out."""
+        folders = map(str, self.handed_out(effects))
+        return Confinement.of(folders, root=self.root, reason=_LOOKED_UP).writable
+
+    @cached_property
+    def _scratch(self) -> tuple[Path, ...]:
+        return self._places("scratch_paths")
+
+    @cached_property
+    def _open(self) -> tuple[Path, ...]:
+        """What may be written without a plan, but for the plan."""
+        return (*self._places("allowed_paths"), *self._scratch)
+
+    def _places(self, setting: str) -> tuple[Path, ...]:
+        found = map(self._place, self.settings[setting])
+        return tuple(dict.fromkeys(each for each in found if each is not None))
+
+    def is_open(self, path: Path) -> bool:
+        """Whether a path may be written without a plan, by whatever."""
+        return path == self.plan.place or any(map(path.is_relative_to, self._open))
+
+    def is_own(self, path: Path) -> bool:
+        """Whether a path lies in the project."""
+        return self.root is not None and path.is_relative_to(self.root)
+
+    def programs_may_change(self, change: Change, writable: tuple[Path, ...]) -> bool:
+        """Whether a program that may write these folders may do this without a plan."""
+        # Of temporary files each call has a folder of its own.
+        if change.by == "mktemp" and not self.is_own(change.path):
+            return True
+        if not any(map(change.path.is_relative_to, writable)):
+            return False
+        # These cannot go: they are what is held.
+        if change.path in writable and change.kind is ChangeKind.DELETE:
+            return False
+        scratch = any(map(change.path.is_relative_to, self._scratch))
+        return self.may_change(change) or (scratch and not _links(change))
+
     def may_change(self, change: Change) -> bool:
         """Whether a tool call may do this without a plan."""
         # A link is no document: made in the background, be it by `cp -P` or `mv` of another one, it
         # could be there just when a call that was judged without it writes.
-        if change.link or change.by in _LINKING:
+        if _links(change):
             return False
         if change.path == self.plan.place:
             return not change.tree or change.kind is ChangeKind.DELETE
-        places = map(self._place, self.settings["allowed_paths"])
-        return any(place is not None and self._is_allowed(change, place) for place in places)
+        return any(self._is_allowed(change, each) for each in self._places("allowed_paths"))
 
     def _is_allowed(self, change: Change, place: Path) -> bool:
         if change.path == place:
@@ -104,6 +165,10 @@ class Project:
         for name, value in values.items():
             text = text.replace(name, value)
         return text
+
+
+def _links(change: Change) -> bool:
+    return change.link or change.by in _LINKING
 
 
 def _resolved(path: Path | None) -> Path | None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hermes_ext.hooks.table import Action
     from hermes_ext.runtime import Runtime
     from hermes_ext.turns.approval import Approval, ApprovalRequest
+    from hermes_ext.turns.confining import Confiner
     from hermes_ext.turns.notices import Notice
     from hermes_ext.turns.session_state import SessionState
     from hermes_ext.turns.state import TurnState, get_session_state, get_turn_state
@@ -55,6 +56,7 @@ _LATER = {
     "CallResult": "hermes_ext.hooks.results",
     "CallVerdict": "hermes_ext.hooks.results",
     "ChainOutcome": "hermes_ext.chain.fold",
+    "Confiner": "hermes_ext.turns.confining",
     "HookResult": "hermes_ext.hooks.results",
     "InputResult": "hermes_ext.hooks.results",
     "InputVerdict": "hermes_ext.hooks.results",
@@ -87,6 +89,7 @@ __all__ = [
     "CallResult",
     "CallVerdict",
     "ChainOutcome",
+    "Confiner",
     "HookResult",
     "InputResult",
     "InputVerdict",

@@ -264,6 +264,65 @@ class TestAsking:
         assert "may return" in str(outcome.errors[0])
 
 
+class TestConfining:
+    """Confinements join and do not end the chain."""
+
+    def test_confinements_join(self):
+        """All are kept, in order, with who wants them; the value goes on to later handlers."""
+        outcome = outcome_of(
+            handler(returning(HookResult.confine(["a"], reason="one")), extension="a"),
+            handler(returning(HookResult.rewrite({"x": 1})), extension="b"),
+            handler(returning(HookResult.confine(reason="two")), guard=True, extension="c"),
+        )
+        assert outcome.action is Action.CONFINE
+        assert [(one.extension, one.bounds.writable) for one in outcome.confines] == [
+            ("a", ("a",)),
+            ("c", ()),
+        ]
+        assert outcome.final({}) == {"x": 1}
+        assert outcome.as_tool_result() is None
+        assert outcome.confinement is None  # the turn makes it
+
+    def test_its_steps_say_what_may_change(self):
+        """The reason is the step's; its JSON has the bounds, and the outcome's has who confines."""
+        outcome = outcome_of(handler(returning(HookResult.confine(["a"], "none", reason="why"))))
+        (step,) = outcome.steps
+        assert (step.action, step.reason) == (Action.CONFINE, "why")
+        bounds = {"writable": ["a"], "network": "none"}
+        assert step.to_json()["bounds"] == bounds
+        assert outcome.to_json()["confines"] == [
+            {"extension": "ext", "handler": "answer", "reason": "why", **bounds}
+        ]
+
+    def test_a_yes_leaves_it_confined(self):
+        """What was asked about and confined is confined after a yes."""
+        outcome = outcome_of(
+            handler(returning(HookResult.ask("?"))),
+            handler(returning(HookResult.confine(reason="why"))),
+        )
+        assert outcome.action is Action.ASK
+        assert outcome.resolved(approved=True).action is Action.CONFINE
+
+    def test_bounds_that_were_exchanged(self):
+        """A result that was changed after it was made is a failure."""
+
+        def exchanged(tool_name):
+            result = HookResult.confine(reason="why")
+            result.__dict__["value"] = {"writable": ["/"]}
+            return result
+
+        assert "changed after it was made" in str(outcome_of(handler(exchanged)).errors[0])
+
+    @pytest.mark.parametrize(
+        "hook", ["transform_user_input", "before_llm_call", "transform_tool_result"]
+    )
+    def test_only_tool_calls_can_be_confined(self, hook):
+        """Elsewhere it is what the hook does not allow: that handler's failure."""
+        outcome = outcome_of(handler(returning(HookResult.confine(reason="why")), hook))
+        assert outcome.confines == ()
+        assert "may return" in str(outcome.errors[0])
+
+
 class TestInjecting:
     """Texts for a request."""
 

@@ -17,10 +17,22 @@ from hermes_ext.chain.manager import HookManager
 from hermes_ext.hooks.source import Source
 
 HOOK = "intercept_tool_call"
-SEVERITY = ["pass", "rewrite", "ask", "answer", "block"]
+SEVERITY = ["pass", "rewrite", "confine", "ask", "answer", "block"]
 
 BEHAVIOURS = st.sampled_from(
-    ["none", "pass", "rewrite", "mutate", "ask", "answer", "block", "raise", "garbage", "meta"]
+    [
+        "none",
+        "pass",
+        "rewrite",
+        "mutate",
+        "confine",
+        "ask",
+        "answer",
+        "block",
+        "raise",
+        "garbage",
+        "meta",
+    ]
 )
 PLAYERS = st.lists(
     st.fixed_dictionaries(
@@ -48,6 +60,8 @@ def play(does: str, name: str, args: dict, guard: bool):
     texts = {"ask": HookResult.ask, "block": HookResult.block, "answer": HookResult.answer}
     if does in texts and not (guard and does == "answer"):
         return texts[does](name)
+    if does == "confine":
+        return HookResult.confine([name], reason=name, metadata={name: "confines"})
     if does == "meta":
         return HookResult.pass_(metadata={name: 1, "last": name})
     if does in ("raise", "garbage") or (guard and does in ("rewrite", "answer")):
@@ -56,8 +70,8 @@ def play(does: str, name: str, args: dict, guard: bool):
 
 
 def model(players: list[dict], args: dict):
-    """The contract in a dozen lines: returns action, value, called names, metadata, asks."""
-    action, value, called, metadata, asks = "pass", None, [], {}, []
+    """The contract in a dozen lines: action, value, called names, metadata, asks, confines."""
+    action, value, called, metadata, asks, confines = "pass", None, [], {}, [], []
     rank = lambda p: (p["guard"], p["priority"], p["source"].rank, p["name"])  # noqa: E731
     for player in sorted(players, key=rank):
         called.append(player["name"])
@@ -74,10 +88,11 @@ def model(players: list[dict], args: dict):
         args = result.value if result.action == "rewrite" else args
         value = args if "rewrite" in (action, result.action) or value is not None else None
         asks += [player["name"]] if result.action == "ask" else []
+        confines += [player["name"]] if result.action == "confine" else []
         action = max(action, result.action.value, key=SEVERITY.index)
         if action in ("answer", "block"):
             break
-    return action, value, called, metadata, asks
+    return action, value, called, metadata, asks, confines
 
 
 def build(players: list[dict], called: list[str]) -> HookManager:
@@ -117,10 +132,10 @@ ARGS = {"command": "ls", "deep": {"list": [1]}}
 
 
 def check(players, outcome, called):
-    action, value, expected, metadata, asks = model(players, copy.deepcopy(ARGS))
+    action, value, expected, metadata, asks, confines = model(players, copy.deepcopy(ARGS))
     assert called == expected
     assert outcome.action.value == action
-    if action in ("pass", "rewrite", "ask"):
+    if action in ("pass", "rewrite", "confine", "ask"):
         assert outcome.final(ARGS) == (ARGS if value is None else value)
     elif action == "answer":
         assert outcome.value in called
@@ -128,6 +143,10 @@ def check(players, outcome, called):
         assert outcome.blocked_by == called[-1]
     assert dict(outcome.metadata) == metadata
     assert [ask.extension for ask in outcome.asks] == asks
+    assert [one.extension for one in outcome.confines] == confines
+    assert [one.bounds.writable for one in outcome.confines] == [(name,) for name in confines]
+    steps = [outcome.steps[one.step] for one in (*outcome.asks, *outcome.confines)]
+    assert [step.extension for step in steps] == [*asks, *confines]
     skipped = [step.extension for step in outcome.steps if step.skipped == "ended"]
     assert [step.extension for step in outcome.steps] == called + skipped
 

@@ -33,6 +33,10 @@ def answers(tool_args: Any) -> HookResult:
     return HookResult.answer("done")
 
 
+def confines(tool_args: Any) -> HookResult:
+    return HookResult.confine(reason="read-only")
+
+
 def rewrites(tool_args: Any) -> HookResult:
     return HookResult.rewrite({**tool_args, "command": tool_args["command"] + "!"})
 
@@ -68,6 +72,11 @@ CASES = {
     ),
     "the first of two questions": ([_named(asks, "a"), _named(asks, "b")], "a"),
     "a question about what was rewritten": ([_named(rewrites, "a"), _named(asks, "b")], "b"),
+    "the first of two that confine": ([_named(confines, "a"), _named(confines, "b")], "a"),
+    "a confinement of what was rewritten": ([_named(rewrites, "a"), _named(confines, "b")], "b"),
+    "a rewrite of what is confined": ([_named(confines, "a"), _named(rewrites, "b")], "a"),
+    "a question about what is confined": ([_named(confines, "a"), _named(asks, "b")], "b"),
+    "a block of what is confined": ([_named(confines, "a"), _named(blocks, "b")], "b"),
     "the last that changed": ([_named(rewrites, "a"), _named(rewrites, "b")], "b"),
     "not the one that changed nothing": ([_named(rewrites, "a"), _named(keeps, "b")], "a"),
     "a rewrite that changes nothing": ([_named(passes, "a"), _named(keeps, "b")], "b"),

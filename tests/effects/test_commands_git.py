@@ -85,7 +85,6 @@ def _trees(effects: Effects, machine: Machine) -> set[str]:
         ("git archive -o x.tar HEAD", "x.tar"),
         ("git format-patch -o n -1", "n"),
         ("git diff --output=x", "x"),
-        ("git log --outp x", "x"),
         ("git worktree add ../../n main", "../.git ../../n"),
     ],
 )

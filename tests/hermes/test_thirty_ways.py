@@ -220,8 +220,9 @@ READING = (
     "find . -name '*.py' | sort",
     "cat src/app.py && sed -n 1p src/app.py",
     "cd src && cat app.py; cd ..",
-    "echo note > plans/note.md",
-    "mkdir -p plans/old && cp plans/first.md plans/old/first.md",
+    # Among the plans is a file with a second name outside: no command can write there.
+    "echo note > handoff/note.md",
+    "mkdir -p handoff/old && cp plans/first.md handoff/old/first.md",
 )
 
 DRIVER = r"""
@@ -301,7 +302,7 @@ def tried(number, calls, planned):
     before, after = clean['files'], files()
     return {'told': told, 'changed': [
         path for path in sorted({*before, *after})
-        if before.get(path) != after.get(path) and not path.startswith('plans/')]}
+        if before.get(path) != after.get(path) and not path.startswith(('plans/', 'handoff/'))]}
 
 def tried_all(ways, planned):
     return {name: tried(f'{number} {planned}', calls, planned)
@@ -348,6 +349,7 @@ def template(folder: Path) -> Path:
     put("lib/twin.py", OLD)
     put("Makefile", f"all:\n\t@{SED}\n")
     put("plans/first.md", "A thought.\n")
+    put("handoff/first.md", "A thought.\n")
     put("plans/app.py", NEW)
     (folder / "link.py").symlink_to("src/app.py")
     (folder / "plans/link.md").symlink_to("../src/app.py")
@@ -397,7 +399,7 @@ def test_a_way(tried: dict[str, Any], name: str) -> None:
         pytest.skip(f"needs {' and '.join(WAYS[name].needs)}")
     without, planned = tried["without"][name], tried["planned"][name]
     assert without["changed"] == [], without
-    assert any("[workflow-guard] There is no plan yet" in told for told in without["told"]), without
+    assert any("[workflow-guard] " in told and "no plan yet" in told for told in without["told"])
     assert not any("[workflow-guard]" in told for told in planned["told"]), planned
     assert planned["changed"], planned
 

@@ -6,6 +6,7 @@ Its rows are those of `seams`; which release has which is noted in `wraps.json`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 from pathlib import Path
@@ -31,7 +32,8 @@ def wrapped_here() -> list[str]:
 
     importlib.import_module("run_agent")  # first, as Hermes does: its imports are circular
     for seam in SEAMS:
-        importlib.import_module(seam.module)
+        with contextlib.suppress(ImportError) if seam.newer else contextlib.nullcontext():
+            importlib.import_module(seam.module)
     attach()
     return [str(each.seam) for each in standings() if each.status == "attached"]
 

@@ -250,6 +250,15 @@ def test_events_are_frozen_and_do_not_alias():
         call.tool_name = "other"
 
 
+def test_what_a_server_says_of_a_tool_stays_with_the_call():
+    """`read_only` is False unless the host says so, and a rewrite keeps it."""
+    assert ToolCall("t", {}).read_only is False
+    call = ToolCall("t", {"a": 1}, "c1", read_only=True)
+    for other in (call, call.lend(), call.rewritten({"a": 2}), pickle.loads(pickle.dumps(call))):
+        assert other.read_only is True
+    assert call != ToolCall("t", {"a": 1}, "c1")
+
+
 @pytest.mark.parametrize("args", [None, "", {}], ids=repr)
 def test_absent_arguments_are_an_empty_dict(args):
     """A call without arguments has a dict all the same."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import attrs
 import pytest
 
 from hermes_ext import Action, HookResult
 from hermes_ext.exceptions import HermesExtError, ResultError
+from hermes_ext.hooks.bounds import Bounds
 from hermes_ext.hooks.table import TABLE, HookName
 
 
@@ -28,6 +30,18 @@ class Text(str):
         (HookResult.answer("42"), Action.ANSWER, "42"),
         (HookResult.answer(""), Action.ANSWER, ""),
         (HookResult.ask("sure?"), Action.ASK, "sure?"),
+        (HookResult.confine(reason="r"), Action.CONFINE, Bounds((), "host", "r")),
+        (
+            HookResult.confine(["a", Path("b")], "none", reason="r"),
+            Action.CONFINE,
+            Bounds(("a", "b"), "none", "r"),
+        ),
+        (
+            HookResult("confine", {"writable": ("a",), "reason": "r"}),
+            Action.CONFINE,
+            Bounds(["a"], "host", "r"),
+        ),
+        (HookResult("confine", Bounds(reason="r")), Action.CONFINE, Bounds(reason="r")),
         (HookResult.inject_system("plan"), Action.INJECT_SYSTEM, "plan"),
         (HookResult.inject_user("plan"), Action.INJECT_USER, "plan"),
         (HookResult("block", "no"), Action.BLOCK, "no"),
@@ -122,6 +136,51 @@ def test_subclasses_of_str_become_plain():
     """A str subclass is accepted and does not travel on."""
     assert type(HookResult.rewrite(Text("a")).value) is str
     assert type(HookResult.block(Text("a")).value) is str
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (
+            lambda: HookResult.confine("plans", reason="r"),
+            r"got one str\. Write writable=\['plans'\]",
+        ),
+        (lambda: HookResult.confine(Path("a"), reason="r"), r"got one PosixPath\. Write writable"),
+        (lambda: HookResult.confine(None, reason="r"), r"got None\. Write writable=\['plans/'\]"),
+        (lambda: HookResult.confine({"a"}, reason="r"), r"list of paths, got set"),
+        (lambda: HookResult.confine({"a": 1}, reason="r"), r"list of paths, got dict"),
+        (lambda: HookResult.confine(["a", 1], reason="r"), r"writable\[1\].*needs a path, got int"),
+        (lambda: HookResult.confine([b"a"], reason="r"), r"writable\[0\].*got bytes"),
+        (lambda: HookResult.confine(["a", ""], reason="r"), r"writable\[1\].*empty path.*'\.'"),
+        (lambda: HookResult.confine([" "], reason="r"), r"writable\[0\].*empty path"),
+        (lambda: HookResult.confine(["a\0"], reason="r"), r"writable\[0\].*is no path"),
+        (lambda: HookResult.confine(network="off", reason="r"), r"'off'\. Write network='host'"),
+        (lambda: HookResult.confine(network=None, reason="r"), r"is None\. Write network='host'"),
+        (lambda: HookResult.confine(reason=" \n"), r"reason is empty\. Write reason="),
+        (lambda: HookResult.confine(reason=None), r"got None\. Write reason="),
+        (lambda: HookResult("confine"), r"needs Bounds or a dict, got None\. Write HookResult"),
+        (lambda: HookResult("confine", "no plan"), r"needs Bounds or a dict, got str"),
+        (lambda: HookResult("confine", {}), r"reason is empty"),
+        (lambda: HookResult("confine", {"writeable": []}), r'Did you mean "writable"\?'),
+        (lambda: HookResult("confine", {"x": [], "reason": "r"}), r"It takes writable, network"),
+    ],
+)
+def test_bounds_that_cannot_be_right(make, told):
+    """Each mistake raises where the author made it, and says what to write."""
+    with pytest.raises(ResultError, match=told) as raised:
+        make()
+    assert raised.traceback[1].path == Path(__file__)
+
+
+def test_bounds_are_plain():
+    """Texts of other classes do not travel on, nor does a surrogate in the reason."""
+    bounds = HookResult.confine([Text("a")], Text("none"), reason=Text("r\ud800")).value
+    assert [type(each) for each in (*bounds.writable, bounds.network, bounds.reason)] == [str] * 3
+    assert bounds.reason == "r\ufffd"
+    mine = ["a"]
+    result = HookResult.confine(mine, reason="r")
+    mine.append("b")
+    assert result.value.writable == ("a",)
 
 
 def test_a_result_is_frozen():

@@ -19,6 +19,7 @@ from hermes_ext.testing import (
     assert_answered,
     assert_asked,
     assert_blocked,
+    assert_confined,
     assert_injected,
     assert_passed,
     assert_rewritten,
@@ -203,6 +204,45 @@ def test_an_approver_can_be_a_function_or_nobody(author: Author) -> None:
     assert extension.call("x", {"ask": 9}).blocked
     assert all_four(author).call("x", {"ask": 1}).blocked
     assert len(small.questions) == 2
+
+
+CONFINES = """
+    @register_hook("intercept_tool_call", guard=True)
+    def confine(tool_args):
+        return HookResult.confine(["plans"], "none", reason="no plan yet")
+    """
+
+
+def test_confined_calls_can_be_asserted(author: Author) -> None:
+    """By what may be written, network, reason and extension; without any of it as well."""
+    extension = author(CONFINES)
+    (extension.project / "plans").mkdir()
+    outcome = extension.call("terminal", {"command": "make"})
+    assert_confined(outcome)
+    assert_confined(outcome, writable=["plans"], network="none", match="no plan", by="my-rules")
+    assert outcome.confinement is not None
+    assert outcome.confinement.writable == (extension.project / "plans",)
+    for wrong in (
+        {"writable": []},
+        {"network": "host"},
+        {"match": "zebra"},
+        {"by": "other"},
+    ):
+        with pytest.raises(AssertionError, match="confined by my-rules, writable"):
+            assert_confined(outcome, **wrong)
+    with pytest.raises(AssertionError, match="expected that everybody passes"):
+        assert_passed(outcome)
+
+
+def test_a_host_that_cannot_confine(author: Author) -> None:
+    """A test says why it cannot; what a server says of a tool is told with the call."""
+    extension = author(CONFINES, cannot_confine="Windows cannot")
+    outcome = extension.call("terminal", {"command": "make"})
+    assert_blocked(outcome, by="my-rules", match="no plan yet.*Windows cannot")
+    with pytest.raises(AssertionError, match="expected a confined call"):
+        assert_confined(outcome)
+    assert_blocked(extension.call("mcp_x_look", {"at": "y"}))
+    assert_confined(extension.call("mcp_x_look", {"at": "y"}, read_only=True))
 
 
 def test_a_rewrite_is_held_against_the_tools_schema(author: Author) -> None:

@@ -286,6 +286,32 @@ class TestLine:
             assert line["approved"] is approved
             assert line["decided_by"] == "user"
 
+    def test_a_confinement_is_told_with_what_became_of_it(self) -> None:
+        """Who wants it and what may change, at each level; of an observed one what might have."""
+        bounds = {"writable": ["plans"], "network": "none"}
+        confine = {"extension": "a", "handler": "h", "reason": "no plan", **bounds}
+        confined = {
+            "writable": ["/p/plans"],
+            "network": "none",
+            "kept_by": "kernel",
+            "left_out": [{"path": "x", "why": "it does not exist"}],
+        }
+        step = {"extension": "a", "handler": "h", "action": "confine", "reason": "no plan"}
+        steps = [step | {"bounds": bounds}, step | {"bounds": bounds, "observed": True}]
+        outcome = {
+            "action": "confine",
+            "confines": [confine],
+            "confined": confined,
+            "steps": steps,
+            "decider": 0,
+        }
+        for level in (LogLevel.DECISIONS, LogLevel.STEPS, LogLevel.PAYLOADS):
+            line = build_line(event_of(outcome=outcome), level)
+            assert (line["action"], line["extension"]) == ("confine", "a")
+            assert (line["confines"], line["confined"]) == ([confine], confined)
+            (watched,) = [each for each in line.get("by", line.get("steps")) if "observed" in each]
+            assert watched["bounds"] == bounds
+
     def test_long_texts_are_cut(self) -> None:
         """A message of any length takes a line of bounded length, which says how long it was."""
         outcome = {"action": "block", "blocked_by": "a", "message": "x" * 100_000}

@@ -117,6 +117,30 @@ def test_each_event_has_its_line(
     assert person.lines == ([line] if shown else [])
 
 
+@pytest.mark.parametrize("notify", ["blocks", "all"])
+def test_a_confined_call(notify: notices.Notify) -> None:
+    """It runs, so only `all` reports it; one that cannot be confined is blocked."""
+
+    class Confiner:
+        def reason_not(self, call: Any, confinement: Any) -> str | None:
+            return None if call.tool_args["command"] == "make" else "not this one"
+
+    @register_hook("intercept_tool_call")
+    def confines(tool_name: str) -> Any:
+        return HookResult.confine(reason="no plan yet")
+
+    person = Person()
+    person.runtime = Runtime([confines], confiner=Confiner())
+    person.runtime.services.notify = notify
+    person.runtime.on_notice = person.notices.append
+    with person.turn() as turn:
+        turn.intercept_tool_call("terminal", {"command": "make"})
+        turn.intercept_tool_call("terminal", {"command": "ls"})
+    confined, blocked = "confined terminal: no plan yet", "blocked terminal: no plan yet, and "
+    assert person.lines[:-1] == ([confined] if notify == "all" else [])
+    assert person.lines[-1].startswith(blocked)
+
+
 def test_a_crash_that_blocks_is_a_block() -> None:
     """A call that is refused because its handler failed is reported, with that reason."""
     person = Person()

@@ -76,7 +76,14 @@ def output_that_injects(text: str) -> ToolOutputResult:
     return HookResult.inject_user(text)  # E: not for results
 
 
+def input_that_is_confined(text: str) -> InputVerdict:
+    return HookResult.confine(reason=text)  # E: only for tool calls
+
+
 HookResult("deny", "no")  # E: no such action
+HookResult.confine(["plans"])  # E: needs a reason
+HookResult.confine(["plans"], "lan", reason="text")  # E: host or none
+HookResult.confine([1], reason="text")  # E: not a path
 HookResult.inject_system("text", keep="forever")  # E: request or turn
 HookResult.block(None)  # E: needs a text
 

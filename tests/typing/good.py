@@ -59,6 +59,8 @@ async def guard_request(event: LLMRequest) -> RequestVerdict:
 def change_call(tool_args: dict[str, Any], cwd: Path | None = None) -> CallResult:
     if cwd is None:
         return HookResult(Action.ANSWER, "{}")
+    if not cwd.exists():
+        return HookResult("confine", {"reason": "nothing there"})
     return HookResult.rewrite({**tool_args, "cwd": str(cwd)}, metadata={"seen": True})
 
 
@@ -68,6 +70,8 @@ def change_call(tool_args: dict[str, Any], cwd: Path | None = None) -> CallResul
 def guard_call(event: ToolCall) -> CallVerdict:
     if event.tool_name == "terminal":
         return HookResult.ask("a command", key="terminal")
+    if event.read_only:
+        return HookResult.confine(["plans", Path("docs")], "none", reason="no plan yet")
     return HookResult(Action.BLOCK, "no")
 
 

@@ -10,18 +10,29 @@ from typing import Any
 import pytest
 from tests.conftest import hermes, hermes_start, model_factory
 
-from hermes_ext import ChainOutcome, Runtime
+from hermes_ext import ChainOutcome, Runtime, ToolCall
+from hermes_ext.confine import Confinement
 
 __all__ = ["guarded", "hermes", "hermes_start", "model_factory"]
+
+
+class Host:
+    """A host that confines what it is asked to."""
+
+    def reason_not(self, call: ToolCall, confinement: Confinement) -> str | None:
+        """Nothing speaks against it."""
 
 
 class Guarded:
     """A project folder, and a runtime in which only workflow-guard is on.
 
-    root: where the repository begins, if that is not the folder itself.
+    root: where the repository begins, if that is not the folder itself. confines: whether the host
+    can confine calls.
     """
 
-    def __init__(self, base: Path, root: Path | None = None, **settings: Any) -> None:
+    def __init__(
+        self, base: Path, root: Path | None = None, *, confines: bool = True, **settings: Any
+    ) -> None:
         self.home = base / "home"
         self.root = root or base / "project"
         self.cwd = base / "project"
@@ -30,7 +41,8 @@ class Guarded:
         section = {"on": ["workflow-guard"], "log": "off", "workflow-guard": settings}
         config = json.dumps({"extensions": section}, ensure_ascii=False)
         (self.home / "config.yaml").write_text(config, encoding="utf-8")
-        self.runtime = Runtime.from_config(home=self.home, cwd=self.cwd)
+        host = Host() if confines else None
+        self.runtime = Runtime.from_config(home=self.home, cwd=self.cwd, confiner=host)
         assert self.runtime.handlers, (self.runtime.records, self.runtime.problems)
 
     def write(self, path: str, text: str = "# Plan\n") -> Path:
@@ -42,8 +54,9 @@ class Guarded:
 
     def call(self, tool: str, args: dict[str, Any], **turn: Any) -> ChainOutcome:
         """What becomes of a tool call in a turn of its own."""
+        read_only = turn.pop("read_only", False)
         with self._turn(**turn) as opened:
-            return opened.intercept_tool_call(tool, args, tool_call_id="c1")
+            return opened.intercept_tool_call(tool, args, tool_call_id="c1", read_only=read_only)
 
     def input(self, message: Any, command: str | None = None, **turn: Any) -> ChainOutcome:
         """What becomes of a user's message in a turn of its own."""
@@ -69,10 +82,15 @@ def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Gu
     return lambda **options: Guarded(tmp_path, **options)
 
 
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+@pytest.fixture(scope="module", params=[True, False], ids=["kernel", "no kernel"])
+def untouched(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Guarded]:
     """One with the default settings and without a plan, for tests that change nothing."""
     base = tmp_path_factory.mktemp("untouched")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HERMES_HOME", str(base / "home"))
-        yield Guarded(base)
+        guard = Guarded(base, confines=request.param)
+        for folder in ("plans/active", "handoff"):
+            (guard.root / folder).mkdir(parents=True)
+        yield guard

@@ -185,6 +185,7 @@ def test_a_missing_plan_is_told_what_it_needs(guarded: Guard) -> None:
 def test_a_person_says_yes_to_the_plan(guarded: Guard) -> None:
     """With `approval: ask` each change of the plan needs a person's yes, before and after."""
     guard = guarded(plan={"status": "approved", "approval": "ask"})
+    guard.write(PLAN, "Status: draft\n")
     asked = []
     guard.runtime.approver = lambda request: asked.append(request.reason) or True
     calls = (
@@ -196,6 +197,9 @@ def test_a_person_says_yes_to_the_plan(guarded: Guard) -> None:
         asked.clear()
         assert guard.call(*call).approved
         assert asked == [f"{call[0]} changes the plan, {PLAN}."]
+    asked.clear()
+    confined = guard.call("terminal", {"command": f"make {PLAN}; cat {PLAN}"})
+    assert (confined.confinement.writable, asked) == ((), [])
     guard.write(PLAN, "Status: approved\n")
     asked.clear()
     assert guard.call("terminal", {"command": f"make {PLAN}"}).approved

@@ -50,6 +50,15 @@ def test_every_setting_has_a_default_and_a_description() -> None:
         {"implementation_words": ["fix"]},
         {"languages": ["xx"]},
         {"new_modules": "allow"},
+        {"scratch_paths": [" "]},
+        {"allowed_commands": [""]},
+        {"allowed_commands": ["*"]},
+        {"allowed_commands": ["*/bin/ruff check"]},
+        {"allowed_commands": ["CI=1 npm test"]},
+        {"allowed_commands": ["npm run lint && npm test"]},
+        {"allowed_commands": ["npm test > out.txt"]},
+        {"allowed_commands": ["npm test", "echo $(date)"]},
+        {"allowed_commands": "npm test"},
         {"plan": {"status": " "}},
         {"plan": {"status": ["approved"]}},
         {"plan": {"headings": ["1."]}},
@@ -70,11 +79,19 @@ def test_bad_settings_are_refused(tmp_path: Path, settings: Any) -> None:
 
 def test_readme_names_each_setting() -> None:
     """README.md explains every setting and shows the defaults."""
-    block = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[-1]
+    block = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[2]
     shown = YAML(typ="safe").load(block)["extensions"]["workflow-guard"]
     for name, setting in SCHEMA["properties"].items():
         assert f"`{name}`" in README, name
         assert shown.get(name, setting["default"]) == setting["default"], name
+
+
+def test_readme_shows_patterns_of_commands() -> None:
+    """They are valid."""
+    block = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[3]
+    shown = YAML(typ="safe").load(block)["extensions"]["workflow-guard"]["allowed_commands"]
+    assert len(shown) == 3
+    jsonschema.validate(shown, SCHEMA["properties"]["allowed_commands"])
 
 
 def test_readme_shows_the_rules_of_a_plan() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
@@ -19,6 +19,30 @@ class Rung(StrEnum):
     NAMESPACES = "namespaces"
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "Landlock alone"
+
+
+_LATE: Final = (
+    "a socket outside of daemons' usual folders that is not in /proc/net/unix when a call starts"
+    " (made later, or by another network namespace) takes orders"
+)
+_ABSTRACT: Final = "processes outside take orders through abstract sockets"
+_PIPES: Final = "processes outside take orders through named pipes"
+_ALONE: Final = (
+    "modes, owners, times and attributes of files outside can be changed",
+    "processes outside take orders through sockets with a path: docker, tmux, D-Bus, ssh-agent",
+    "shared memory and queues of System V are those of all processes",
+    "other terminals of the user can be written to",
+    'network="none" closes TCP; UDP stays open',
+)
+
+
+def gaps(rung: Rung, abi: int) -> tuple[str, ...]:
+    """What a rung does not hold, by the version of Landlock that is used; 0 for none."""
+    return (
+        *(_ALONE if rung is Rung.LANDLOCK else (_LATE,)),
+        *((_ABSTRACT,) if abi < 6 else ()),
+        *((_PIPES,) if not abi else ()),
+    )
 
 
 @frozen

@@ -5,11 +5,12 @@ from __future__ import annotations
 import marshal
 import os
 import select
+import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,8 +43,8 @@ class Start:
     argv: list[str | bytes]
     environment: dict[str, str]
     pass_fds: tuple[int, ...]
+    _inherited: set[int]
     _reading: int
-    _closed: list[int] = field(factory=list)
 
     def confirm(self) -> None:
         """Wait until the program runs confined.
@@ -52,26 +53,19 @@ class Start:
             ConfinementError: it could not be confined, so it does not run.
             OSError: it could not be started, as without us: no such file, no permission.
         """
-        self._close(*self.pass_fds_of_ours)
-        said = _read_to_end(self._reading)
-        _raise_for(said)
-
-    @property
-    def pass_fds_of_ours(self) -> tuple[int, ...]:
-        """Those of `pass_fds` that this object made."""
-        return self.pass_fds[:2]
+        self._close_inherited()  # the end is read when nobody else has the other one open
+        _raise_for(_read_to_end(self._reading))
 
     def __enter__(self) -> Start:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close(*self.pass_fds_of_ours, self._reading)
+        self._close_inherited()
+        os.close(self._reading)
 
-    def _close(self, *fds: int) -> None:
-        for fd in fds:
-            if fd not in self._closed:
-                self._closed.append(fd)
-                os.close(fd)
+    def _close_inherited(self) -> None:
+        while self._inherited:
+            os.close(self._inherited.pop())
 
 
 @frozen
@@ -106,7 +100,7 @@ class Sandbox:
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
         """A program's variables, with temporary files and caches in the private folder."""
-        return confined_environment(environment, self.private.path)
+        return confined_environment(environment, self.private.path, self._writable())
 
     def argv(self, argv: Sequence[str]) -> list[str]:
         """What to start instead of `argv`, for callers that can pass no descriptor.
@@ -120,7 +114,7 @@ class Sandbox:
         fd, path = tempfile.mkstemp(dir=name.parent, prefix=name.name)
         with open(fd, "wb") as file:
             file.write(marshal.dumps(spec))
-        return [os.fsdecode(each) for each in (*self._prefix(path), *argv)]
+        return [*self._prefix(spec, path), *argv]
 
     def start(
         self,
@@ -146,51 +140,68 @@ class Sandbox:
         """
         passed = tuple(pass_fds)
         reading, status = os.pipe()
-        spec = self._specification(
-            status=status,
-            keep=passed,
-            environment=self._as_bytes(os.environ if environment is None else environment),
-            programs=[os.fsencode(executable)] if executable else None,
-            restore_signals=restore_signals,
-        )
         memory = os.memfd_create("confinement")
+        start = Start([], _own_variables(), (memory, status, *passed), {memory, status}, reading)
+        try:
+            spec = self._specification(
+                status=status,
+                keep=passed,
+                environment=self._as_bytes(os.environ if environment is None else environment),
+                programs=[os.fsencode(executable)] if executable else None,
+                restore_signals=restore_signals,
+            )
+        except BaseException:
+            start.__exit__()
+            raise
         with open(memory, "wb", closefd=False) as file:
             file.write(marshal.dumps(spec))
         os.lseek(memory, 0, os.SEEK_SET)
-        return Start(
-            [*self._prefix(f"/proc/self/fd/{memory}"), *argv],
-            {name: os.environ[name] for name in _OF_PYTHON if name in os.environ},
-            (memory, status, *passed),
-            reading,
-        )
+        start.argv = [*self._prefix(spec, f"/proc/self/fd/{memory}"), *argv]
+        return start
 
     def _as_bytes(self, environment: Mapping[Any, Any]) -> dict[bytes, bytes]:
         text = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
         confined = self.environment(text)
         return {os.fsencode(name): os.fsencode(value) for name, value in confined.items()}
 
-    def _prefix(self, specification: str) -> list[str]:
-        return [sys.executable, "-I", "-S", str(self.private.helper), specification]
+    def _prefix(self, spec: dict[str, Any], path: str) -> list[str]:
+        argv = [sys.executable, "-I", "-S", str(self.private.helper), path]
+        return [*bubblewrap(spec), *argv] if self.support.rung is Rung.BUBBLEWRAP else argv
 
     def _specification(self, **more: Any) -> dict[str, Any]:
-        writable = [_identified(path) for path in self._writable()]
-        keep = (*self._writable(), *self.sockets, *self.files)
-        hidden = [
-            each for each in daemons_folders() if not any(p.is_relative_to(each) for p in keep)
-        ]
-        masked = [each for each in listening() if self._is_masked(each, hidden)]
+        rung = self.support.rung
+        assert rung is not None
         return {
-            "mode": _MODES.get(self.support.rung) if self.support.rung else None,
+            "mode": _MODES[rung],
             "abi": self.support.abi,
             "network": self.confinement.network,
-            "writable": writable,
-            "hidden": [os.fsencode(each) for each in hidden],
-            "masked": [os.fsencode(each) for each in masked],
+            "writable": [_identified(path) for path in self._writable()],
+            **({} if rung is Rung.LANDLOCK else self._daemons()),
             "sentinel": os.fsencode(self.private.sentinel),
             "programs": None,
             "restore_signals": True,
             "ignored_by_python": [int(signal.SIGPIPE), int(signal.SIGXFSZ)],
             **more,
+        }
+
+    def _daemons(self) -> dict[str, list[bytes]]:
+        """What is covered: whole folders where nothing in them is needed, else single sockets."""
+        writable = self._writable()
+        needed = (*writable, *self.sockets, *self.files)
+        folders = [
+            folder
+            for folder in daemons_folders()
+            if not any(path.is_relative_to(folder) for path in needed)
+        ]
+        sockets = [
+            path
+            for path in listening()
+            if path not in self.sockets
+            and not any(path.is_relative_to(each) for each in (*writable, *folders))
+        ]
+        return {
+            "hidden": list(map(os.fsencode, folders)),
+            "masked": list(map(os.fsencode, sockets)),
         }
 
     def _writable(self) -> tuple[Path, ...]:
@@ -201,20 +212,47 @@ class Sandbox:
             if not any(path != each and path.is_relative_to(each) for each in paths)
         )
 
-    def _is_masked(self, socket: Path, hidden: Iterable[Path]) -> bool:
-        return socket not in self.sockets and not any(
-            socket.is_relative_to(each) for each in (*self._writable(), *hidden)
-        )
 
-
-# The helper's own variables; the program's come later, so that LD_PRELOAD acts when it is confined.
-_OF_PYTHON: Final = ("LD_LIBRARY_PATH", "PATH")
 _MODES: Final = {
     Rung.NAMESPACES_AND_LANDLOCK: "namespaces",
     Rung.NAMESPACES: "namespaces",
     Rung.BUBBLEWRAP: "inner",
     Rung.LANDLOCK: "landlock",
 }
+
+
+def _own_variables() -> dict[str, str]:
+    """The helper's; the program's come later, so that LD_PRELOAD acts when it is confined."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+
+
+# Rights of root that the helper takes some of; it drops the others.
+_ROOT: Final = ("--unshare-pid", "--cap-add", "ALL", "--proc", "/proc", "--remount-ro", "/proc")
+
+
+def bubblewrap(spec: Mapping[str, Any]) -> list[str]:
+    """The same by bubblewrap; the helper then drops rights, tries a write and confirms.
+
+    As root without a user namespace, processes outside that have few rights could be reached
+    through /proc: root gets a process namespace. No `--die-with-parent`, which would end servers
+    in the background with it, and no `--new-session`, which costs job control.
+    """
+    return [
+        shutil.which("bwrap") or "bwrap",
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--unshare-ipc"),
+        *(("--unshare-net",) if spec["network"] == "none" else ()),
+        *(() if os.geteuid() else _ROOT),
+        *_each("--tmpfs {}", spec["hidden"]),
+        *_each("--remount-ro {}", spec["hidden"]),
+        *_each("--ro-bind /dev/null {}", spec["masked"]),
+        *_each("--bind {0} {0}", [path for path, _, _ in spec["writable"]]),
+        "--",
+    ]
+
+
+def _each(option: str, paths: Iterable[bytes]) -> Iterator[str]:
+    for path in paths:
+        yield from (part.format(os.fsdecode(path)) for part in option.split())
 
 
 def _identified(path: Path) -> tuple[bytes, int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Final
 from hermes_ext.confine import _inside
 from hermes_ext.confine._model import Confinement
 from hermes_ext.confine._private import PrivateFolder
-from hermes_ext.confine._rung import Minimum, Rung, Support
+from hermes_ext.confine._rung import Minimum, Rung, Support, gaps
 from hermes_ext.confine._sandbox import Sandbox
 from hermes_ext.exceptions import ConfinementError
 
@@ -26,7 +27,8 @@ try: open(sys.argv[1], "w")
 except OSError: sys.exit(0)
 sys.exit(9)
 """
-_NUMBERED_ALIKE: Final = ("alpha", "mips")  # these have other numbers of system calls
+_LEAST_ABI: Final = 3  # older ones let files be truncated
+_NUMBERED_OTHERWISE: Final = ("alpha", "mips")  # these have other numbers of system calls
 
 
 def support(minimum: Minimum = "namespaces", *, without: frozenset[str] = frozenset()) -> Support:
@@ -41,7 +43,7 @@ def support(minimum: Minimum = "namespaces", *, without: frozenset[str] = frozen
 
 @cache
 def _found(minimum: Minimum, without: frozenset[str]) -> Support:
-    if not sys.platform.startswith("linux") or os.uname().machine.startswith(_NUMBERED_ALIKE):
+    if not sys.platform.startswith("linux") or os.uname().machine.startswith(_NUMBERED_OTHERWISE):
         return Support(None, f"confinement is not available on {sys.platform}")
     reasons: list[str] = []
     for candidate in _ladder(minimum, without):
@@ -50,21 +52,23 @@ def _found(minimum: Minimum, without: frozenset[str]) -> Support:
             return candidate
         reasons.append(f"{candidate.rung}: {failure}")
     why = "; ".join(reasons) or "nothing of the ladder may be used"
-    return Support(None, f"confinement is not available: {why}", _advice())
+    return Support(None, f"confinement is not available: {why}", _advice(minimum, without))
 
 
 def _ladder(minimum: Minimum, without: frozenset[str]) -> Iterator[Support]:
     abi = 0 if "landlock" in without else _landlock_abi()
-    root = os.geteuid() == 0
-    if "namespaces" not in without:
-        if abi:
-            yield Support(
-                Rung.NAMESPACES_AND_LANDLOCK, f"namespaces and Landlock ABI {abi}", abi=abi
-            )
-        elif not root:
-            yield Support(Rung.NAMESPACES, "namespaces, no Landlock")
-    if minimum == "landlock" and abi >= 3:
-        yield Support(Rung.LANDLOCK, f"Landlock ABI {abi} alone", abi=abi)
+    # Without Landlock root reaches processes outside that have as few rights, through /proc.
+    if "namespaces" not in without and (abi or os.geteuid()):
+        yield _offer(Rung.NAMESPACES_AND_LANDLOCK if abi else Rung.NAMESPACES, abi)
+    if "bubblewrap" not in without and shutil.which("bwrap"):
+        yield _offer(Rung.BUBBLEWRAP, abi)
+    if minimum == "landlock" and abi >= _LEAST_ABI:
+        yield _offer(Rung.LANDLOCK, abi)
+
+
+def _offer(rung: Rung, abi: int) -> Support:
+    version = f"Landlock ABI {abi}" if abi else "no Landlock"
+    return Support(rung, f"{rung} ({version})", gaps=gaps(rung, abi), abi=abi)
 
 
 def _landlock_abi() -> int:
@@ -85,5 +89,44 @@ def _try(candidate: Support) -> str | None:
     return None if code == 0 else f"a trial ended with status {code}"
 
 
-def _advice() -> tuple[str, ...]:
-    return ()
+def _advice(minimum: Minimum, without: frozenset[str]) -> tuple[str, ...]:
+    """What a person can do, by what is seen to be in the way."""
+    python = os.path.realpath(sys.executable)
+    root, accepted = os.geteuid() == 0, minimum == "landlock"
+    abi = 0 if "landlock" in without else _landlock_abi()
+    in_container = any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv")))
+    lines = (
+        (
+            not root and _setting("kernel/apparmor_restrict_unprivileged_userns") == "1",
+            f"AppArmor: give {python} a profile that has `userns,`, or set"
+            " kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        (
+            not root and _setting("kernel/unprivileged_userns_clone") == "0",
+            "let users make namespaces: sysctl -w kernel.unprivileged_userns_clone=1",
+        ),
+        (
+            not root and _setting("user/max_user_namespaces") == "0",
+            "let users make namespaces: sysctl -w user.max_user_namespaces=10000",
+        ),
+        (
+            in_container,
+            "start the container so that it may make namespaces: docker run --cap-add SYS_ADMIN"
+            " --security-opt seccomp=unconfined --security-opt apparmor=unconfined",
+        ),
+        (not shutil.which("bwrap"), "install bubblewrap"),
+        (not abi, "use a kernel with Landlock, and name landlock in its lsm= parameter"),
+        (
+            abi >= _LEAST_ABI and not accepted,
+            "accept Landlock alone: extensions.confine_minimum: landlock; what it does not hold:"
+            f" {'; '.join(gaps(Rung.LANDLOCK, abi))}",
+        ),
+    )
+    return tuple(line for applies, line in lines if applies)
+
+
+def _setting(name: str) -> str | None:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:
+        return None

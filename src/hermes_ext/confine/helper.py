@@ -42,10 +42,28 @@ _O_PATH = 0o10000000
 # net_raw, bpf, syslog, mac_*, audit_* and the rest change the machine and not a project.
 _ROOT_KEEPS: Final = sum(1 << each for each in (0, 1, 3, 4, 5, 6, 7, 10))
 
+_SETPCAP = 8
+
 _FS_WRITES = 0b0111_1111_1111_0010  # write_file, and remove_dir to truncate
 _LAST_RIGHT = {1: 12, 2: 13}  # by ABI: make_sym, refer; from 3 on truncate
 _FILE_WRITES = 1 << 1 | 1 << 14  # write_file, truncate: what a rule for a file may name
 _IOCTL_DEV = 1 << 15  # ABI 5
+
+# By architecture as seccomp tells it: its numbers of ioctl and socket, and of an older call that
+# sockets are made by, where there is one. A 64-bit kernel runs 32-bit calls too.
+_X86, _X86_64, _ARM, _ARM64 = 0x40000003, 0xC000003E, 0x40000028, 0xC00000B7
+_CALLS = {
+    _X86_64: (16, 41, 0),
+    _X86: (54, 359, 102),
+    _ARM64: (29, 198, 0),
+    _ARM: (54, 281, 0),
+    0xC00000F3: (29, 198, 0),  # riscv64
+    0xC0000102: (29, 198, 0),  # loongarch64
+    0xC0000015: (54, 326, 102),  # ppc64le
+    0x80000016: (54, 359, 102),  # s390x
+}
+_IO_URING_SETUP = 425
+_TIOCSTI, _TIOCLINUX, _AF_VSOCK = 0x5412, 0x541C, 40
 
 _NODES = ("null", "zero", "full", "random", "urandom", "tty")
 _GRAPHICS = ("dri", "kfd", "dxg", "nvidia")
@@ -92,6 +110,8 @@ def _confine(spec: dict[str, Any]) -> None:
     _drop_rights()
     if spec["abi"]:
         _restrict(spec)
+    if _terminal() or spec["network"] == "none":
+        _filter_calls(no_network=spec["network"] == "none")
     _check_refused(spec, (errno.EROFS, errno.EACCES))
 
 
@@ -211,28 +231,28 @@ def _settle_descriptors(spec: dict[str, Any]) -> None:
     for low, high in zip(kept, (*kept[1:], 1 << 20), strict=True):
         os.closerange(low + 1, high)
     for fd in kept:
-        _settle(fd, landlock=bool(spec["abi"]))
+        _settle(fd)
     if spec["status"] is not None:
         os.set_inheritable(spec["status"], False)
 
 
-def _settle(fd: int, *, landlock: bool) -> None:
+def _settle(fd: int) -> None:
     try:
         seen, flags = os.fstat(fd), fcntl.fcntl(fd, fcntl.F_GETFL)
     except OSError:
         return
     if stat.S_ISDIR(seen.st_mode) or flags & _O_PATH:
-        null = os.open("/dev/null", os.O_RDWR)
-        os.dup2(null, fd)
-        os.close(null)
-    elif stat.S_ISREG(seen.st_mode) and not flags & 3 and seen.st_nlink and not landlock:
-        # Opened again through /proc/self/fd it would be writable, by the mount that it came from.
+        new = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    elif stat.S_ISREG(seen.st_mode) and not flags & 3 and seen.st_nlink:
+        # By the mount that it came from its mode could be changed, and it be opened to write.
         new = os.open(os.readlink(f"/proc/self/fd/{fd}"), os.O_RDONLY | os.O_CLOEXEC)
         if not os.path.samestat(os.fstat(new), seen):
             raise OSError(errno.ESTALE, f"descriptor {fd} was replaced")
         os.lseek(new, os.lseek(fd, 0, 1), 0)
-        os.dup2(new, fd)
-        os.close(new)
+    else:
+        return
+    os.dup2(new, fd)
+    os.close(new)
 
 
 # Rights -------------------------------------------------------------------------------------
@@ -242,9 +262,10 @@ def _drop_rights() -> None:
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     rights = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; twice 32 bits
     _check_call("capget", _libc.capget(header, rights))
-    keep = 0 if os.geteuid() else (rights[1] | rights[4] << 32) & _ROOT_KEEPS
+    has = rights[1] | rights[4] << 32
+    keep = 0 if os.geteuid() else has & _ROOT_KEEPS
     _libc.prctl(47, 4, 0, 0, 0)  # ambient ones; a kernel without them has none
-    for each in range(64):
+    for each in range(64 if has >> _SETPCAP & 1 else 0):  # else none can be given back either
         if _libc.prctl(23, each, 0, 0, 0) == 1 and not keep >> each & 1:
             _check_call("drop rights", _libc.prctl(24, each, 0, 0, 0))
     low, high = keep & 0xFFFFFFFF, keep >> 32
@@ -292,6 +313,42 @@ def _allow(ruleset: int, fd: int, writes: int) -> None:
     rule = writes.to_bytes(8, sys.byteorder) + fd.to_bytes(4, sys.byteorder)
     _system("Landlock", _LANDLOCK_ADD, ruleset, 1, rule, 0)
     os.close(fd)
+
+
+def _filter_calls(*, no_network: bool) -> None:
+    """Seccomp: no typing into a terminal; without a network no sockets to a machine's host.
+
+    A network namespace does not hold those of virtual machines. An architecture that is not in
+    the table runs nothing: its calls could not be told apart.
+    """
+    program = [(0x20, 0, 0, 4)]  # the architecture
+    for architecture, (ioctl, socket, older) in _CALLS.items():
+        rules = [*_refuse(ioctl, 24, _TIOCSTI), *_refuse(ioctl, 24, _TIOCLINUX)]
+        if no_network:
+            rules += [*_refuse(socket, 16, _AF_VSOCK), *_refuse(_IO_URING_SETUP)]
+            rules += _refuse(older) if older else []
+        if architecture == _X86_64:
+            rules += [(0x20, 0, 0, 0), (0x35, 0, 1, 1 << 30), (0x06, 0, 0, 0x50000 | errno.ENOSYS)]
+        rules.append((0x06, 0, 0, 0x7FFF0000))  # allow
+        program += [(0x15, 0, len(rules), architecture), *rules]
+    program.append((0x06, 0, 0, 0x80000000))  # kill
+    code = b"".join(
+        op.to_bytes(2, sys.byteorder) + bytes((yes, no)) + value.to_bytes(4, sys.byteorder)
+        for op, yes, no, value in program
+    )
+    buffer = ctypes.create_string_buffer(code)
+    head = (ctypes.c_void_p * 2)()
+    ctypes.c_ushort.from_buffer(head).value = len(program)
+    head[1] = ctypes.addressof(buffer)
+    _check_call("seccomp", _libc.prctl(22, 2, head, 0, 0))
+
+
+def _refuse(call: int, offset: int = 0, value: int = 0) -> list[tuple[int, int, int, int]]:
+    """Refuse a call, or only where the low half of the argument at an offset is a value."""
+    offset += 4 if offset and sys.byteorder == "big" else 0
+    argument = [(0x20, 0, 0, offset), (0x15, 0, 1, value)] if offset else []
+    refusal = [*argument, (0x06, 0, 0, 0x50000 | errno.EPERM)]
+    return [(0x20, 0, 0, 0), (0x15, 0, len(refusal), call), *refusal]
 
 
 # The end ------------------------------------------------------------------------------------

@@ -37,7 +37,8 @@ class Entry:
         table: its options.
         operands: what is done with each operand; the last counts for all further ones.
         default: what stands for the operands where there are none; "" for nothing.
-        others: whether options that are not listed do no harm.
+        others: whether options that are not listed change nothing.
+        open: whether a word that is not known before it runs may be an option that harms.
         subcommands: by name; None where the first operand is none.
         runs: how many operands stand before the command that it runs; None if it runs none.
         unknown: why nobody can say what it does; "" if that is known.
@@ -48,7 +49,8 @@ class Entry:
     table: Table
     operands: tuple[str, ...] = ("text",)
     default: str = ""
-    others: bool = True
+    others: bool = False
+    open: bool = False
     subcommands: Mapping[str, _Raw] | None = None
     runs: int | None = None
     unknown: str = ""
@@ -60,10 +62,6 @@ class Entry:
         """What is known of a subcommand; None for nothing."""
         found = (self.subcommands or {}).get(name)
         return None if found is None else found.read(self.table)
-
-    def option_may_harm(self) -> bool:
-        """Whether a word that is not known could be an option that does more than to read."""
-        return not self.others or any(option.may_harm for option in self.table.options)
 
 
 @define(eq=False)
@@ -80,9 +78,12 @@ class _Raw:
 
 
 def _entry(written: Mapping[str, Any], above: Table | None) -> Entry:
-    listed = {"flag": written.get("flags"), "text": written.get("values")}
+    letters = " ".join(f"-{letter}" for letter in str(written.get("letters", "")))
+    flags = f"{letters} {written.get('flags', '')}".strip()
+    listed = {"flag": flags, "text": written.get("values")}
+    below = bool(written.get("below"))
     options = tuple(
-        _option(key, value)
+        _option(key, value, below)
         for key, value in (
             *((names, kind) for kind, names in listed.items() if names),
             # Of a name that stands twice, what is said in particular counts.
@@ -90,21 +91,25 @@ def _entry(written: Mapping[str, Any], above: Table | None) -> Entry:
         )
     )
     operands = tuple(str(written.get("operands", "text")).split())
-    below = written.get("subcommands")
+    subcommands = written.get("subcommands")
     runs = written.get("runs")
     program = str(written.get("program", ""))
     harm = any(deed not in READING for deed in operands) or any(each.may_harm for each in options)
     others = written.get("others")
+    listed_here = (*(each for each in above.options if each.below), *options) if above else options
     return Entry(
         table=Table(
-            (*(each for each in above.options if each.below), *options) if above else options,
+            listed_here,
             words=bool(written.get("words")),
             numbers=bool(written.get("numbers", True)),
         ),
         operands=operands,
         default=str(written.get("default", "")),
-        others=not (harm or program) if others is None else others == "flag",
-        subcommands=None if below is None else _by_name(below),
+        others=others == "flag",
+        open=(others is None and (harm or bool(program)))
+        or others == "unknown"
+        or any(each.may_harm for each in listed_here),
+        subcommands=None if subcommands is None else _by_name(subcommands),
         runs=None if runs is None else int(runs),
         unknown=str(written.get("unknown", "")),
         program=program,
@@ -113,10 +118,10 @@ def _entry(written: Mapping[str, Any], above: Table | None) -> Entry:
     )
 
 
-def _option(key: str, value: Any) -> Option:
+def _option(key: str, value: Any, below: bool) -> Option:
     names = tuple(key.split())
     if isinstance(value, str):
-        return Option(names, () if value == "flag" else tuple(value.split()))
+        return Option(names, () if value == "flag" else tuple(value.split()), below=below)
     optional = "optional" in value
     return Option(
         names,
@@ -125,9 +130,10 @@ def _option(key: str, value: Any) -> Option:
         operands=str(value.get("operands", "")),
         default=str(value.get("default", "")),
         first=bool(value.get("first", False)),
+        safe=tuple(str(value.get("safe", "")).split()),
         unknown=str(value.get("unknown", "")),
         harmless=bool(value.get("harmless", False)),
-        below=bool(value.get("below", False)),
+        below=bool(value.get("below", below)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -50,6 +50,9 @@ class Machine:
         schema: the JSON Schema of the tool's arguments, where the host has one.
         read_only_tools: names, or patterns such as `mcp__docs__*`, of tools that the user says only
             read.
+        trusts: asked about the words of a program that a shell would start: whether it is taken as
+            one that changes nothing. Only asked where each word is known, no variable is set for
+            the program and it is given no input; None for no such program.
     """
 
     cwd: Path | None = None
@@ -60,6 +63,7 @@ class Machine:
     tools: ToolTable | None = None
     schema: Mapping[str, Any] | None = None
     read_only_tools: tuple[str, ...] = ()
+    trusts: Callable[[Sequence[str]], bool] | None = None
 
     @property
     def variables(self) -> Mapping[str, str]:

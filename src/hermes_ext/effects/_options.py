@@ -30,6 +30,7 @@ class Option:
         default: what stands for the operands where there are none.
         first: whether its value takes the place of the first operand.
         unknown: why nobody can say what the command does where it is given; "" if that is known.
+        safe: values with which `unknown` does not apply.
         harmless: whether nothing is written where it is given.
         below: whether it may stand behind the name of a subcommand too.
     """
@@ -41,6 +42,7 @@ class Option:
     default: str = ""
     first: bool = False
     unknown: str = ""
+    safe: tuple[str, ...] = ()
     harmless: bool = False
     below: bool = False
 
@@ -61,12 +63,23 @@ _UNCLEAR: Final = Option((), unknown="may be short for several options")
 class Given:
     """An option that stands in a command; `option` is None where nobody knows it.
 
-    name: in full, also where it is shortened.
+    name: in full, also where it is shortened. short: the name as written, if it is shortened.
     """
 
     option: Option | None
     name: str
     values: tuple[Word, ...] = ()
+    short: str = ""
+
+    @property
+    def unknown(self) -> str:
+        """Why nobody can say what happens because of it; "" if that is known."""
+        option = self.option
+        if option is None:
+            return "is not known"
+        if option.unknown and not (self.values and all(e in option.safe for e in self.values)):
+            return option.unknown
+        return "is shortened, and may be another option" if self.short else ""
 
 
 @frozen
@@ -154,12 +167,13 @@ class Table:
         if isinstance(word, Hole) and not equals:
             found.unclear.append(word)
             return
-        name, option = self._named(name)
+        full, option = self._named(name)
+        short = "" if name in self._by_name or self._words else name
         if equals:
             value = Hole(attached) if isinstance(word, Hole) else attached
-            found.options.append(Given(option, name, (value,)))
+            found.options.append(Given(option, full, (value,), short))
         else:
-            self._take(option, name, ahead, found)
+            self._take(option, full, ahead, found, short)
 
     def _named(self, name: str) -> tuple[str, Option | None]:
         """The option of this long name, which may be shortened."""
@@ -192,12 +206,14 @@ class Table:
         if isinstance(word, Hole):
             found.unclear.append(word)
 
-    def _take(self, option: Option | None, name: str, ahead: deque[Word], found: Read) -> None:
+    def _take(
+        self, option: Option | None, name: str, ahead: deque[Word], found: Read, short: str = ""
+    ) -> None:
         """Give an option the words behind it."""
         count = 0 if option is None or option.optional else len(option.values)
         values = tuple(ahead.popleft() for _ in range(min(count, len(ahead))))
         found.unclear.extend(each for each in values if is_many(each))
-        found.options.append(Given(option, name, values))
+        found.options.append(Given(option, name, values, short))
 
 
 def is_unclear(word: Hole) -> bool:

@@ -1,62 +1,56 @@
-"""Variables of the environment by which programs run, load or write something else."""
+"""Variables of the environment: which of them change nothing that a program touches."""
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Final
+from fnmatch import translate
+from functools import cache
+from typing import Any, Final
 
-from hermes_ext.effects._words import Word
+from hermes_ext.effects._knowledge import data
+from hermes_ext.effects._words import Hole, Word
 
-_RISKY_LISTED: Final = """
-ANSIBLE_CONFIG AWKLIBPATH AWKPATH BASHOPTS BASH_ENV BATCONFIG BAT_CONFIG_PATH BROWSER CC
-CDPATH CLASSPATH COMPOSER_HOME COMSPEC CURL_HOME CXX DOCKER_CONFIG DOCKER_HOST ENV FCEDIT
-FIGNORE FPATH GCC_EXEC_PREFIX GCONV_PATH GEM_HOME GEM_PATH GETCONF_DIR GLOBIGNORE GOFLAGS
-GOROOT GOTOOLCHAIN GREP_OPTIONS GTK_MODULES GZIP HOME HOSTALIASES IFS INFOPATH INPUTRC
-JAVA_HOME JAVA_OPTS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS KUBECONFIG KUBECTL_EXTERNAL_DIFF
-LESS LESSCLOSE LESSEDIT LESSKEY LESSKEYIN LESSKEY_SYSTEM LESSOPEN LOCPATH MAILCAPS
-MAKEFILES MAKEFLAGS MALLOC_TRACE MANOPT MAVEN_OPTS MFLAGS MORE MYVIMRC NETRC NIX_PATH
-NLSPATH NODE_OPTIONS NODE_PATH OLDPWD OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES
-PATCH_GET PATH PATHEXT PHPRC PHP_INI_SCAN_DIR POSIXLY_CORRECT PROMPT_COMMAND PS0 PS1 PS2
-PS3 PS4 PWD QT_PLUGIN_PATH RES_OPTIONS RIPGREP_CONFIG_PATH RSYNC_RSH RUSTC RUSTC_WRAPPER
-RUSTC_WORKSPACE_WRAPPER RUSTDOC RUSTFLAGS SHELL SHELLOPTS SIMPLE_BACKUP_SUFFIX
-SQLITE_HISTORY SSH_ASKPASS SSLKEYLOGFILE SUDO_ASKPASS TAPE TAR_OPTIONS TEMP TERMCAP
-TERMINFO TERMINFO_DIRS TEXINPUTS TIMEFORMAT TMP TMPDIR TMPPREFIX TZDIR UNZIP UNZIPOPT
-VAGRANT_VAGRANTFILE VERSION_CONTROL VIMINIT VIMRUNTIME WGETRC XDG_CONFIG_DIRS
-XDG_CONFIG_HOME XDG_DATA_DIRS XDG_DATA_HOME XZ_DEFAULTS XZ_OPT ZDOTDIR ZIP ZIPOPT
-"""
-_RISKY: Final = frozenset(_RISKY_LISTED.split())
-_FAMILIES: Final = re.compile(
-    r"(?:LD_|DYLD_|GIT_|PYTHON|PERL|RUBY|BUNDLE_|NPM_CONFIG_|CARGO_|PIP_|UV_|POETRY_|CONDA_|LUA_|"
-    r"JAVA_|DOTNET_|CORECLR_|COMPOSE_|BASH_FUNC_|GOPATH|GO111|CGO_|LIBRARY_|SYSTEMD_|MSYS|"
-    r"DEVELOPER_DIR|SDKROOT|RUSTUP_|HERMES_)|.*(?:PAGER|EDITOR)\Z",
-    re.IGNORECASE,
-)
-# Those of these families that decide nothing of the kind.
-_HARMLESS_LISTED: Final = """
-CARGO_TERM_COLOR CARGO_TERM_PROGRESS_WHEN CARGO_TERM_QUIET CARGO_TERM_VERBOSE
-COMPOSE_ANSI COMPOSE_PROGRESS GIT_ADVICE GIT_AUTHOR_DATE GIT_AUTHOR_EMAIL GIT_AUTHOR_NAME
-GIT_COMMITTER_DATE GIT_COMMITTER_EMAIL GIT_COMMITTER_NAME GIT_FLUSH
-GIT_LITERAL_PATHSPECS GIT_MERGE_AUTOEDIT GIT_NOGLOB_PATHSPECS GIT_OPTIONAL_LOCKS
-GIT_TERMINAL_PROMPT NPM_CONFIG_COLOR NPM_CONFIG_FUND NPM_CONFIG_LOGLEVEL
-NPM_CONFIG_PROGRESS PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_COLOR PIP_NO_INPUT
-PIP_PROGRESS_BAR PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONIOENCODING
-PYTHONUNBUFFERED PYTHONUTF8 PYTHON_COLORS
-"""
-_HARMLESS: Final = frozenset(_HARMLESS_LISTED.split())
-_PAGERS: Final = frozenset({"", "cat", "less", "more", "true"})
-_EDITORS: Final = frozenset({":", "true", "cat"})
+_FILE: Final = "variables.yaml"
 
 
 def risky_variable(name: str, value: Word) -> bool:
     """Whether programs that are started with it may run, load or write something else.
 
-    True for a value that is not known, where the value decides.
+    True for a value that is not known, unless any value is harmless.
     """
-    upper = name.upper()
-    if upper.endswith("PAGER"):
-        return value not in _PAGERS
-    if upper.endswith("EDITOR") or upper == "VISUAL":
-        return value not in _EDITORS
-    if name in _RISKY:
+    names, values = _harmless()
+    found = names.fullmatch(name.upper())
+    if found is None:
         return True
-    return _FAMILIES.match(name) is not None and upper not in _HARMLESS
+    pattern = values[(found.lastindex or 1) - 1]
+    if isinstance(value, Hole):
+        return pattern.pattern != ".*"
+    return pattern.fullmatch(value) is None
+
+
+def may_be_exported(name: str) -> bool:
+    """Whether programs may be given a variable although nothing in the text exports it."""
+    return name in os.environ or _exported().fullmatch(name) is not None
+
+
+@cache
+def _data() -> Any:
+    return data(_FILE)
+
+
+@cache
+def _harmless() -> tuple[re.Pattern[str], list[re.Pattern[str]]]:
+    """One group for each kind of variable, and what the values of that kind match."""
+    kinds = _data()["harmless"]
+    groups = "|".join(f"({_any(names)})" for names in kinds)
+    return re.compile(groups), [re.compile(each, re.DOTALL) for each in kinds.values()]
+
+
+@cache
+def _exported() -> re.Pattern[str]:
+    return re.compile(_any(_data()["exported"]))
+
+
+def _any(patterns: str) -> str:
+    return "|".join(f"(?:{translate(each)})" for each in patterns.split())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes_ext.confine import Network
 
 _NETWORKS: Final = ("host", "none")
-_KEYS: Final = ("writable", "network", "reason")
+_KEYS: Final = ("writable", "network", "reason", "or_exact", "advice")
 
 
 def _paths(value: object) -> tuple[str, ...]:
@@ -67,6 +67,18 @@ def _reason(value: object) -> str:
     return sendable_text(str.__str__(value))
 
 
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ResultError(f"or_exact= of 'confine' needs True or False, got {_named(value)}")
+    return value
+
+
+def _advice(value: object) -> str:
+    if not isinstance(value, str):
+        raise ResultError(f"advice= of 'confine' needs a text, got {_named(value)}")
+    return sendable_text(str.__str__(value)).strip()
+
+
 @frozen
 class Bounds:
     """What a handler lets a call change: the value of `HookResult.confine`.
@@ -76,14 +88,20 @@ class Bounds:
             start at the project's root.
         network: `host` for the host's network, `none` for none.
         reason: why, for the model and the person.
+        or_exact: whether a call runs that cannot be confined, but whose effects are exact and
+            change nothing outside of `writable`.
+        advice: sentences that the model is told where the call is blocked; "" for none.
 
     Raises:
-        ResultError: `writable` is not a list of paths, `network` is unknown, or `reason` is blank.
+        ResultError: `writable` is not a list of paths, `network` is unknown, `reason` is blank,
+            `or_exact` is no bool, or `advice` no text.
     """
 
     writable: tuple[str, ...] = field(default=(), converter=_paths)
     network: Network = field(default="host", converter=_network)
     reason: str = field(default="", converter=_reason)
+    or_exact: bool = field(default=False, converter=_flag)
+    advice: str = field(default="", converter=_advice)
 
     @classmethod
     def of(cls, value: object) -> Bounds:
@@ -103,8 +121,9 @@ class Bounds:
         return cls(**value)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, without the reason."""
-        return {"writable": [*self.writable], "network": self.network}
+        """Plain data, without the texts."""
+        data: dict[str, Any] = {"writable": [*self.writable], "network": self.network}
+        return {**data, "or_exact": True} if self.or_exact else data
 
 
 def _check_keys(keys: Iterable[object]) -> None:

@@ -132,6 +132,8 @@ class HookResult(Generic[A_co]):
         network: Network = "host",
         *,
         reason: str,
+        or_exact: bool = False,
+        advice: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> HookResult[Literal[Action.CONFINE]]:
         """Let this tool call run, and let what it starts change only `writable`.
@@ -145,9 +147,12 @@ class HookResult(Generic[A_co]):
                 real directory of the project is left out. Nothing by default.
             network: `host` for the host's network, `none` for none.
             reason: why, for the model and the person: "no plan yet".
+            or_exact: whether a call runs that cannot be confined, but whose effects are exact and
+                change nothing outside of `writable`.
+            advice: sentences that the model is told where the call is blocked; "" for none.
             metadata: as for every action.
         """
-        bounds = Bounds(writable, network, reason)
+        bounds = Bounds(writable, network, reason, or_exact, advice)
         return HookResult(Action.CONFINE, bounds, metadata)
 
     @classmethod

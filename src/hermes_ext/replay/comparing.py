@@ -16,7 +16,7 @@ from hermes_ext.turns.turn import as_logged
 Line = Mapping[str, Any]
 
 _WHERE: Final = ("handler", "file", "line")
-_CONFINES: Final = ("extension", "reason", "writable", "network")
+_CONFINES: Final = ("extension", "reason", "writable", "network", "or_exact")
 
 
 def line_of(recorded: Recorded, outcome: ChainOutcome) -> Line:
@@ -60,7 +60,7 @@ def verdict_of(line: Line) -> dict[str, Any]:
         "setting": [*(line.get("setting") or ())] if decided else [],
         "failure": line.get("failure"),
         "value": payloads.get("out") if changed else None,
-        "confines": [{key: each.get(key) for key in _CONFINES} for each in confines],
+        "confines": [{key: each[key] for key in _CONFINES if key in each} for each in confines],
         "injections": [*_injections(line)],
         "would_have": [*_would_have(line)],
     }

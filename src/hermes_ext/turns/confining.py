@@ -56,21 +56,51 @@ def confined(
         confiner: what the host can confine; None: nothing.
         unavailable: whether a call that cannot be confined is blocked, or asked about.
     """
-    confinement = reduce(and_, (_resolved(one, root) for one in outcome.confines))
-    found = _kept(call, confinement, confiner)
+    wanted = [(one, _resolved(one, root)) for one in outcome.confines]
+    confinement = reduce(and_, (each for _, each in wanted))
+    or_exact = all(one.bounds.or_exact for one in outcome.confines)
+    found = _kept(call, confinement, confiner, or_exact=or_exact)
     if isinstance(found, KeptBy):
         return outcome.confining(Confined(confinement, found))
     reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
     if isinstance(found, _Outside):
-        by = _who_refuses(found, outcome, root)
-        why = f"{by.bounds.reason}: {found.told(confinement)}"
+        refusing = (one for one, mine in wanted if not mine.covers(found.change.path))
+        by = next(refusing, outcome.confines[0])
+        why = _advised(f"{by.bounds.reason}: {found.told(confinement)}", by)
         return outcome.confining(Confined(confinement, KeptBy.REFUSAL, why, by))
     by = outcome.confines[0]
     why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
-    told = Confined(confinement, KeptBy.NOTHING, f"{why} ({_SETTING})", by)
+    blocked = _advised(f"{why} ({_SETTING})", by)
+    told = Confined(confinement, KeptBy.NOTHING, blocked, by)
     if unavailable == "ask":
-        told = evolve(told, why=why, ask=_question(call, why, by))
+        question = f"{why}. A yes runs it unconfined"
+        told = evolve(told, why=why, ask=Ask(by.extension, by.handler, question, step=by.step))
     return outcome.confining(told)
+
+
+def inherited(
+    call: ToolCall, own: Confined | None, outer: Confinement, confiner: Confiner | None
+) -> Confined:
+    """What becomes of a call that runs inside of a confined one: it may do no more than that.
+
+    Args:
+        call: the call, with its final arguments.
+        own: what became of the call's own confinements; None where nobody confines it.
+        outer: what the call around it may change.
+        confiner: what the host can confine.
+
+    Returns:
+        With `why` where it does not run: nobody is asked about it.
+    """
+    confinement = outer if own is None else own.confinement & outer
+    found = _kept(call, confinement, confiner, or_exact=False)
+    if isinstance(found, KeptBy):
+        return Confined(confinement, found)
+    reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
+    if isinstance(found, _Outside):
+        return Confined(confinement, KeptBy.REFUSAL, f"{reasons}: {found.told(confinement)}")
+    why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
+    return Confined(confinement, KeptBy.NOTHING, why)
 
 
 def _resolved(confine: Confine, root: Path | None) -> Confinement:
@@ -94,14 +124,24 @@ class _Outside:
         return f"{told} (not writable: {left_out})" if left_out else told
 
 
+def _advised(text: str, by: Confine) -> str:
+    return f"{text}. {by.bounds.advice}" if by.bounds.advice else text
+
+
 def _kept(
-    call: ToolCall, confinement: Confinement, confiner: Confiner | None
+    call: ToolCall, confinement: Confinement, confiner: Confiner | None, *, or_exact: bool
 ) -> KeptBy | _Outside | str:
     """What keeps the call to its bounds; what it would change outside; why nothing keeps it."""
-    if call.tools.kind_of(call.tool_name) in _STARTS_PROCESSES:
-        return _why_not(call, confinement, confiner) or KeptBy.KERNEL
+    starts_processes = call.tools.kind_of(call.tool_name) in _STARTS_PROCESSES
+    why_not = _why_not(call, confinement, confiner) if starts_processes else None
+    if starts_processes and why_not is None:
+        return KeptBy.KERNEL
     effects = effects_of(call)
     outside = next(_outside(effects, confinement), None)
+    if why_not is not None:
+        # What is known of a call says nothing about the network.
+        known = effects.exact and outside is None and confinement.network == "host"
+        return KeptBy.EFFECTS if known and or_exact else why_not
     if outside is not None:
         return _Outside(outside)
     if effects.exact:
@@ -118,15 +158,6 @@ def _outside(effects: Effects, confinement: Confinement) -> Iterator[Change]:
             yield change
 
 
-def _who_refuses(outside: _Outside, outcome: ChainOutcome, root: Path | None) -> Confine:
-    """The first handler that does not allow a change; where all do, the first that confines."""
-    for one in outcome.confines:
-        mine = _resolved(one, root)
-        if not mine.covers(outside.change.path):
-            return one
-    return outcome.confines[0]
-
-
 def _why_not(call: ToolCall, confinement: Confinement, confiner: Confiner | None) -> str | None:
     if confiner is None:
         return "this host cannot confine processes"
@@ -137,12 +168,3 @@ def _why_not(call: ToolCall, confinement: Confinement, confiner: Confiner | None
         logger.exception("the confiner failed; the call is not run")
         return f"the host failed to say whether it can ({type(error).__name__})"
     return why if why is None or (isinstance(why, str) and why) else "the host does not say why"
-
-
-def _question(call: ToolCall, why: str, by: Confine) -> Ask:
-    from hermes_ext.turns.decisions.canonical import canonical_digest
-
-    # Not the key of a question of the handler's own: a yes to that one does not lift anything.
-    key = f"unconfined:{canonical_digest([call.tool_name, call.arguments.shared])}"
-    reason = f"{why}. A yes runs it unconfined"
-    return Ask(by.extension, by.handler, reason, key, by.step)

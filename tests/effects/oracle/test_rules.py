@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -66,26 +67,27 @@ def _writes(entry: Entry | None) -> bool:
 _WRITE: Final = [name for name in Knowledge.bundled() if _writes(Knowledge.bundled().get(name))]
 _REASONS: Final = {
     "it needs a service, or rights that nobody has": (
-        "apt apt-cache aws chattr chgrp chown chroot dbus-run-session docker gcloud ip "
-        "journalctl mysql nsenter su systemd-run terraform tmux unshare"
+        "apt apt-cache arp aws chattr chgrp chown chroot dbus-run-session dmesg docker gcloud "
+        "hostname ifconfig ip journalctl mysql netstat nsenter route su systemctl systemd-run "
+        "terraform tmux unshare"
     ),
     "it needs a terminal": "less man more script watch zless zmore",
     "it needs a desktop": "open pbcopy start trash trash-put xclip xdg-open xsel xvfb-run",
     "it takes seconds": "javac npx",
     "the shell has its own": "[ fc history jobs printf test wait",
     "what it writes is no file that it can write here": (
-        "arch base64 ed ldd lsof nm objdump pkg-config size yq"
+        "base64 date dig ed host ldd lsof nm nslookup objdump pkg-config size stty whois yq"
     ),
     "no machine that the templates were written on had it": (
         "7za 7zr 7zz ack ag ant at az bat batcat batch bazel bun bundle bundler bunx "
         "caffeinate cargo claude code codex composer crontab crontab_e csh deno docker-compose "
-        " emacs entr expect fd fdfind fish gedit gfind gh ghci go gradle groovy guile "
-        "helix helm hermes hermes-ext hg httpie hx info invoke jaq joe julia just kak kotlin "
-        "ltrace luajit mariadb meson micro mosh most nano nc ncat ne nerdctl netcat nodemon "
+        " emacs entr expect fd fdfind fish gedit gem gfind gh ghci go gradle groovy guile "
+        "helix helm hermes hermes-ext hg httpie hx info invoke jaq joe jsonlint julia just kak "
+        "kotlin ltrace luajit mariadb meson micro mosh most nano nc ncat ne nerdctl netcat nodemon "
         "nox nu nvim oc osascript pacman parallel pico pm2 pnpm pnpx podman poetry pwsh "
         "pytest python3.8 python3.9 R racket rake rename rg rpm Rscript runghc rustc scala "
-        "screen setfacl socat subl supervisorctl svn swift sysctl task tcsh telnet tox ts-node "
-        " tsx ug ug+ ugrep ugrep+ unbuffer uv uvx watchexec xattr xmllint xonsh yarn"
+        "screen setfacl socat subl supervisorctl svn swift sysctl task tcsh telnet tldr tox "
+        "ts-node tsx ug ug+ ugrep ugrep+ unbuffer uv uvx watchexec xattr xmllint xonsh yarn"
     ),
 }
 _NOT_RUN: Final = {name: why for why, names in _REASONS.items() for name in names.split()}
@@ -147,23 +149,31 @@ def test_each_command_is_run_or_has_a_reason() -> None:
 
 
 @fenced
-def test_what_is_installed_decides_nothing(tmp_path: Path) -> None:
+def test_what_is_installed_decides_nothing() -> None:
     """Programs of these names that do nothing, first on the path, make no test fail."""
     names = ("open", "xdg-open", "pytest", "rsync", "tree")
-    for name in names:
-        (tmp_path / name).write_text("#!/bin/sh\n")
-        (tmp_path / name).chmod(0o755)
-    done = subprocess.run(
+    # Where root tests, commands run as somebody else, to whom `tmp_path` is closed.
+    with tempfile.TemporaryDirectory() as folder:
+        first = Path(folder)
+        first.chmod(0o755)
+        for name in names:
+            (first / name).write_text("#!/bin/sh\n")
+            (first / name).chmod(0o755)
+        done = _run_tests_of(names, first)
+    assert done.returncode == 0, done.stdout
+    assert "rsync does not work here" in done.stdout
+
+
+def _run_tests_of(names: tuple[str, ...], first: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__),
             *("-k", f"knowing_a_command and ({' or '.join(names)})"),
         ],
         cwd=Path(__file__).parents[3],
-        env={**os.environ, "ORACLE_PATH": str(tmp_path)},
+        env={**os.environ, "ORACLE_PATH": str(first)},
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
-    assert done.returncode == 0, done.stdout
-    assert "rsync does not work here" in done.stdout

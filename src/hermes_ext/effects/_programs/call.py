@@ -203,21 +203,11 @@ class Call:
         """What options do that do more than to change how the operands are taken."""
         for given in self.found.options:
             option = given.option
-            if option is None:
-                continue
-            if option.unknown:
-                self.unknown(f"{given.name} {option.unknown}")
-            if option.values:
-                for deed, value in zip(option.values, given.values, strict=False):
-                    _DEEDS[deed](self, value)
-        self.check_unclear()
-
-    def check_unclear(self) -> None:
-        """Options that nobody knows, and words that may be options."""
-        if not self.entry.others:
-            for name in self.found.strange():
-                self.unknown(f"{name} is not known")
-        if self.found.unclear and self.entry.option_may_harm():
+            if given.unknown and not (option is None and self.entry.others):
+                self.unknown(f"{given.short or given.name} {given.unknown}")
+            for deed, value in zip(option.values if option else (), given.values, strict=False):
+                _DEEDS[deed](self, value)
+        if self.found.unclear and self.entry.open:
             self.unknown("may be given options that are not known before it runs")
 
 

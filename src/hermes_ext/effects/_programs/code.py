@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 from hermes_ext.effects._programs.archives import unpacked
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.sed import in_place
-from hermes_ext.effects._words import Hole, Word, is_many
+from hermes_ext.effects._words import Hole, Word
 
 # -- Python ---------------------------------------------------------------------------------------
 
@@ -94,13 +94,16 @@ def _python_code(call: Call, words: Sequence[Word], safe_path: bool) -> None:
 
 def _python_module(call: Call, words: Sequence[Word], safe_path: bool) -> None:
     name = words[0] if words else ""
-    known = _MODULES.get(name) if isinstance(name, str) else None
+    known = call.entry.subcommand(name) if isinstance(name, str) else None
     if known is None:
         call.unknown(f"-m {name} is not known" if isinstance(name, str) else "-m is given no name")
         return
     if not safe_path and (hidden := _in_the_way(call)):
         call.unknown(f"-m {name} may load {hidden} of the directory")
-    known(call, words[1:])
+    if name == "pip":
+        call.shell.run(words)
+    else:
+        call.follow(f"{call.by} -m {name}", words[1:], known)
 
 
 def _in_the_way(call: Call) -> str:
@@ -125,79 +128,42 @@ def _in_the_way(call: Call) -> str:
     return ""
 
 
-def _files(words: Sequence[Word]) -> list[Word]:
-    return [each for each in words if isinstance(each, Hole) or not each.startswith("-")]
-
-
-def _json_tool(call: Call, words: Sequence[Word]) -> None:
-    files = _files(words)
-    if "--indent" in words and files:
-        del files[0]
-    if any(is_many(each) for each in words):
-        call.unknown("may write a file that is not known before it runs", *words)
-    for word in files[:1]:
-        call.read(word)
-    for word in files[1:]:
-        if word != "-":
-            call.write(word)
-
-
-def _only_read(call: Call, words: Sequence[Word]) -> None:
-    for word in _files(words):
-        call.read(word)
-
-
-def _venv(call: Call, words: Sequence[Word]) -> None:
-    for word in words:
+def venv(call: Call) -> None:
+    """`python -m venv FOLDER…`."""
+    for word in call.words:
         if isinstance(word, Hole) or not word.startswith("-"):
             unpacked(call, word)
         elif word not in ("--without-pip", "--clear", "--copies", "--system-site-packages"):
             # `--upgrade-deps` and `--prompt` among them.
-            call.unknown(f"-m venv {word} is not known")
-    call.unknown("-m venv runs ensurepip") if "--without-pip" not in words else None
+            call.unknown(f"{word} is not known")
+    if "--without-pip" not in call.words:
+        call.unknown("runs ensurepip")
 
 
-def _archive(call: Call, words: Sequence[Word], *, tar: bool = False) -> None:
-    if len(words) > 1 and words[0] in ("-l", "--list", "-t", "--test"):
+def archive(call: Call) -> None:
+    """`python -m zipfile -l FILE`, `python -m tarfile -c FILE …`."""
+    words = call.words
+    if len(words) == 2 and words[0] in ("-l", "--list", "-t", "--test"):
         call.read(words[1])
     elif len(words) > 1 and words[0] in ("-c", "--create"):
         call.write(words[1])
     elif len(words) > 1 and words[0] in ("-e", "--extract"):
         call.read(words[1])
         unpacked(call, words[2] if len(words) > 2 else ".")
-        call.unknown("-m tarfile -e may write where the archive says") if tar else None
+        if call.by.endswith("tarfile"):
+            call.unknown("-e may write where the archive says")
     else:
         call.unknown("is told what is not known")
 
 
-def _server(call: Call, words: Sequence[Word]) -> None:
-    if not all(isinstance(each, str) and each.isdigit() for each in words):
-        call.unknown("-m http.server is given words that are not looked into")
+def server(call: Call) -> None:
+    """`python -m http.server PORT`."""
+    if not all(isinstance(each, str) and each.isdigit() for each in call.words):
+        call.unknown("is given words that are not looked into")
     call.rec.search(".")
 
 
-def _no_words(call: Call, words: Sequence[Word]) -> None:
-    if words:
-        call.unknown("is given words that are not looked into")
-
-
 _PYTHON_ACTIONS: Final = {"c": _python_code, "m": _python_module}
-_MODULES: Final[dict[str, Callable[[Call, Sequence[Word]], None]]] = {
-    "ast": _only_read,
-    "base64": _only_read,
-    "calendar": _only_read,
-    "http.server": _server,
-    "json.tool": _json_tool,
-    "pip": lambda call, words: call.shell.run(["pip", *words]),
-    "platform": _no_words,
-    "site": _no_words,
-    "sysconfig": _no_words,
-    "tarfile": lambda call, words: _archive(call, words, tar=True),
-    "this": _no_words,
-    "tokenize": _only_read,
-    "venv": _venv,
-    "zipfile": _archive,
-}
 
 # -- Perl, Ruby, JavaScript: very little, which is often asked for ---------------------------------
 

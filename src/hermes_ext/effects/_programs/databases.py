@@ -15,14 +15,16 @@ _FUNCTIONS: Final = (
     "from|where|as|on|by|exists|any|all|select|then|when|else|using"
 )
 _QUERY: Final = re.compile(
-    r"\s*(?:select\b|show\s|describe\s|explain\s+select\b|with\s)(?:(?!--|/\*)[^;\\`#])*;?\s*\Z",
+    r"\s*(?:select\b|show\s|describe\s|explain\s+select\b|with\s)(?:(?!--|/\*)[^;\\`#\[\]])*;?\s*\Z",
     re.IGNORECASE,
 )
 _NOT_IN_QUERY: Final = re.compile(
     r"\b(?:into|update|insert|delete|drop|alter|create|replace|attach|copy|call|do|execute|lock|for\s+update)\b",
     re.IGNORECASE,
 )
-_CALLED: Final = re.compile(r"([\w.\"]+)\s*\(")
+# What stands before a bracket: a name, a sign, or something by which another name may be quoted.
+_CALLED: Final = re.compile(r"(\w+|[,(=<>+*/%|-]|[^\w\s]|\A)\s*\(")
+_SIGNS: Final = frozenset({"", *",(=<>+*/%|-"})
 _SQLITE_FLAGS: Final = re.compile(
     r"-(?:readonly|headers?|csv|json|line|column|table|box|batch|noheader|list|markdown|-?version)\Z"
 )
@@ -35,7 +37,8 @@ _SQLITE_SHOWS: Final = re.compile(
 def _only_reads(text: Word) -> bool:
     if isinstance(text, Hole) or not _QUERY.match(text) or _NOT_IN_QUERY.search(text):
         return False
-    return all(re.fullmatch(_FUNCTIONS, name, re.IGNORECASE) for name in _CALLED.findall(text))
+    before = _CALLED.findall(text)
+    return all(each in _SIGNS or re.fullmatch(_FUNCTIONS, each, re.I) for each in before)
 
 
 def sqlite(call: Call) -> None:
@@ -52,6 +55,8 @@ def sqlite(call: Call) -> None:
     )
     if not queries or not shows:
         call.unknown("is given more than a query that only reads")
+    if isinstance(file, str) and file.startswith("file:"):
+        call.unknown("is given an address, which may say more than a name", file)
     # It makes the file if there is none.
     if call.there(file) is not True and file != ":memory:":
         call.write(file)
@@ -64,6 +69,9 @@ def sql(call: Call) -> None:
     queries = call.values("-c", "--command", "-e", "--execute")
     if call.name == "psql":
         queries = call.values("-c", "--command")
+        for where in (*call.values("-d", "--dbname"), *call.operands):
+            if isinstance(where, Hole) or "=" in where:
+                call.unknown("is given settings of the connection", where)
     if not queries and not call.has("-l", "--list"):
         call.unknown("is not told what to ask in its words")
     if not all(_only_reads(each) for each in queries):
@@ -96,6 +104,7 @@ _INSTALLED: Final = re.compile(r"/(?:usr|bin|sbin|lib\w*|opt)/(?!.*\.\.)")
 
 def ldd(call: Call) -> None:
     """`ldd FILE`, which may run the file."""
+    call.check_options()
     for word in call.operands:
         call.read(word)
         if isinstance(word, Hole) or not _INSTALLED.match(word):

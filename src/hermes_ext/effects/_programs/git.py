@@ -193,6 +193,7 @@ def apply(call: Call) -> None:
 
 
 def stash(call: Call) -> None:
+    call.check_options()
     if call.operands:
         run_subcommand(call)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import Final
 
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.copying import directories
@@ -40,15 +41,20 @@ def shred(call: Call) -> None:
             call.delete(word)
 
 
+_DD_LISTED: Final = "if of bs ibs obs cbs count skip seek iseek oseek status conv iflag oflag --"
+_DD: Final = frozenset(_DD_LISTED.split())
+
+
 def dd(call: Call) -> None:
     """`dd`: `if=` is read, `of=` is written."""
     for word in call.words:
         text = beginning(word)
         key, equals, value = text.partition("=")
-        if not equals:
-            if isinstance(word, Hole):
-                call.writes_unknown("is given operands that are not known before it runs", word)
+        if isinstance(word, Hole) and not equals:
+            call.writes_unknown("is given operands that are not known before it runs", word)
             continue
+        if key not in _DD:
+            call.unknown(f"{key} is not known", word)
         operand: Word = Hole(value) if isinstance(word, Hole) else value
         if key == "if":
             call.read(operand)

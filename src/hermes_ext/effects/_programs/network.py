@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._programs.copying import directories
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, beginning
 
 
 def curl(call: Call) -> None:
@@ -33,8 +33,10 @@ def curl(call: Call) -> None:
         if isinstance(form, Hole) or form.startswith("@") or "%output" in form:
             call.unknown("may write a file that its format names", form)
     for url in urls:
-        if isinstance(url, str) and url.startswith("file://"):
-            call.read(unquote(url.removeprefix("file://")))
+        if isinstance(url, str) and url.startswith("@"):
+            call.unknown("takes its addresses from a file", url)
+        if isinstance(url, str) and url[:7].lower() == "file://":
+            call.read(unquote(url[7:]))
     if call.has("-O", "--remote-name", "--remote-name-all"):
         _remote_names(call, urls, folder)
 
@@ -56,8 +58,11 @@ def _sent(call: Call, urls: list[Word]) -> None:
     for file in sent:
         call.read(file)
     for url in urls if sent else ():
-        if isinstance(url, Hole) or url.startswith("file:"):
+        if not _FAR.match(beginning(url)):
             call.unknown("may send to a file of this machine", url)
+
+
+_FAR: Final = re.compile(r"(?:https?|ftps?|sftp)://", re.IGNORECASE)
 
 
 def _remote_names(call: Call, urls: list[Word], folder: Word | None) -> None:
@@ -124,7 +129,7 @@ def rsync(call: Call) -> None:
 _CLOUD_ACTIONS: Final = {
     "aws": re.compile(
         r"(?:s3 ls(?: s3://\S*)?|sts get-caller-identity|configure (?:list|get \S+)"
-        r"|[\w-]+ (?:describe|list)-[\w-]+)\Z"
+        r"|[\w-]+ (?:describe|get|list)-[\w-]+)\Z"
     ),
     "gcloud": re.compile(
         r"(?:(?:[\w-]+ ){1,4}(?:list|describe(?: \S+)?)|info|version|config get(?:-value)? \S+)\Z"

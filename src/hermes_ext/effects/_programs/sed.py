@@ -16,7 +16,8 @@ _ADDRESS: Final = re.compile(r"\s*(?:\d+(?:~\d+)?|\$|[+~]\d+)")
 # No bracket, no class and no backslash in front of the last one.
 _BRACKET: Final = re.compile(r"\[\^?+(?!\])(?:[^]\[\\\n]|\[:\w+:\]|\\[^]\n])+\]")
 _FLAGS: Final = re.compile(r"[gpiImM0-9]*")
-_LABEL: Final = re.compile(r"[^;\n}]*")
+# Others than GNU's take all of the line for the name, and some go on behind a blank.
+_LABEL: Final = re.compile(r"[ \t]*[\w.-]*[ \t]*(?=[;\n}]|\Z)")
 
 
 class _NotUnderstood(Exception):  # noqa: N818 - an answer, not a failure
@@ -165,7 +166,7 @@ class _Script:
         if command in ("l", "L", "q", "Q"):
             self.skip(_NUMBER.match(self.text, self.at))
         elif command in (":", "b", "t", "T", "v"):
-            self.skip(_LABEL.match(self.text, self.at))
+            self._label()
         elif command == "#":
             self.line()
         elif command in ("a", "i", "c"):
@@ -183,6 +184,10 @@ class _Script:
         elif command == "e":
             self._execute()
         elif command:
+            raise _NotUnderstood
+
+    def _label(self) -> None:
+        if not self.skip(_LABEL.match(self.text, self.at)):
             raise _NotUnderstood
 
     def _text(self) -> None:

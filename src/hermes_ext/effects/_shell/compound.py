@@ -255,14 +255,14 @@ def _declaration(shell: Reading, node: Node, state: State) -> Ends:
             if kind == "readonly":
                 state.fixed.add(shell.name_of(child))
             if exports:
-                state.exported.add(shell.name_of(child))
+                shell.export(shell.name_of(child), state)
         elif text.startswith(("-", "+")) and re.fullmatch(r"[-+][a-zA-Z]+", text):
             exports = _declared(shell, node, text, exports)
         elif NAME.match(text):
             if kind == "readonly":
                 state.fixed.add(text)
             if exports:
-                state.exported.add(text)
+                shell.export(text, state)
         else:
             for alternative in shell.alternatives(child, state):
                 _declare_words(shell, alternative, exports, state)
@@ -304,7 +304,7 @@ def _declare_words(shell: Reading, words: Sequence[Word], exports: bool, state: 
         if equals:
             shell.set(name, (value,), state)
         if exports:
-            state.exported.add(name)
+            shell.export(name, state)
 
 
 def _unset(shell: Reading, node: Node, state: State) -> Ends:

@@ -47,7 +47,7 @@ from hermes_ext.effects._shell.tree import (
     pipelines_of,
 )
 from hermes_ext.effects._shell.words import WordReader, marked
-from hermes_ext.effects._variables import risky_variable
+from hermes_ext.effects._variables import may_be_exported, risky_variable
 from hermes_ext.effects._words import Hole, Word, is_many, shown, tags_of
 
 NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
@@ -64,11 +64,6 @@ _EXPANDED_AGAIN: Final = re.compile(r"[$`\\'\"~*?\[{\s]")
 _SINKS: Final = re.compile(
     r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/\d+|(?:tcp|udp)/.*)\Z"
 )
-# What words and paths mean depends on these.
-_USED_BY_SHELLS: Final = frozenset(
-    {"BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "HOME", "IFS", "OLDPWD", "PROMPT_COMMAND", "PS4",
-     "PWD"}
-)  # fmt: skip
 
 
 @frozen
@@ -584,6 +579,8 @@ class Reading(ABC):
 
     def program(self, words: Sequence[Word], assignments: Sequence[tuple[str, Word]] = ()) -> None:
         self.rec.command(words, variables=[name for name, _ in assignments])
+        if not (assignments or self._given) and self._is_trusted(words):
+            return
         name = words[0]
         if isinstance(name, str) and (script := self._script(words)):
             self.program(script, assignments)
@@ -645,6 +642,13 @@ class Reading(ABC):
                     self.rec.mention(each)
         elif given and may_run_input(base) and Knowledge.bundled().knows(base):
             self.rec.unknown(f"`{base}` may run what it is fed", *given)
+
+    def _is_trusted(self, words: Sequence[Word]) -> bool:
+        trusts = self.rec.machine.trusts
+        if trusts is None or self.stdin is not None:
+            return False
+        known = [word for word in words if isinstance(word, str)]
+        return len(known) == len(words) and trusts(known)
 
     def _call(
         self, name: str, words: list[Word], assignments: list[tuple[str, Word]], state: State
@@ -766,13 +770,21 @@ class Reading(ABC):
         state.variables[name] = values
         if told:
             self.rec.variable(name)
-            for each in values:
-                self.check_variable(name, Hole() if HOLE in each else each)
+            kept = name in state.exported or name in self.rec.variables
+            if kept or may_be_exported(name):
+                self._check_exported(name, state)
+
+    def export(self, name: str, state: State) -> None:
+        """Programs get the value of a variable from now on, in later calls too."""
+        state.exported.add(name)
+        self._check_exported(name, state)
+
+    def _check_exported(self, name: str, state: State) -> None:
+        for each in state.variables.get(name, (HOLE,)):
+            self.check_variable(name, Hole() if HOLE in each else each)
 
     def check_variable(self, name: str, value: Word) -> None:
-        # What this shell exports is still there in the next call.
-        kept = name in self.rec.variables
-        if kept or name in _USED_BY_SHELLS or risky_variable(name, value):
+        if risky_variable(name, value):
             self.rec.unknown(f"what runs later depends on ${name}, which is set here", value)
 
 

@@ -63,7 +63,7 @@ class DecisionEvent:
 
 
 _ASK_KEYS: Final = ("extension", "handler", "reason", "key")
-_CONFINE_KEYS: Final = ("extension", "handler", "reason", "writable", "network")
+_CONFINE_KEYS: Final = ("extension", "handler", "reason", "writable", "network", "or_exact")
 _STEP_KEYS: Final = (
     "extension",
     "handler",

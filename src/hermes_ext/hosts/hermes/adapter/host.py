@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs.setters import NO_OP
 
@@ -29,6 +29,10 @@ from hermes_ext.runtime import Runtime
 from hermes_ext.trust.place import project_of
 from hermes_ext.turns import state as turn_state
 from hermes_ext.turns.turn import Turn
+
+if TYPE_CHECKING:
+    from hermes_ext.confine import Confinement
+    from hermes_ext.hooks.payloads import ToolCall
 
 # Of tasks that are over: a thread that is left behind comes soon or never.
 REMEMBERED_TASKS: Final = 1024
@@ -121,6 +125,7 @@ def _load(home: Path) -> Runtime:
             f"the extensions could not be loaded ({told}); "
             "no tool runs until this is mended (hermes extensions doctor)"
         )
+    runtime.confiner = _Confiner(runtime)
     runtime.approver = approver(lambda: runtime.approve_without_human)
     runtime.on_failure = notices.failed
     runtime.on_slow = notices.slow
@@ -129,6 +134,18 @@ def _load(home: Path) -> Runtime:
     runtime.on_notice = notices.show
     runtime.agent_at_work = has_processes
     return runtime
+
+
+class _Confiner:
+    """The runtime's `Confiner`: what it takes is not imported before a call is confined."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def reason_not(self, call: ToolCall, confinement: Confinement) -> str | None:
+        from hermes_ext.hosts.hermes.adapter.gate.confining import reason_not
+
+        return reason_not(call, confinement, self._runtime.services.confine_minimum)
 
 
 def refusal(rules: Rules) -> str | None:

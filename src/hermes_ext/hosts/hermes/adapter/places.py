@@ -14,12 +14,15 @@ import os
 import sys
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve
 
 from hermes_ext._log import logger
 from hermes_ext.effects import Machine
+
+LOCAL: Final = "local"
+"""The terminal backend that starts processes on this machine."""
 
 
 def session_directory(*keys: str | None) -> Path:
@@ -53,11 +56,22 @@ def tool_directory(task_id: str | None, session: Path) -> Path:
         return session
 
 
+def backend() -> str:
+    """Where Hermes runs commands, as it is set up now: `local`, `docker`, `ssh` and so on."""
+    config = getattr(sys.modules.get("tools.terminal_tool"), "_get_env_config", None)
+    try:
+        # It takes the setting over from the config at its first call, and knows profiles.
+        kind = config()["env_type"] if callable(config) else os.environ.get("TERMINAL_ENV")
+    except Exception:
+        logger.warning("cannot tell where commands run", exc_info=True)
+        kind = os.environ.get("TERMINAL_ENV")
+    return str(kind or "").strip().lower() or LOCAL
+
+
 def machine_now(machine: Machine) -> Machine:
     """The machine that the tools run on, as Hermes has it set up now."""
-    kind = os.environ.get("TERMINAL_ENV", "").strip().lower()
     home = _home_of_tools()
-    local = kind in ("", "local")
+    local = backend() == LOCAL
     homes = (home,) if home and local else machine.homes
     if (local, homes) == (machine.local, machine.homes):
         return machine

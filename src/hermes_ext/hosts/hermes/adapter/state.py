@@ -21,6 +21,8 @@ from hermes_ext.chain.threads import Lane
 
 if TYPE_CHECKING:
     from hermes_ext.chain.manager import HookManager
+    from hermes_ext.confine import Sandbox
+    from hermes_ext.hosts.hermes.adapter.gate.starting import ConfinedCall
     from hermes_ext.hosts.hermes.adapter.gate.tools import Grant
     from hermes_ext.hosts.hermes.adapter.person.approvals import Person
     from hermes_ext.hosts.hermes.adapter.person.commands import Typed
@@ -56,6 +58,9 @@ class State:
         protocol: the stream on it that a protocol is written to.
         output_apart: whether standard output has become standard error.
         extensions_run: whether code of extensions runs in this process.
+        sandboxes: what confined calls run in, by directory, writable paths and network.
+        kernels: the modes of the Pythons that were started confined, and stay.
+        unseen: whether Hermes has started a process where nobody sees it.
         lock: for steps that call nobody.
         loading: held while extensions are loaded.
         output_lock: for what is done to standard output.
@@ -68,6 +73,7 @@ class State:
         beginning: the agent whose turn begins.
         asking: gives the agent whose request is made, whether or not it is in a turn of ours.
         taking: whether text for a running turn is being taken.
+        confined: the call that runs confined here.
     """
 
     def __init__(self) -> None:
@@ -97,6 +103,10 @@ class State:
         self.output_apart = False
         self.extensions_run = False
 
+        self.sandboxes: dict[tuple[Any, ...], Sandbox] = {}
+        self.kernels: set[str] = set()
+        self.unseen = False
+
         # True of the context that runs, which only a context variable follows.
         self.grant: ContextVar[Grant | None] = ContextVar("hermes_ext_grant", default=None)
         self.in_invoke_tool = ContextVar("hermes_ext_in_invoke_tool", default=False)
@@ -113,6 +123,9 @@ class State:
             "hermes_ext_asking", default=lambda: None
         )
         self.taking = ContextVar("hermes_ext_taking", default=False)
+        self.confined: ContextVar[ConfinedCall | None] = ContextVar(
+            "hermes_ext_confined_call", default=None
+        )
 
     def renew_locks(self) -> None:
         """After a fork."""

@@ -21,7 +21,7 @@ from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.gate.results import error_result, internal_fault, looked_at
-from hermes_ext.hosts.hermes.adapter.gate.verdicts import Arrived, Judge, Verdict
+from hermes_ext.hosts.hermes.adapter.gate.verdicts import Arrived, Judge, Verdict, out_of_call
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on
 from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.turns.approval import ENDED
@@ -113,7 +113,7 @@ def pre_tool_hooks(
     try:
         arrived = Arrived(tool_name, args if changed is None else changed)
         if not arrived.has(grant.verdict.arguments):
-            grant.verdict = Judge(grant.turn).again(grant.verdict, arrived).settled()
+            grant.verdict = _changed_inside(grant, arrived)
     except Exception as error:  # a guard that cannot be asked has not said yes
         logger.exception("hermes-ext could not check what a hook made of a call of %s", tool_name)
         refusal = _not_evaluated(grant.turn, tool_name, error)
@@ -121,6 +121,18 @@ def pre_tool_hooks(
     verdict = grant.verdict
     # Our own copy, even of what is unchanged: a hook may have kept the dict that it was given.
     return verdict.refusal or _in_place_of_a_run(verdict), verdict.arguments.copy()
+
+
+def _changed_inside(grant: Grant, arrived: Arrived) -> Verdict:
+    """The verdict on what a hook made of a call that already runs, confined or not."""
+    verdict = Judge(grant.turn).again(grant.verdict, arrived).settled()
+    before, now = grant.verdict.confined, verdict.confined
+    if verdict.refusal is not None or now is None:
+        return verdict
+    if before is not None and before.confinement.holds(now.confinement):
+        return verdict
+    why = "a plugin changed this call when it was too late to confine it otherwise"
+    return evolve(verdict, refusal=f"[{now.confinement.reasons[0].extension}] {why}")
 
 
 def _in_place_of_a_run(verdict: Verdict) -> str | None:
@@ -200,6 +212,23 @@ def _gated_execution(
     """One execution with the gate innermost: around what really runs the tool."""
     host_id = str(context.get("tool_call_id") or "")
     outer = _passed_on(turn, tool_name, host_id)
+    if outer is not None:
+        return _gated_step(turn, original, tool_name, args, next_call, context, outer)
+    with out_of_call():  # which a call that a script makes is in
+        return _gated_step(turn, original, tool_name, args, next_call, context, None)
+
+
+def _gated_step(
+    turn: Turn,
+    original: Original,
+    tool_name: str,
+    args: Any,
+    next_call: NextCall,
+    context: Context,
+    outer: Grant | None,
+) -> Any:
+    """The same, inside of a step for this very call, or of none."""
+    host_id = str(context.get("tool_call_id") or "")
     judged: list[Verdict] = []
 
     def gate(final: Any) -> Any:
@@ -211,9 +240,11 @@ def _gated_execution(
             return _not_run(tool_name, verdict, verdict.answer, context, None)
         with _granted(turn, verdict) as grant:
             try:
-                result = next_call(verdict.arguments.copy())
+                result = _run(turn, verdict, outer, next_call)
             finally:
                 judged[-1] = grant.verdict  # a hook inside may have changed what runs
+        if verdict.refusal is not None:  # it could not be confined
+            return _not_run(tool_name, verdict, error_result(verdict.refusal), context, "blocked")
         return result if grant.verdict.answer is None else grant.verdict.answer
 
     started = time.monotonic()
@@ -233,6 +264,21 @@ def _gated_execution(
     if hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT):
         result = looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
     return _for_script(result) if _called_by_script() else result
+
+
+def _run(turn: Turn, verdict: Verdict, outer: Grant | None, next_call: NextCall) -> Any:
+    """Run a call, confined where its verdict says so; a refusal is put into the verdict."""
+    confined = verdict.confined
+    if confined is not None and (outer is None or verdict is not outer.verdict):
+        from hermes_ext.hosts.hermes.adapter.gate.confining import run_confined
+
+        return run_confined(turn, verdict, confined, next_call)
+    result = next_call(verdict.arguments.copy())
+    if state.sandboxes and outer is None:
+        from hermes_ext.hosts.hermes.adapter.gate.confining import of_process
+
+        return of_process(verdict, result)
+    return result
 
 
 def _called_by_script() -> bool:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from contextlib import AbstractContextManager
+from functools import cached_property, partial
 from typing import Any, Final
 
 from hermes_ext._values import define, field
+from hermes_ext.chain.outcome import ChainOutcome, Confined
 from hermes_ext.hooks.arguments import Arguments
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes.adapter.gate.servers import only_reads
 from hermes_ext.hosts.hermes.adapter.person.host_questions import HostQuestion
 from hermes_ext.hosts.hermes.adapter.places import tool_directory
 from hermes_ext.hosts.hermes.adapter.state import held, state
@@ -37,6 +40,7 @@ class Verdict:
         rewritten: whether extensions have changed the arguments that arrived.
         pending: asks the person whether it may run; returns the refusal or None.
         host_question: Hermes's own question about it, which the person has answered with ours.
+        confined: what it may change where it runs; None: it is not confined.
     """
 
     tool: str
@@ -48,6 +52,7 @@ class Verdict:
     rewritten: bool = False
     pending: Callable[[], str | None] | None = None
     host_question: HostQuestion | None = None
+    confined: Confined | None = None
     _asking: threading.RLock = field(factory=threading.RLock, init=False)
 
     def settled(self) -> Verdict:
@@ -175,7 +180,11 @@ class Judge:
         cwd = None
         if turn.looks_at_calls:  # Hermes takes long to tell
             cwd = tool_directory(turn.task_id or turn.host.stray_task, turn.directory)
-        outcome = turn.judge_tool_call(tool, arguments, tool_call_id=verdict.call_id, cwd=cwd)
+        read_only = tool.startswith("mcp_") and only_reads(tool)
+        with out_of_call():
+            outcome = turn.judge_tool_call(
+                tool, arguments, tool_call_id=verdict.call_id, cwd=cwd, read_only=read_only
+            )
         if outcome.blocked:
             return _refused(verdict, outcome.blocked_by, outcome.message)
         if outcome.answered:
@@ -184,7 +193,7 @@ class Judge:
         final = outcome.final(arguments.shared)
         fault = _HOLES[tool](final) if tool in _HOLES else None
         if fault is not None:
-            return self._noted(verdict, OWN, fault)
+            return self.refuse(verdict, OWN, fault)
         if outcome.changed and not rewrite:
             rewriter = _who_changed(outcome)
             clash = (
@@ -192,15 +201,32 @@ class Judge:
                 f"the extensions had judged them, and {rewriter} would rewrite them once more; "
                 "the two do not go together, so the call is refused"
             )
-            return self._noted(verdict, rewriter, clash)
+            return self.refuse(verdict, rewriter, clash)
         if outcome.changed:
             verdict.arguments = coerced(tool, final)
             verdict.rewritten = not Arrived(tool, arguments.shared).has(verdict.arguments)
-        if outcome.asks:
+        verdict.confined = _confined(outcome)
+        if state.confined.get() is not None:
+            where = partial(turn.services.machine_for, cwd=cwd or turn.directory)
+            self._inherit(verdict, where, read_only=read_only)
+        if outcome.asks and verdict.refusal is None:
             verdict.pending = lambda: _asked(turn, outcome, verdict)
         return verdict
 
-    def _noted(self, verdict: Verdict, by: str, why: str) -> Verdict:
+    def _inherit(self, verdict: Verdict, machine: Any, *, read_only: bool) -> None:
+        """Hold a call that is made inside of a confined one to what that one may change."""
+        from hermes_ext.turns.confining import inherited
+
+        around = state.confined.get()
+        assert around is not None
+        call = ToolCall(verdict.tool, verdict.arguments, verdict.call_id, machine, read_only)
+        outer = around.confined.confinement
+        found = inherited(call, verdict.confined, outer, self.turn.services.confiner)
+        verdict.confined = found
+        if found.why is not None:
+            self.refuse(verdict, found.confinement.reasons[0].extension, found.why)
+
+    def refuse(self, verdict: Verdict, by: str, why: str) -> Verdict:
         """A refusal of ours, which the person and the log are told of."""
         self.turn.notify_refusal(
             by,
@@ -281,11 +307,29 @@ def _other_plugins() -> str:
     return f"another plugin ({' or '.join(names)})" if names else "another plugin"
 
 
-def _asked(turn: Turn, outcome: Any, verdict: Verdict) -> str | None:
-    with held(state.answered, []) as answered:
+def _confined(outcome: ChainOutcome) -> Confined | None:
+    return None if outcome.confinement is None else outcome.confined
+
+
+def out_of_call() -> AbstractContextManager[None]:
+    """For what is no part of the call that runs confined here: extensions and other plugins."""
+    if state.confined.get() is None:
+        return _NOTHING
+    from hermes_ext.confine import outside
+
+    return outside()
+
+
+_NOTHING: Final = contextlib.nullcontext()
+
+
+def _asked(turn: Turn, outcome: ChainOutcome, verdict: Verdict) -> str | None:
+    with held(state.answered, []) as answered, out_of_call():
         settled = turn.settle(outcome, verdict.tool, verdict.arguments)
     if not settled.approved:
         return f"[{settled.blocked_by}] {settled.message}"
+    if state.confined.get() is None:
+        verdict.confined = _confined(settled)  # a yes may be one to running it unconfined
     verdict.host_question = answered[-1] if answered else None
     return None
 

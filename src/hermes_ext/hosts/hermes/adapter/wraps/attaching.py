@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import sys
 from collections import deque
@@ -21,6 +22,7 @@ from hermes_ext._log import logger
 from hermes_ext._text import printable
 from hermes_ext._values import field, frozen
 from hermes_ext.hosts.hermes.adapter.person import commands
+from hermes_ext.hosts.hermes.adapter.state import state
 from hermes_ext.hosts.hermes.adapter.turns import inbound_log
 from hermes_ext.hosts.hermes.adapter.wraps.after_import import when_imported
 from hermes_ext.hosts.hermes.adapter.wraps.seams import SEAMS, Seam
@@ -104,14 +106,14 @@ def _wrap(module: ModuleType, seam: Seam) -> None:
     done: dict[str, str] = module.__dict__.setdefault(_DONE, {})
     if seam.name in done:
         return
-    static = isinstance(raw, staticmethod)
-    original = raw.__func__ if static else raw
-    done[seam.name] = fault = _fault_of(original, seam, static=static)
+    kind = type(raw) if isinstance(raw, (staticmethod, classmethod)) else None
+    original = raw if kind is None else raw.__func__
+    done[seam.name] = fault = _fault_of(original, seam, static=kind is staticmethod)
     if fault:
         logger.info("%s of this Hermes %s, so hermes-ext cannot attach there", seam, fault)
         return
-    wrapped = _wrapped(original, seam)
-    setattr(owner, name, staticmethod(wrapped) if static else wrapped)
+    wrapped = _in_confined_calls(original, seam) if seam.confines else _wrapped(original, seam)
+    setattr(owner, name, wrapped if kind is None else kind(wrapped))
 
 
 def _fault_of(original: Any, seam: Seam, *, static: bool) -> str:
@@ -157,6 +159,19 @@ def _wrapped(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
     return call
 
 
+def _in_confined_calls(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
+    wrapper, confined = seam.wrapper, state.confined
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if confined.get() is None:
+            return original(*args, **kwargs)
+        return wrapper(original, *args, **kwargs)
+
+    setattr(call, _MARK, seam.name)
+    return call
+
+
 def _is_done_otherwise(seam: Seam) -> bool:
     """Whether this Hermes has something else, so that nothing has to be wrapped here."""
     if seam.unless is None:
@@ -176,6 +191,23 @@ def standings(hooks: Iterable[str] | None = None) -> tuple[Standing, ...]:
     return tuple(each for each in found if not (each.status == "missing" and each.seam.newer))
 
 
+def lost_to_confinement() -> tuple[Standing, ...]:
+    """The wraps without which no call can be confined, and that are not there."""
+    if all(map(_is_as_made, _CONFINING)):
+        return ()
+    found = (standing_of(_imported(seam)) for seam in _CONFINING)
+    return tuple(each for each in found if each.lost)
+
+
+_CONFINING: Final = tuple(seam for seam in SEAMS if seam.confines and not seam.newer)
+
+
+def _imported(seam: Seam) -> Seam:
+    with contextlib.suppress(Exception):  # Hermes's own import; its absence is told by the standing
+        importlib.import_module(seam.module)
+    return seam
+
+
 def are_as_made(hooks: Iterable[str]) -> bool:
     """Whether a caller meets our own wrap at each place that these hooks need: found out quickly.
 
@@ -193,8 +225,7 @@ def _is_as_made(seam: Seam) -> bool:
     module = sys.modules.get(seam.module)
     if module is None:
         return False
-    owner, name = _owner(module, seam)
-    found = getattr(owner, name, None)
+    found = _met(module, seam)
     if found is None:
         return seam.newer or _is_done_otherwise(seam)
     ours = _is_wrap(found) and vars(found).get(_MARK) == seam.name
@@ -206,8 +237,7 @@ def standing_of(seam: Seam) -> Standing:
     module = sys.modules.get(seam.module)
     if module is None:
         return Standing(seam, "waiting")
-    owner, name = _owner(module, seam)
-    outermost = getattr(owner, name, None)
+    outermost = _met(module, seam)
     if outermost is None:
         return Standing(seam, "missing")
     done: dict[str, str] = vars(module).get(_DONE, {})
@@ -216,6 +246,15 @@ def standing_of(seam: Seam) -> Standing:
     if _leads_to_ours(outermost, seam):
         return Standing(seam, "attached", None if _is_wrap(outermost) else outermost)
     return Standing(seam, "taken" if seam.name in done else "bare", outermost)
+
+
+def _met(module: ModuleType, seam: Seam) -> Any:
+    """The function that a caller meets; of a method of the class, what is bound to that."""
+    owner, name = _owner(module, seam)
+    found: Any = getattr(owner, name, None)
+    if type(found) is MethodType and found.__self__ is owner:
+        return found.__func__
+    return found
 
 
 def _is_wrap(function: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hermes_ext._values import frozen
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.gate import tools
+from hermes_ext.hosts.hermes.adapter.gate import starting, tools
 from hermes_ext.hosts.hermes.adapter.person import approvals, commands, host_questions
 from hermes_ext.hosts.hermes.adapter.requests import requests
 from hermes_ext.hosts.hermes.adapter.turns import api_store, silence, titles, turns
@@ -41,10 +41,12 @@ class Seam:
         takes: its leading parameters, after `self`, where the wrapper relies on them.
         by_name: whether the wrapper looks for those by name, however they are passed.
         unless: `module:name` of what another Hermes has instead; nothing is wrapped there.
-        newer: whether only a newer Hermes has it, so that no other one lacks it.
+        newer: whether only a newer Hermes has it, or needs it, so that no other one lacks it.
         surface: whether its module is one of many ways to talk to the agent, which nothing but a
             person who uses it needs to import.
         hooks: those that do not fire, or are not honored, without it; others are no worse off.
+        confines: whether it is for calls that the kernel confines. The wrapper is called in those
+            only, and without the wrap, where it is not `newer`, no call can be confined.
     """
 
     module: str
@@ -59,6 +61,7 @@ class Seam:
     newer: bool = False
     surface: bool = False
     hooks: tuple[HookName, ...] = ()
+    confines: bool = False
 
     def __str__(self) -> str:
         return f"{self.module}.{self.name}"
@@ -73,6 +76,7 @@ _NO_INPUT_HOOK: Final = "no hook may change what the user said"
 _LAST: Final = "plugins' middleware runs inside of each other; only this is inside of all of them"
 _SUMMARY: Final = "no middleware is around this request"
 _NOT_HERMES: Final = "no hook is called before another program is handed the turn"
+_NO_START: Final = "no hook is called where a process is started"
 
 SEAMS: Final = (
     Seam(
@@ -221,6 +225,77 @@ SEAMS: Final = (
         tools.describe_tool,
         "the same",
         unless=_HOOKS_INSIDE,
+    ),
+    Seam(
+        "tools.environments.local",
+        "LocalEnvironment.init_session",
+        starting.init_session,
+        "the login shell's variables are read unconfined",
+        _NO_START,
+        confines=True,
+    ),
+    Seam(
+        "tools.environments.local",
+        "LocalEnvironment._wrap_command",
+        starting.wrap_command,
+        "the private folder of a confined command; what it exports stays its own",
+        _NO_START,
+        takes=("command", "cwd"),
+        confines=True,
+    ),
+    Seam(
+        "tools.environments.local",
+        "LocalEnvironment._run_bash",
+        starting.run_bash,
+        "a command that cannot be confined is not started, and not tried again",
+        _NO_START,
+        confines=True,
+    ),
+    Seam(
+        "tools.process_registry",
+        "ProcessRegistry.spawn_local",
+        starting.spawn_local,
+        "which processes in the background were started confined",
+        _NO_START,
+        takes=("command",),
+        confines=True,
+    ),
+    Seam(
+        "tools.process_registry",
+        "ProcessRegistry.adopt_local",
+        starting.adopt_local,
+        "the same, where a command goes on in the background",
+        _NO_START,
+        newer=True,
+        confines=True,
+    ),
+    Seam(
+        "tools.process_registry",
+        "_systemd_run_user_scope_available",
+        starting.no_scope,
+        "a confined process is started without systemd, which it does not reach",
+        _NO_START,
+        newer=True,
+        confines=True,
+    ),
+    Seam(
+        "ptyprocess",
+        "PtyProcess.spawn",
+        starting.spawn_in_terminal,
+        "a confined process in a pseudo terminal",
+        "it starts its process past `subprocess`",
+        takes=("argv", "cwd", "env"),
+        newer=True,
+        confines=True,
+    ),
+    Seam(
+        "tools.code_kernel",
+        "execute_in_session_kernel",
+        starting.run_cell,
+        "a Python that stays is confined as the call is that it runs",
+        _NO_START,
+        newer=True,
+        confines=True,
     ),
     Seam(
         "tools.approval",

@@ -40,7 +40,12 @@ def survey() -> Survey:
 
     # `run_agent` first, as Hermes itself does: other orders meet its circular imports.
     modules = ["run_agent", *(seam.module for seam in SEAMS if not seam.surface)]
-    failures = [*filter(None, map(_import_failure, dict.fromkeys(modules)))]
+    every = {seam.module for seam in SEAMS if not seam.newer}
+    failures = [
+        failure
+        for module in dict.fromkeys(modules)
+        if (failure := _import_failure(module)) and module in {"run_agent", *every}
+    ]
     attach()
     return Survey(
         {str(each.seam): str(each) if each.lost else "" for each in standings()},

@@ -1,0 +1,113 @@
+"""What becomes of a tool call without a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_ext import ToolCall
+from hermes_ext.effects import Change, Effects, ToolKind, ToolTable, effects_of
+
+from .commands import runs_as_it_is
+from .project import Project
+
+_FILE_TOOLS = (ToolKind.WRITE, ToolKind.EDIT)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The call does not run.
+
+    what: what it must not do. setting: the one that decides so. more: what else to say.
+    """
+
+    what: str
+    setting: str
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Confined:
+    """The call runs, and can write nothing but these folders.
+
+    setting: the one by which it could run as it is.
+    """
+
+    writable: tuple[Path, ...]
+    setting: str
+
+
+def judged(event: ToolCall, project: Project) -> Refusal | Confined | None:
+    """What becomes of a call; None: it runs as it is."""
+    tool, tools, settings = event.tool_name, event.tools, project.settings
+    kind = tools.kind_of(tool)
+    named = tools.matches(tool, settings["blocked_tools"])
+    # Blocking these altogether would leave no way to write the plan.
+    if named and kind not in _FILE_TOOLS:
+        return Refusal(f"{tool} is blocked", "blocked_tools")
+    if not named and tools.matches(tool, settings["allowed_tools"]):
+        return None
+    effects = effects_of(event)
+    if kind in (ToolKind.SHELL, ToolKind.CODE) or (kind is ToolKind.INPUT and not effects.exact):
+        return _programs(event, effects, project)
+    refused = [change for change in effects.changes if not project.may_change(change)]
+    if refused:
+        return Refusal(f"{tool} must not change {_listed(refused, project)}", "allowed_paths")
+    if effects.exact:
+        return _files(effects, project) if kind in _FILE_TOOLS else None
+    return None if event.read_only else _unknown(event, effects)
+
+
+def _programs(event: ToolCall, effects: Effects, project: Project) -> Refusal | Confined | None:
+    """What becomes of a call that starts programs."""
+    is_shell = event.tools.kind_of(event.tool_name) is ToolKind.SHELL
+    if is_shell and runs_as_it_is(event, effects, project):
+        return None
+    writable = project.writable(effects)
+    refused = [each for each in effects.changes if not project.programs_may_change(each, writable)]
+    if refused:
+        by_tools = any(map(project.may_change, refused))
+        writers = names_of(event.tools, ToolKind.WRITE)
+        return Refusal(
+            f"{event.tool_name} must not change {_listed(refused, project)}",
+            "allowed_paths",
+            f"Write there with {writers}: a command cannot." if by_tools else "",
+        )
+    setting = "allowed_commands" if is_shell else "allowed_tools"
+    return Confined(project.handed_out(effects), setting)
+
+
+def _files(effects: Effects, project: Project) -> Confined | None:
+    """What becomes of a call of a tool for files, which writes only what it may.
+
+    Where confined programs may write, too, one of them could make a link of a folder between this
+    look and the writing.
+    """
+    writable = project.writable(effects)
+    inside = [project.programs_may_change(each, writable) for each in effects.changes]
+    if not inside or not all(inside):
+        return None
+    return Confined(project.handed_out(effects), "allowed_paths")
+
+
+def _unknown(event: ToolCall, effects: Effects) -> Refusal:
+    why = "; ".join(effects.unknown[:2]) or "it may write"
+    shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in why)
+    tool = event.tool_name
+    return Refusal(
+        f"this call of {tool} is blocked: {shown}",
+        "allowed_tools",
+        f"If {tool} is to run without a plan, the user has to add it to "
+        "extensions.workflow-guard.allowed_tools in config.yaml.",
+    )
+
+
+def _listed(changes: list[Change], project: Project) -> str:
+    shown = [repr(project.shown(each.path)) for each in changes]
+    distinct = list(dict.fromkeys(shown))
+    return ", ".join([*distinct[:5], *(["…"] if distinct[5:] else [])])
+
+
+def names_of(tools: ToolTable, *kinds: ToolKind) -> str:
+    """The tools of these kinds, in words."""
+    return ", ".join(row.name for kind in kinds for row in tools.of(kind))

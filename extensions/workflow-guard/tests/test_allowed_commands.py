@@ -1,0 +1,125 @@
+"""Which commands run unconfined without a plan, because the user says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Guard = Callable[..., Any]
+
+PATTERNS = ["python -m pytest*", ".venv/bin/ruff *", "npm run lint", "make check?"]
+
+UNCONFINED = [
+    "npm run lint",
+    "'npm' run \"lint\"",
+    "python -m pytest",
+    "python -m pytest tests/test_a.py -q",
+    "python -m pytest-3",
+    "python -m pytest 'a file.py' '*'",
+    ".venv/bin/ruff",
+    ".venv/bin/ruff check src",
+    "make checks",
+    "cd src && python -m pytest 2>&1 | tail -5",
+    "npm run lint; git status && python -m pytest > /dev/null",
+    "timeout 60 python -m pytest",
+    "npm run lint > plans/lint.txt",
+    'python -m pytest "$(echo tests)"',
+    "python -m pytest src/*.py",
+    "if npm run lint; then echo good; fi",
+]
+
+CONFINED = {
+    "another word": "npm run lint:fix",
+    "one word more": "npm run lint --fix",
+    "one word less": "npm run",
+    "no wildcard in it": "make check",
+    "two words in one": "'npm run lint'",
+    "words in a word": "python '-m pytest'",
+    "a blank in a word": "python -m 'pytest -q'x; python '-m' ' pytest'",
+    "an empty word": "npm '' run lint",
+    "another program of that name": "plans/npm run lint",
+    "another place of the program": "../.venv/bin/ruff check",
+    "another command beside": "npm run lint; make",
+    "another command behind": "npm run lint && ./deploy.sh",
+    "another in a pipe": "npm run lint | sh",
+    "another in the background": "make & npm run lint",
+    "a substitution": "python -m pytest $(cat x)",
+    "a substitution that runs another": 'python -m pytest "$(make)"',
+    "a word that is not known": 'python -m pytest "$FILE"',
+    "words that can be written": "python -m pytest plans/*",
+    "a process substitution": "python -m pytest <(make)",
+    "a variable": "PYTEST_ADDOPTS=-x python -m pytest",
+    "a harmless variable": "CI=1 npm run lint",
+    "a variable before": "export NODE_OPTIONS=-rx; npm run lint",
+    "a variable of the shell": "x=1; npm run lint",
+    "by env": "env A=1 npm run lint",
+    "input": "python -m pytest <<< x",
+    "piped input": "cat x | python -m pytest",
+    "a function": "npm() { make; }; npm run lint",
+    "an alias": "alias npm=make; npm run lint",
+    "a directory that can be written": "cd plans && npm run lint",
+    "a directory elsewhere": "cd /var/tmp && npm run lint",
+    "a directory that is not known": 'cd "$D" && npm run lint',
+    "a file that can be written": "python -m pytest plans/test_x.py",
+    "an option with one": "python -m pytest --rootdir=plans/x",
+    "a scratch path": "python -m pytest coverage/test_x.py",
+    "the shell of another": "sh -c 'make; npm run lint'",
+    "a program that is not known": '"$NPM" run lint',
+    "evaluated": 'eval "$x"; npm run lint',
+}
+
+
+@pytest.mark.parametrize("command", UNCONFINED)
+def test_named_commands_run_unconfined(guarded: Guard, command: str) -> None:
+    """Where each command is by a pattern, or known to write nothing but what it may."""
+    guard = guarded(allowed_commands=PATTERNS)
+    guard.write("src/a.py")
+    (guard.root / "plans").mkdir()
+    outcome = guard.call("terminal", {"command": command})
+    assert outcome.action == "pass", outcome.message
+    assert (
+        guarded(confines=False, allowed_commands=PATTERNS)
+        .call("terminal", {"command": command})
+        .action
+        == "pass"
+    )
+    assert guarded().call("terminal", {"command": command}).action in ("confine", "block")
+
+
+@pytest.mark.parametrize("command", CONFINED.values(), ids=CONFINED)
+def test_all_else_stays_confined(guarded: Guard, command: str) -> None:
+    """And writes nothing in the project, because it could be run by what is unconfined."""
+    guard = guarded(allowed_commands=PATTERNS)
+    for path in ("src/a.py", "src/b.py", "plans/x.md", "coverage/x"):
+        guard.write(path)
+    outcome = guard.call("terminal", {"command": command})
+    assert outcome.action == "confine", outcome.message
+    assert outcome.confinement.writable == ()
+
+
+@pytest.mark.parametrize(
+    "command", ["npm run lint > app.py", "npm run lint; rm app.py", "cp x app.py && npm run lint"]
+)
+def test_what_is_known_to_write_elsewhere_is_refused(guarded: Guard, command: str) -> None:
+    """Whatever runs beside it."""
+    outcome = guarded(allowed_commands=PATTERNS).call("terminal", {"command": command})
+    assert "terminal must not change 'app.py'" in outcome.message
+
+
+def test_a_directory_of_the_call(guarded: Guard) -> None:
+    """The tool's own argument counts as `cd` does."""
+    guard = guarded(allowed_commands=PATTERNS)
+    (guard.root / "plans").mkdir()
+    call = {"command": "npm run lint", "workdir": str(guard.root / "plans")}
+    assert guard.call("terminal", call).action == "confine"
+    assert guard.call("terminal", call | {"workdir": str(guard.root)}).action == "pass"
+
+
+def test_code_and_blocked_tools_stay_as_they_are(guarded: Guard) -> None:
+    """The patterns are for commands of a shell, and open no tool that is blocked."""
+    guard = guarded(allowed_commands=["npm run lint"], blocked_tools=["terminal"])
+    assert guard.call("terminal", {"command": "npm run lint"}).blocked
+    code = {"code": "import os\nos.system('npm run lint')"}
+    assert guard.call("execute_code", code).action == "confine"

@@ -1,0 +1,240 @@
+"""Tool calls that the kernel confines: which of Hermes's it can, and how they run.
+
+A call without a confinement does not come here. What Hermes does of its own accord on the way,
+what extensions do, and the turns of subagents run outside of a call's confinement.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from hermes_ext import confine
+from hermes_ext._log import logger
+from hermes_ext.chain.outcome import Confined, KeptBy
+from hermes_ext.confine import Confinement, ConfinementError, PrivateFolder, Sandbox
+from hermes_ext.effects import ToolKind
+from hermes_ext.hooks.payloads import ToolCall
+from hermes_ext.hosts.hermes.adapter.gate.starting import MARK, ConfinedCall, NotStarted
+from hermes_ext.hosts.hermes.adapter.gate.verdicts import Judge, Verdict
+from hermes_ext.hosts.hermes.adapter.person import notices
+from hermes_ext.hosts.hermes.adapter.places import LOCAL, backend
+from hermes_ext.hosts.hermes.adapter.state import held, state
+from hermes_ext.hosts.hermes.facts.tools import TOOLS
+from hermes_ext.turns.turn import Turn
+
+_PROCESSES: Final = frozenset({ToolKind.SHELL, ToolKind.CODE})
+_FILES: Final = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.WRITE, ToolKind.EDIT})
+_LOOKS: Final = frozenset({"list", "poll", "log", "wait", "kill"})  # type into no process
+_TEXTS: Final = ("output", "output_preview", "error")  # where a result has what programs said
+_KEPT: Final = frozenset({"blocked", "disabled", "error", "pending_approval"})  # from running
+_SOCKET: Final = "HERMES_RPC_SOCKET"
+
+_UNSEEN: Final = (
+    "a confined command ran where hermes-ext does not see this Hermes start it. From now on "
+    "nothing can be confined in this process"
+)
+_UNMARKED: Final = "it is input to a process that was started unconfined"
+
+
+# -- what can be confined ---------------------------------------------------------------------
+
+
+def reason_not(call: ToolCall, confinement: Confinement, minimum: confine.Minimum) -> str | None:
+    """Why Hermes cannot run a call confined; None where it can.
+
+    Args:
+        call: of a tool that starts processes, or types into one.
+        confinement: what it may change.
+        minimum: the weakest rung that the user accepts.
+    """
+    if TOOLS.kind_of(call.tool_name) is ToolKind.INPUT:
+        return _why_no_input(call.tool_args, confinement)
+    return why_not(confinement, minimum)
+
+
+def why_not(confinement: Confinement, minimum: confine.Minimum) -> str | None:
+    """Why no process of Hermes can be confined so; None where one can."""
+    if state.unseen:
+        return _UNSEEN
+    kind = backend()
+    if kind != LOCAL:
+        return f"Hermes runs commands elsewhere (terminal.backend: {kind})"
+    # Not at the top: what is wrapped is told in terms of the modules here.
+    from hermes_ext.hosts.hermes.adapter.wraps.attaching import lost_to_confinement
+
+    lost = lost_to_confinement()
+    if lost:
+        return "; ".join(map(str, lost))
+    return confine.support(minimum).reason_not(confinement)
+
+
+def _why_no_input(args: Mapping[str, Any], confinement: Confinement) -> str | None:
+    if args.get("action") in _LOOKS:
+        return None
+    started = _started_by(args)
+    strict = started is not None and started.confined.confinement.holds(confinement)
+    return None if strict else _UNMARKED
+
+
+def _started_by(args: Mapping[str, Any]) -> ConfinedCall | None:
+    """The confined call that started the process which a call of the process tool names."""
+    processes = getattr(sys.modules.get("tools.process_registry"), "process_registry", None)
+    session = None if processes is None else processes.get(str(args.get("session_id") or ""))
+    found = getattr(session, MARK, None)
+    return found if isinstance(found, ConfinedCall) else None
+
+
+# -- running a call ---------------------------------------------------------------------------
+
+
+def run_confined(
+    turn: Turn, verdict: Verdict, confined: Confined, next_call: Callable[[Any], Any]
+) -> Any:
+    """Run a call as its verdict confines it.
+
+    Returns:
+        Its result, with a line where the kernel refused something. Where it could not be confined
+        the verdict is a refusal, and the result nothing.
+    """
+    around = state.confined.get()
+    if around is not None:
+        around.joined = True  # what starts from here on is counted here
+    kind, result = TOOLS.kind_of(verdict.tool), None
+    if not _is_run_inside(turn, confined, kind):
+        return of_process(verdict, next_call(verdict.arguments.copy()))
+    try:
+        with _confining(turn, confined, kind) as call:
+            result = next_call(verdict.arguments.copy())
+        failure = call.run.failure
+    except NotStarted as stop:
+        failure = str(stop)
+    if failure is not None:
+        return _refuse(turn, verdict, confined, failure)
+    if kind in _PROCESSES and not (call.joined or call.run.started) and _has_run(result):
+        _lose_sight(verdict.tool)
+    return with_line(result, call)
+
+
+def _is_run_inside(turn: Turn, confined: Confined, kind: ToolKind) -> bool:
+    """Whether a call may start processes that are to be confined; Hermes's other tools do not."""
+    if confined.kept_by is KeptBy.KERNEL:
+        return kind in _PROCESSES
+    # What the others change is known: they may run where nothing can be confined.
+    starts = confined.kept_by is KeptBy.EFFECTS and kind in _PROCESSES | _FILES
+    return starts and why_not(confined.confinement, turn.services.confine_minimum) is None
+
+
+@contextmanager
+def _confining(turn: Turn, confined: Confined, kind: ToolKind) -> Iterator[ConfinedCall]:
+    try:
+        sandbox = _sandbox_for(turn, confined.confinement, kind)
+    except (ConfinementError, OSError) as error:
+        raise NotStarted(str(error)) from error
+    with confine.inside(sandbox) as run:
+        call = ConfinedCall(confined, sandbox, run, turn.directory)
+        with held(state.confined, call):
+            yield call
+
+
+class _ForScripts(Sandbox):
+    """A sandbox for scripts, which call tools back through a socket that Hermes makes for each."""
+
+    def start(
+        self, argv: Any, environment: Mapping[Any, Any] | None = None, **options: Any
+    ) -> confine.Start:
+        socket = (environment or {}).get(_SOCKET)
+        if not isinstance(socket, str) or not os.path.isabs(socket):
+            return super().start(argv, environment, **options)
+        reached: dict[str, Any] = {"sockets": (Path(os.path.realpath(socket)),)}
+        sandbox = Sandbox(self.confinement, self.support, self.private, **reached)
+        return sandbox.start(argv, environment, **options)
+
+
+def _sandbox_for(turn: Turn, confinement: Confinement, kind: ToolKind) -> Sandbox:
+    """What such calls run in; the private folder is that of the project and the process."""
+    made = _ForScripts if kind is ToolKind.CODE else Sandbox
+    key = (made, turn.directory, confinement.writable, confinement.network)
+    with state.lock:
+        sandbox = state.sandboxes.get(key)
+        if sandbox is None:
+            support = confine.support(turn.services.confine_minimum)
+            private = PrivateFolder.of(turn.directory, confinement)
+            sandbox = state.sandboxes[key] = made(confinement, support, private)
+        return sandbox
+
+
+def _refuse(turn: Turn, verdict: Verdict, confined: Confined, failure: str) -> None:
+    reason = confined.confinement.reasons[0]
+    logger.error("a call of %s could not be confined: %s", verdict.tool, failure)
+    why = f"{reason.text}, and this call was stopped, because it could not be confined: {failure}"
+    Judge(turn).refuse(verdict, reason.extension, why)
+
+
+def _has_run(result: Any) -> bool:
+    """Whether a command ran, as far as its result says: Hermes refuses some by itself."""
+    told = _decoded(result)
+    return told is None or not (told.get("error") or told.get("status") in _KEPT)
+
+
+def _lose_sight(tool: str) -> None:
+    state.unseen = True
+    logger.error("a confined call of %s started no process that hermes-ext saw", tool)
+    notices.say(_UNSEEN)
+
+
+# -- what the model is told -------------------------------------------------------------------
+
+
+def of_process(verdict: Verdict, result: Any) -> Any:
+    """The result of a call of the process tool, with the line of the call that started it."""
+    if TOOLS.kind_of(verdict.tool) is not ToolKind.INPUT:
+        return result
+    started = _started_by(verdict.arguments.shared)
+    return result if started is None else with_line(result, started)
+
+
+def with_line(result: Any, call: ConfinedCall) -> Any:
+    """A result with a line that says why, where the kernel refused something."""
+    told = _decoded(result)
+    if told is None:
+        refused = isinstance(result, str) and call.run.refused(result)
+        return _ended(result, call) if refused else result
+    texts = {key: told[key] for key in _TEXTS if isinstance(told.get(key), str) and told[key]}
+    if not any(map(call.run.refused, texts.values())):
+        return result
+    key, text = next(iter(texts.items()))
+    return json.dumps({**told, key: _ended(text, call)}, ensure_ascii=False)
+
+
+def _ended(text: str, call: ConfinedCall) -> str:
+    line = line_of(call.confined.confinement, call.root)
+    return f"{text}{line}" if text.endswith("\n") else f"{text}\n{line}"
+
+
+def line_of(confinement: Confinement, root: Path) -> str:
+    """What the model is told where the kernel refused something."""
+    who = ", ".join(dict.fromkeys(reason.extension for reason in confinement.reasons))
+    why = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
+    but = ", ".join(_shown(path, root) for path in confinement.writable)
+    network = " and without network" if confinement.network == "none" else ""
+    where = f"the project read-only{f' except {but}' if but else ''}{network}"
+    return f"[{who}] this command ran with {where}: {why}"
+
+
+def _shown(path: Path, root: Path) -> str:
+    real = Path(os.path.realpath(root))
+    return f"{path.relative_to(real) if path.is_relative_to(real) else path}/"
+
+
+def _decoded(result: Any) -> dict[str, Any] | None:
+    try:
+        told = json.loads(result) if isinstance(result, str) else None
+    except ValueError:
+        return None
+    return told if isinstance(told, dict) else None
