@@ -25,6 +25,7 @@ from tests.pages import ROOT, WALKS, Block, blocks_of
 from tests.unloading import unload
 
 from hermes_ext import Runtime
+from hermes_ext.confine import support
 from hermes_ext.hooks.table import HookName
 from hermes_ext.loading.loader import load
 from hermes_ext.replay.events import of_file
@@ -61,8 +62,12 @@ def is_pytest(block: Block) -> bool:
     )
 
 
+def is_confining_script(block: Block) -> bool:
+    return block.language == "python" and "from hermes_ext.confine import" in block.text
+
+
 def is_extension(block: Block) -> bool:
-    others = (is_runtime_script, is_hermes_script, is_pytest)
+    others = (is_runtime_script, is_hermes_script, is_pytest, is_confining_script)
     return block.language == "python" and not any(is_other(block) for is_other in others)
 
 
@@ -128,6 +133,14 @@ def test_events(block: Block, tmp_path: Path) -> None:
     file.write_text(block.text, encoding="utf-8")
 
     assert {each.event.hook for each in of_file(file)} == {*HookName}
+
+
+@blocks(is_confining_script)
+def test_confining_scripts(block: Block, tmp_path: Path) -> None:
+    """What a page shows of confinement runs, and is as the page says."""
+    if support().rung is None:
+        pytest.skip(support().why)
+    subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, check=True)
 
 
 @blocks(is_extension)
@@ -450,6 +463,7 @@ CLAIMS = {
         ("echo kubectl", "grep kubectl README.md"),
     ),
     "ask-a-person.md": (("git tag v1.0", "cd x && git tag v1.0"), ("git status", "echo git tag")),
+    "confine-a-command.md": (("make", "cd x && make all", "$TOOL all"), ("ls", "echo make")),
     "introduce-a-rule.md": (
         ("pip install x", "cd a && npm install", "bash -c 'pip install x'"),
         ("pip list", "echo pip install"),

@@ -12,15 +12,15 @@ import pytest
 
 from hermes_ext.confine import Confinement, ConfinementError, Sandbox, inside, outside, support
 
-FOUND = support()
-pytestmark = pytest.mark.skipif(FOUND.rung is None, reason=FOUND.why)
-
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:
+    found = support()
+    if found.rung is None:
+        pytest.skip(found.why)
     plans = tmp_path / "plans"
     plans.mkdir()
-    return Sandbox(Confinement(writable=(plans,)), FOUND)
+    return Sandbox(Confinement(writable=(plans,)), found)
 
 
 def test_only_what_is_writable_is_written(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ class Rung(StrEnum):
     LANDLOCK = "Landlock alone"
 
 
+_LATE: Final = (
+    "a socket outside of daemons' usual folders that is not in /proc/net/unix when a call starts"
+    " (made later, or by another network namespace) takes orders"
+)
 _ABSTRACT: Final = "processes outside take orders through abstract sockets"
 _PIPES: Final = "processes outside take orders through named pipes"
 _ALONE: Final = (
@@ -35,7 +39,7 @@ _ALONE: Final = (
 def gaps(rung: Rung, abi: int) -> tuple[str, ...]:
     """What a rung does not hold, by the version of Landlock that is used; 0 for none."""
     return (
-        *(_ALONE if rung is Rung.LANDLOCK else ()),
+        *(_ALONE if rung is Rung.LANDLOCK else (_LATE,)),
         *((_ABSTRACT,) if abi < 6 else ()),
         *((_PIPES,) if not abi else ()),
     )

@@ -25,11 +25,12 @@ from hermes_ext.hooks.payloads import (
     ToolCall,
     ToolResult,
     UserInput,
+    new_call,
     or_unknown,
 )
 from hermes_ext.hooks.results import Keep
 from hermes_ext.hooks.source import OWN
-from hermes_ext.hooks.table import Action, HookName
+from hermes_ext.hooks.table import ENDING, Action, HookName
 from hermes_ext.rules import Rules
 from hermes_ext.turns import state
 from hermes_ext.turns.approval import (
@@ -57,10 +58,9 @@ if TYPE_CHECKING:
 _ANSWER: Final = Action.ANSWER
 _ASK: Final = Action.ASK
 _BLOCK: Final = Action.BLOCK
-_MAY_CONFINE: Final = frozenset({Action.CONFINE, Action.ASK})
+_CONFINE: Final = Action.CONFINE
 _RESULT: Final = HookName.TRANSFORM_TOOL_RESULT
 _TOOL: Final = HookName.INTERCEPT_TOOL_CALL
-_called: Final = ToolCall.__new__  # calling the class takes half as long again
 _around: Final = inside.get  # bound once, which takes as long as the call
 
 _P = ParamSpec("_P")
@@ -391,7 +391,9 @@ class Turn(state.TurnCore):
             TurnEndedError: the turn is over.
         """
         call_id = tool_call_id or self.new_call_id()
-        call = _called(ToolCall, tool_name, tool_args, call_id, self._machine, read_only)
+        call = new_call(ToolCall, tool_name, tool_args, call_id, self._machine)
+        if read_only:
+            call.__dict__["read_only"] = True
         outcome = self._sync(call, self._scope)
         if outcome.action is not _ASK:
             return outcome
@@ -407,7 +409,9 @@ class Turn(state.TurnCore):
     ) -> ChainOutcome:
         """`intercept_tool_call`, awaited."""
         call_id = tool_call_id or self.new_call_id()
-        call = _called(ToolCall, tool_name, tool_args, call_id, self._machine, read_only)
+        call = new_call(ToolCall, tool_name, tool_args, call_id, self._machine)
+        if read_only:
+            call.__dict__["read_only"] = True
         outcome = await self._async(call, self._scope)
         if outcome.action is not _ASK:
             return outcome
@@ -445,7 +449,10 @@ class Turn(state.TurnCore):
         if cwd is not None and cwd != scope.cwd:
             scope, machine = scope.replace(cwd=cwd), partial(self.services.machine_for, cwd=cwd)
         call_id = tool_call_id or self.new_call_id()
-        return self._sync(ToolCall(tool_name, tool_args, call_id, machine, read_only), scope)
+        call = new_call(ToolCall, tool_name, tool_args, call_id, machine)
+        if read_only:
+            call.__dict__["read_only"] = True
+        return self._sync(call, scope)
 
     def settle(
         self, outcome: ChainOutcome, tool_name: str, tool_args: dict[str, Any] | Arguments
@@ -578,7 +585,7 @@ class Turn(state.TurnCore):
             outcome = await self._arun(running.chain, event, running.scope)
         finally:
             running.end()
-        if outcome.action in _MAY_CONFINE and outcome.confines:
+        if outcome.confines and outcome.action not in ENDING:
             import asyncio
 
             # It looks at the disk, and the loop has other turns.
@@ -623,7 +630,7 @@ class Turn(state.TurnCore):
             if passed:  # the usual case, without a call
                 self.running.add(event.tool_call_id)
             else:
-                if outcome.action in _MAY_CONFINE and outcome.confines:
+                if outcome.action is _CONFINE or outcome.action is _ASK:
                     outcome = self._confined(event, outcome)
                 self._note(event, outcome)
         elif hook is _RESULT:
@@ -639,8 +646,8 @@ class Turn(state.TurnCore):
         return outcome
 
     def _confined(self, event: Any, outcome: ChainOutcome) -> ChainOutcome:
-        """What becomes of a call that handlers confine; the same if that is known."""
-        if outcome.confined is not None:
+        """What becomes of a call; the same where nobody confines it, or that is known."""
+        if not outcome.confines or outcome.confined is not None:
             return outcome
         from hermes_ext.turns.confining import confined
 

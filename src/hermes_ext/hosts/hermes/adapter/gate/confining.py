@@ -204,13 +204,17 @@ def with_line(result: Any, call: ConfinedCall) -> Any:
     told = _decoded(result)
     if told is None:
         refused = isinstance(result, str) and call.run.refused(result)
-        return f"{result}\n{line_of(call.confined.confinement, call.root)}" if refused else result
+        return _ended(result, call) if refused else result
     texts = {key: told[key] for key in _TEXTS if isinstance(told.get(key), str) and told[key]}
     if not any(map(call.run.refused, texts.values())):
         return result
     key, text = next(iter(texts.items()))
+    return json.dumps({**told, key: _ended(text, call)}, ensure_ascii=False)
+
+
+def _ended(text: str, call: ConfinedCall) -> str:
     line = line_of(call.confined.confinement, call.root)
-    return json.dumps({**told, key: f"{text}\n{line}"}, ensure_ascii=False)
+    return f"{text}{line}" if text.endswith("\n") else f"{text}\n{line}"
 
 
 def line_of(confinement: Confinement, root: Path) -> str:
