@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["EVALUATED", "FED", "LISTED", "SCRIPTS"]
+__all__ = ["EVALUATED", "FED", "MADE", "SCRIPTS"]
 
 # Ways in which a name or a word comes to hold code; `x` and `$1` are what is evaluated then.
 _HELD: Final = (
@@ -118,7 +118,7 @@ FED: Final = tuple(
 )
 
 # Lists of names that are made at run time, and what is done with them.
-_LISTED: Final = (
+_MADE: Final = (
     "ls *.txt | xargs {do}",
     "for f in $(ls *.txt); do {do} $f; done",
     'ls *.txt | while read -r f; do {do} "$f"; done',
@@ -142,7 +142,7 @@ _LISTED: Final = (
     "{do} $(echo «plain» | cat | cat)",
 )
 _DONE: Final = ("rm -f", "touch", "truncate -s 1", "sed -i s/e/E/", "tee -a", "shred")
-LISTED: Final = tuple(form.format(do=do) for form in _LISTED for do in _DONE)
+MADE: Final = tuple(form.format(do=do) for form in _MADE for do in _DONE)
 
 # Scripts that are written and run in one call.
 _WRITTEN: Final = (
