@@ -101,6 +101,23 @@ def test_a_call_that_ran_confined(home: Home, play: Callable[..., Path]) -> None
     assert "rules: no plan yet" in row
 
 
+def test_why_explains_what_was_refused_in_the_same_turn(home: Home, tmp_path: Path) -> None:
+    """A call that ran confined afterwards does not hide it; one of a later turn does."""
+    home.add("rules", RULES.replace('["may_change"]', '["may_change"][:tool_name == "terminal"]'))
+    home.write_config("extensions:\n  rules: {may_change: ['.']}\n")
+    runtime = Runtime.from_config(home=home.path, cwd=tmp_path, confiner=Host())
+    refused = ("write_file", {"path": "a.py", "content": ""})
+    for turn_id, calls in (("t1", [refused, MAKE]), ("t2", [MAKE])):
+        with runtime.turn(session_id="s1", turn_id=turn_id) as turn:
+            for tool, args in calls:
+                turn.intercept_tool_call(tool, args)
+        assert runtime.log is not None
+        assert runtime.log.flush(30)
+        verb, what = ("blocked", "write_file") if turn_id == "t1" else ("confined", "terminal")
+        assert told(home)["says"] == f"rules {verb} {what}"
+    runtime.close()
+
+
 def test_log_finds_confined_calls(home: Home, play: Callable[..., Path]) -> None:
     """By the action, also where the call was blocked after all, and by the extension."""
     play()

@@ -17,54 +17,30 @@ _MOST_RUNS: Final = 50
 
 def env(call: Call) -> None:
     """`env NAME=VALUE… COMMAND`."""
-    words, folder, cleared = list(call.words), None, False
-    while words:
-        word = words[0]
-        if isinstance(word, Hole) and not _ASSIGNMENT.match(word.prefix):
-            call.unknown("runs what is not known before it runs")
-            return
-        if not isinstance(word, str) or not word.startswith("-"):
-            break
+    call.check_options()
+    words = list(call.operands)
+    cleared = call.has("-i", "--ignore-environment") or "HOME" in call.values("-u", "--unset")
+    if words[:1] == ["-"]:
+        cleared = True
         del words[0]
-        if word == "--":
-            break
-        if word in ("-C", "--chdir"):
-            folder = words.pop(0) if words else ""
-        elif word.startswith("--chdir="):
-            folder = word.partition("=")[2]
-        elif word.startswith(("-S", "--split-string")):
-            split = _split_string(word, words)
-            if split is None:
-                call.unknown("-S is not followed")
-                return
-            words = split
-        elif word in ("-u", "--unset"):
-            cleared |= words[:1] == ["HOME"]
-            del words[:1]
-        elif word in _CLEARING:
-            cleared = True
-        elif word not in _ENV_FLAGS and not word.startswith(("-u", "--unset=")):
-            call.unknown(f"{word} is not known")
+    for text in call.values("-S", "--split-string"):
+        split = _split_string(text)
+        if split is None:
+            call.unknown("-S is not followed")
             return
+        words = [*split, *words]
     if cleared and any("~" in str(each) for each in words):
         # Some shells then take it as it is written, others look the home up.
         call.unknown("takes $HOME away, so what `~` stands for is not known")
-    _run_with_assignments(call, words, folder)
+    _run_with_assignments(call, words, call.last("-C", "--chdir"))
 
 
-_CLEARING: Final = ("-", "-i", "--ignore-environment", "-uHOME", "--unset=HOME")
-_ENV_FLAGS: Final = ("-0", "-v", "--null", "--debug")
-
-
-def _split_string(word: str, words: list[Word]) -> list[Word] | None:
-    text: Word = re.sub(r"\A(?:-S|--split-string=?)", "", word)
-    rest = words
-    if not text and word in ("-S", "--split-string"):
-        text, rest = (words[0], words[1:]) if words else ("", [])
-    if isinstance(text, Hole) or re.search(r"[\\$#]", text):
+def _split_string(text: Word) -> list[Word] | None:
+    # What is split may begin with options of `env` itself.
+    if isinstance(text, Hole) or re.search(r"[\\$#]|\A\s*-", text):
         return None
     try:
-        return [*shlex.split(text), *rest]
+        return list(shlex.split(text))
     except ValueError:
         return None
 
