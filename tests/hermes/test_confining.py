@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.harness.home import HermesHome
@@ -27,6 +29,8 @@ def hold(tool_name, tool_args):
 )
 
 PROLOGUE = """
+import time
+os.environ['TERMINAL_CWD'] = os.getcwd()
 agent = stage.agent(enabled_toolsets=['stage', 'terminal', 'code_execution', 'file', 'delegation'])
 Path('plans').mkdir()
 Path('kept').write_text('kept')
@@ -44,6 +48,14 @@ def in_turn(*commands):
 def typed(action, **options):
     [text] = stage.use(agent, ToolUse(process, {'action': action, **options}))
     return json.loads(text)
+
+def said(session, text):
+    for _ in range(200):
+        told = typed('log', session_id=session)
+        if text in told['output']:
+            break
+        time.sleep(0.05)
+    return told['output']
 
 def code(text):
     [text] = stage.use(agent, ToolUse('execute_code', {'code': text}))
@@ -87,3 +99,244 @@ report(
     assert facts["long"] > 40_000
     assert facts["late"]["exit_code"] == 124
     assert facts["kept"] == "kept"
+
+
+def test_processes_in_the_background(hermes: HomeFactory) -> None:
+    """They are confined while they run, pipe or terminal; a server works, and outlives its call."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+import socket, urllib.request
+
+def background(command, **options):
+    told = terminal(command, background=True, **options)
+    return told['session_id']
+
+def ended(session):
+    for _ in range(20):
+        told = typed('wait', session_id=session, timeout=3)
+        if told['status'] == 'exited':
+            return told
+    return told
+
+writes = 'echo x > kept; echo plan > plans/b.md; echo $?'
+piped, in_terminal = background(writes), background(f'tty; {writes}; read end', pty=True)
+facts = {'piped': ended(piped), 'pty': said(in_terminal, '\\n0')}
+facts['log'] = typed('log', session_id=piped)
+facts['ended'] = typed('submit', session_id=in_terminal, data='')['status']
+with socket.socket() as free:
+    free.bind(('127.0.0.1', 0))
+    port = free.getsockname()[1]
+server = background(f'exec {sys.executable} -m http.server {port} --bind 127.0.0.1')
+for _ in range(200):
+    try:
+        with urllib.request.urlopen(f'http://127.0.0.1:{port}/kept') as answer:
+            facts['served'] = answer.read().decode()
+        break
+    except OSError:
+        time.sleep(0.05)
+facts['seen by a later call'] = terminal(f'curl -s http://127.0.0.1:{port}/kept')
+facts['killed'] = typed('kill', session_id=server)['status']
+report(**facts, kept=Path('kept').read_text(), plan=Path('plans/b.md').read_text())
+""",
+    )
+    for output in (facts["piped"]["output"], facts["pty"]):
+        assert output.splitlines()[-2:] == ["0", LINE]
+    assert "/dev/" in facts["pty"]
+    assert facts["ended"] == "ok"
+    assert facts["log"]["output"].count(LINE) == 1
+    assert facts["served"] == facts["seen by a later call"]["output"] == "kept"
+    assert facts["killed"] == "killed"
+    assert (facts["kept"], facts["plan"]) == ("kept", "plan\n")
+
+
+def test_input(hermes: HomeFactory) -> None:
+    """Input goes to what was started confined, and to nothing that was started without."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+def shell():
+    return terminal('exec bash --norc --noprofile', background=True, pty=True)['session_id']
+
+confined = shell()
+Path('free').write_text('')
+free = shell()
+Path('free').unlink()
+facts = {}
+for action in ('write', 'submit', 'close'):
+    facts[action] = typed(action, session_id=free, data='echo x > kept')
+facts['looked'] = typed('poll', session_id=free)
+facts['taken'] = typed('submit', session_id=confined, data='echo x > kept; echo do''ne')
+facts['said'] = said(confined, 'done\\n')
+Path('free').write_text('')
+facts['unconfined'] = typed('submit', session_id=free, data='echo by hand > kept; echo do''ne')
+said(free, 'done\\n')
+report(**facts, kept=Path('kept').read_text())
+""",
+    )
+    for action in ("write", "submit", "close"):
+        assert "[hold] no plan yet, and process" in facts[action]["error"]
+        assert "input to a process that was started unconfined" in facts[action]["error"]
+    assert facts["looked"]["status"] == "running"
+    assert facts["taken"]["status"] == "ok"
+    assert facts["said"].endswith(LINE)
+    assert facts["kept"] == "by hand\n"
+
+
+SCRIPT = """\
+import json, os, sys, tempfile
+from hermes_tools import patch, read_file, terminal, write_file
+told = {'read': read_file('kept')['content'], 'cwd': os.getcwd()}
+try:
+    open('kept', 'w')
+except OSError as error:
+    told['own'] = str(error)
+told['command'] = terminal('echo x > kept; echo plan > plans/c.md')['output']
+told['written'] = write_file('kept', 'x')
+told['plan'] = write_file('plans/d.md', 'a plan')
+with tempfile.NamedTemporaryFile('w') as file:
+    file.write('x')
+print(json.dumps(told))
+"""
+
+
+def test_scripts(hermes: HomeFactory) -> None:
+    """A script is confined, and what it calls as it is, also where nobody confines such calls."""
+    home = hermes()
+    home.extension(
+        "hold",
+        CONFINES.replace("if Path('free')", "if tool_name != 'execute_code' or Path('free')"),
+    )
+    facts = play(
+        home,
+        PROLOGUE
+        + f"""
+script = {SCRIPT!r}
+"""
+        + """
+first, second = code(script), code('print(open("kept").read())')
+Path('free').write_text('')
+free = code('open("free", "w").write("written")\\nprint(open("free").read())')
+Path('free').unlink()
+again = code('open("kept", "w")')
+report(first=first, second=second, free=free, again=again, kept=Path('kept').read_text(),
+       plans=sorted(path.name for path in Path('plans').iterdir()))
+""",
+    )
+    told = json.loads(facts["first"]["output"].splitlines()[0])
+    assert "kept" in told["read"]
+    assert "Read-only file system" in told["own"]
+    assert told["command"].endswith(LINE)
+    assert "[hold] no plan yet" in told["written"]["error"]
+    assert "error" not in told["plan"]
+    assert facts["second"]["output"].strip() == "kept"
+    assert facts["free"]["output"].strip() == "written"
+    assert facts["again"]["output"].endswith(LINE)
+    assert (facts["kept"], facts["plans"]) == ("kept", ["c.md", "d.md"])
+
+
+def test_subagents(hermes: HomeFactory) -> None:
+    """A subagent's calls are judged on their own, and run as they are judged."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+WRITES = 'echo x > kept; echo p > plans/e'
+def script(request):
+    last = request.messages[-1]
+    text = json.dumps(request.messages)
+    if 'child goal' in text and 'delegate' not in text:
+        if last['role'] == 'tool':
+            return Reply('The child is done.')
+        return Reply(tool_calls=[ToolUse('terminal', {'command': WRITES})])
+    if last['role'] == 'tool':
+        return Reply('Done.')
+    return Reply(tool_calls=[ToolUse('delegate_task', {'goal': 'child goal', 'context': 'none'})])
+stage.script = script
+stage.say(agent, 'go')
+for _ in range(400):
+    if Path('plans/e').exists():
+        break
+    time.sleep(0.05)
+results = [m['content'] for request in stage.model.requests for m in request.messages
+           if m['role'] == 'tool' and 'exit_code' in str(m['content'])]
+report(kept=Path('kept').read_text(), plan=Path('plans/e').exists(), results=results)
+""",
+    )
+    assert (facts["kept"], facts["plan"]) == ("kept", True)
+
+
+def test_variables_of_the_user(hermes: HomeFactory, tmp_path: Path) -> None:
+    """What the user has set leads neither out of the private folder, nor into later commands."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    home = confined_home(hermes)
+    (home.user / ".bashrc").write_text(f"export TMPDIR={mine}\n")
+    facts = play(
+        home,
+        PROLOGUE
+        + """
+told = in_turn('echo $TMPDIR $RUFF_CACHE_DIR; mktemp', 'echo $TMPDIR')
+snapshots = [path for path in os.listdir(os.environ['TMPDIR']) if path.startswith('hermes-snap')]
+poison = [terminal(f'echo echo poisoned >> {os.environ["TMPDIR"]}/{each}') for each in snapshots]
+background = terminal('echo $TMPDIR', background=True)['session_id']
+told.append(typed('wait', session_id=background, timeout=5)['output'])
+Path('free').write_text('')
+report(told=told, snapshots=snapshots, poison=poison, after=terminal('echo $RUFF_CACHE_DIR'))
+""",
+        TMPDIR=str(mine),
+        RUFF_CACHE_DIR=str(mine / "ruff"),
+    )
+    words = [word for text in facts["told"] for word in text.split() if word.startswith("/")]
+    assert len(words) == 5
+    assert all("/hermes-ext-confined-" in word for word in words)
+    assert all(one["output"].endswith(LINE) for one in facts["poison"])
+    assert len(facts["snapshots"]) == 1
+    assert facts["after"]["output"] == str(mine / "ruff")
+
+
+def test_what_cannot_be_confined(hermes: HomeFactory) -> None:
+    """A set-up that fails is a refusal, which the person and the log are told of: nothing ran."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+import shutil
+from hermes_ext.hosts.hermes.adapter.state import state
+first = terminal('echo fine')
+for sandbox in state.sandboxes.values():
+    shutil.rmtree(sandbox.private.path.parent)  # as a cleaner of /tmp does
+begun = time.monotonic()
+failed = [terminal('touch plans/f'), terminal('touch plans/f', background=True),
+          terminal('touch plans/f', background=True, pty=True), code('open("plans/f", "w")')]
+report(first=first, failed=failed, took=time.monotonic() - begun, plans=os.listdir('plans'))
+""",
+    )
+    assert facts["first"]["output"] == "fine"
+    for one in facts["failed"]:
+        assert one["error"].startswith("[hold] no plan yet, and this call was stopped"), one
+    assert facts["took"] < 5
+    assert facts["plans"] == []
+
+
+@pytest.mark.parametrize("unavailable", ["block", "ask"])
+def test_commands_elsewhere(hermes: HomeFactory, unavailable: str) -> None:
+    """Where Hermes runs commands elsewhere they are refused, or asked about if the user wants."""
+    home = confined_home(hermes)
+    home.write_config({"extensions": {"confine_unavailable": unavailable}})
+    facts = play(
+        home,
+        PROLOGUE
+        + """
+os.environ['TERMINAL_ENV'] = 'docker'
+report(told=terminal('echo x > kept'), kept=Path('kept').read_text())
+""",
+    )
+    error = facts["told"]["error"]
+    assert facts["kept"] == "kept"
+    if unavailable == "block":
+        assert "Hermes runs commands elsewhere (terminal.backend: docker)" in error
+    else:
+        assert "approval" in error

@@ -20,6 +20,7 @@ from hermes_ext.chain.outcome import Confined, KeptBy
 from hermes_ext.confine import Confinement, ConfinementError, PrivateFolder, Sandbox
 from hermes_ext.effects import ToolKind
 from hermes_ext.hooks.payloads import ToolCall
+from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.gate.starting import MARK, ConfinedCall, NotStarted
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.person import notices
@@ -70,7 +71,9 @@ def why_not(confinement: Confinement, minimum: confine.Minimum) -> str | None:
 
     lost = lost_to_confinement()
     if lost:
-        return "; ".join(map(str, lost))
+        why = "; ".join(map(str, lost))
+        host.note_unconfinable(f"no call can be confined: {why}")
+        return why
     return confine.support(minimum).reason_not(confinement)
 
 
@@ -204,13 +207,17 @@ def with_line(result: Any, call: ConfinedCall) -> Any:
     told = _decoded(result)
     if told is None:
         refused = isinstance(result, str) and call.run.refused(result)
-        return f"{result}\n{line_of(call.confined.confinement, call.root)}" if refused else result
+        return _ended(result, call) if refused else result
     texts = {key: told[key] for key in _TEXTS if isinstance(told.get(key), str) and told[key]}
     if not any(map(call.run.refused, texts.values())):
         return result
     key, text = next(iter(texts.items()))
+    return json.dumps({**told, key: _ended(text, call)}, ensure_ascii=False)
+
+
+def _ended(text: str, call: ConfinedCall) -> str:
     line = line_of(call.confined.confinement, call.root)
-    return json.dumps({**told, key: f"{text}\n{line}"}, ensure_ascii=False)
+    return f"{text}{line}" if text.endswith("\n") else f"{text}\n{line}"
 
 
 def line_of(confinement: Confinement, root: Path) -> str:

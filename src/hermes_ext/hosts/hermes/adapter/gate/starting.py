@@ -116,9 +116,17 @@ def run_bash(original: Original, environment: Any, *args: Any, **kwargs: Any) ->
     return _started(original, environment, *args, **kwargs)
 
 
-def spawn_local(original: Original, registry: Any, *args: Any, **kwargs: Any) -> Any:
-    """Wraps `ProcessRegistry.spawn_local` and `adopt_local`: notes who started the process."""
-    session = _started(original, registry, *args, **kwargs)
+def spawn_local(original: Original, registry: Any, command: str, *args: Any, **kwargs: Any) -> Any:
+    """Wraps `ProcessRegistry.spawn_local`, whose login shell may set the variables as well."""
+    session = _started(original, registry, f"{_exports()}{command}", *args, **kwargs)
+    session.command = command
+    setattr(session, MARK, _call())
+    return session
+
+
+def adopt_local(original: Original, *args: Any, **kwargs: Any) -> Any:
+    """Wraps `ProcessRegistry.adopt_local`: notes which call has started the process."""
+    session = original(*args, **kwargs)
     setattr(session, MARK, _call())
     return session
 

@@ -12,6 +12,7 @@ from hermes_ext._text import text_of
 from hermes_ext.hooks.source import OWN
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes.adapter import host
+from hermes_ext.hosts.hermes.adapter.gate.starting import unconfined
 from hermes_ext.hosts.hermes.adapter.host import hook_is_on, origin_of
 from hermes_ext.hosts.hermes.adapter.requests import forms
 from hermes_ext.hosts.hermes.adapter.state import held, state
@@ -34,6 +35,13 @@ _UNKNOWN_FORM: Final = (
 
 def run_conversation(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
     """Wraps `AIAgent.run_conversation`."""
+    if state.confined.get() is None:
+        return _in_turn(original, agent, *args, **kwargs)
+    with unconfined():  # its calls are judged on their own
+        return _in_turn(original, agent, *args, **kwargs)
+
+
+def _in_turn(original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
     call = _Call(original, agent, args, kwargs)
     turn = host.open_turn(agent, call.get("conversation_history"), call.get("task_id"))
     rules, log = turn.rules, turn.services.log
