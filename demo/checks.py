@@ -121,7 +121,7 @@ def _logged(decisions: list[dict[str, Any]]) -> Iterator[str]:
     expected = [
         ("patch", "block", "workflow-guard"),
         ("terminal", "block", "workflow-guard"),
-        ("terminal", "pass", None),
+        ("terminal", "confine", None),
         ("write_file", "pass", None),
         ("patch", "pass", None),
     ]

@@ -80,9 +80,13 @@ class Scene:
 
     def __enter__(self) -> Self:
         self.model.__enter__()
+        # `hermes -z` ends without a farewell, and leaves the folder of confined calls there.
+        temporary = self._folder / "tmp"
+        temporary.mkdir()
         self.hermes = HermesHome(
             self._folder,
             self.model,
+            extra_env={"TMPDIR": str(temporary)},
             extensions=self._extensions,
             config=self._config,
             git=True,

@@ -113,6 +113,9 @@ def _input_rows(line: Line) -> list[tuple[Text, Text]]:
 def _call_rows(line: Line) -> list[tuple[Text, Text]]:
     if line["action"] == "block":
         return [_row("BLOCKED", _by(line["blocked_by"], line["message"]), "bold red")]
+    if line["action"] == "confine":
+        why = line["confines"][0]
+        return [_row("confined", _by(why["extension"], why["reason"]), "bold yellow")]
     return [_row("allowed", "", "bold green")]
 
 

@@ -463,7 +463,7 @@ CLAIMS = {
         ("echo kubectl", "grep kubectl README.md"),
     ),
     "ask-a-person.md": (("git tag v1.0", "cd x && git tag v1.0"), ("git status", "echo git tag")),
-    "confine-a-command.md": (("make", "cd x && make all"), ("ls", "echo make")),
+    "confine-a-command.md": (("make", "cd x && make all", "$TOOL all"), ("ls", "echo make")),
     "introduce-a-rule.md": (
         ("pip install x", "cd a && npm install", "bash -c 'pip install x'"),
         ("pip list", "echo pip install"),

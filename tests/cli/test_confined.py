@@ -101,6 +101,23 @@ def test_a_call_that_ran_confined(home: Home, play: Callable[..., Path]) -> None
     assert "rules: no plan yet" in row
 
 
+def test_why_explains_what_was_refused_in_the_same_turn(home: Home, tmp_path: Path) -> None:
+    """A call that ran confined afterwards does not hide it; one of a later turn does."""
+    home.add("rules", RULES.replace('["may_change"]', '["may_change"][:tool_name == "terminal"]'))
+    home.write_config("extensions:\n  rules: {may_change: ['.']}\n")
+    runtime = Runtime.from_config(home=home.path, cwd=tmp_path, confiner=Host())
+    refused = ("write_file", {"path": "a.py", "content": ""})
+    for turn_id, calls in (("t1", [refused, MAKE]), ("t2", [MAKE])):
+        with runtime.turn(session_id="s1", turn_id=turn_id) as turn:
+            for tool, args in calls:
+                turn.intercept_tool_call(tool, args)
+        assert runtime.log is not None
+        assert runtime.log.flush(30)
+        verb, what = ("blocked", "write_file") if turn_id == "t1" else ("confined", "terminal")
+        assert told(home)["says"] == f"rules {verb} {what}"
+    runtime.close()
+
+
 def test_log_finds_confined_calls(home: Home, play: Callable[..., Path]) -> None:
     """By the action, also where the call was blocked after all, and by the extension."""
     play()
@@ -206,3 +223,37 @@ def test_a_line_that_somebody_else_wrote(home: Home, play: Callable[..., Path]) 
     _log(home).write_text(json.dumps(line) + "\n")
     for argv in (("why",), ("log",)):
         assert home.run(*argv).code == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "actions"),
+    [
+        ("HookResult.block('no')", "None", ("block", "confine")),
+        (
+            "HookResult.rewrite({'command': 'a'})",
+            "HookResult.rewrite({'command': 'b'})",
+            ("confine", "confine"),
+        ),
+        ("HookResult.ask('sure?')", "None", ("ask", "confine")),
+    ],
+    ids=["a block", "a rewrite", "a question"],
+)
+def test_replay_sees_what_else_changed(
+    home: Home, tmp_path: Path, before: str, after: str, actions: tuple[str, str]
+) -> None:
+    """Beside a confinement that stays as it was: who ended the chain, and what the value became."""
+    code = RULES + (
+        '\n@register_hook("intercept_tool_call", priority=500)\n'
+        "def then(tool_name):\n"
+        f"    return {before}\n"
+    )
+    file = home.add("rules", code.replace("guard=True", "priority=1"), MANIFEST) / "__init__.py"
+    home.write_config("extensions:\n  log: payloads\n")
+    runtime = Runtime.from_config(home=home.path, cwd=tmp_path, confiner=Host())
+    with runtime.turn(session_id="s1") as turn:
+        turn.intercept_tool_call(*MAKE)
+    runtime.close()
+    assert home.run("replay", str(_log(home)), "--json").json["changed"] == []
+    file.write_text(file.read_text().replace(before, after))
+    (change,) = home.run("replay", str(_log(home)), "--json").json["changed"]
+    assert (change["then"]["action"], change["now"]["action"]) == actions

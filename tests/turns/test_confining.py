@@ -11,7 +11,9 @@ import pytest
 from attrs import define, field
 
 from hermes_ext import Action, ChainOutcome, HookResult, Runtime, ToolCall, register_hook
-from hermes_ext.confine import Confinement
+from hermes_ext.confine import Confinement, Reason
+from hermes_ext.effects import Machine
+from hermes_ext.turns.confining import inherited
 
 
 @define
@@ -464,3 +466,22 @@ def test_advice_stands_behind_the_reason(call: Call) -> None:
     refused = call(runtime, "write_file", {"path": "src/a", "content": "x"}).message
     assert refused is not None
     assert refused.endswith("may be changed. Write the plan.")
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "kept_by"),
+    [
+        ("terminal", {"command": "ls"}, "nothing"),
+        ("write_file", {"path": "plans/a", "content": ""}, "effects"),
+        ("write_file", {"path": "src/a", "content": ""}, "refusal"),
+    ],
+)
+def test_a_call_inside_of_a_confined_one(
+    project: Path, tool: str, args: dict[str, Any], kept_by: str
+) -> None:
+    """It may do no more than that one, and what is only known of it is not enough."""
+    outer = Confinement.of(["plans"], root=project, reason=Reason("rules", "no plan yet"))
+    call = ToolCall(tool, args, "c1", Machine(cwd=project))
+    found = inherited(call, None, outer, None)
+    assert (found.confinement, found.kept_by) == (outer, kept_by)
+    assert (found.why is None) is (kept_by == "effects")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -135,8 +136,6 @@ def _raised(error: OSError) -> None:
 def _told(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return "it does not exist"
-    if isinstance(error, NotADirectoryError):
+    if getattr(error, "errno", None) in (errno.ENOTDIR, errno.ELOOP):
         return "it is a symbolic link, or no directory"
-    if isinstance(error, OSError) and error.errno == getattr(os, "ELOOP", 40):
-        return "it is a symbolic link"
     return f"it cannot be looked at: {getattr(error, 'strerror', None) or error}"

@@ -8,9 +8,10 @@ from typing import Final
 from attrs import frozen
 from tests.effects.oracle import flow, programs, words
 from tests.effects.oracle.code import PYTHON
+from tests.effects.oracle.listed import LISTED, LISTED_OF_GIT
 from tests.effects.oracle.oddities import ODDITIES
 from tests.effects.oracle.programs import CONFIGURED, PROGRAMS, templates_of
-from tests.effects.oracle.second import EVALUATED
+from tests.effects.oracle.second import EVALUATED, FED, MADE, SCRIPTS
 from tests.effects.oracle.tricks import TRICKS
 
 __all__ = ["CONSTRUCTS", "READERS", "WRITERS", "Construct", "of_program"]
@@ -488,13 +489,18 @@ _ALL = (
         shuffled=True,
         count=750,
     ),
+    Construct("listed", LISTED, exact=0.75, count=600),
+    Construct("listed-of-git", LISTED_OF_GIT, exact=0.75, tree="repository", count=400),
     Construct("python", PYTHON, exact=0.3, count=200),
     Construct("configured", CONFIGURED, exact=0.1, tree="configured", count=100),
     Construct("tricks", TRICKS, exact=0.25, count=350),
     Construct("evaluated", EVALUATED, exact=0.1, count=250),
+    Construct("fed", FED, exact=0.3, count=400),
+    Construct("made-names", MADE, exact=0.2, count=120),
+    Construct("scripts", SCRIPTS, exact=0.4, count=500),
     Construct("sequences", flow.STEPS, exact=0.4, several=True, count=250),
     Construct("oddities", ODDITIES, exact=0.4, count=450),
-    Construct("mixed", flow.MIXED, exact=0.5, nests=True, count=600),
+    Construct("mixed", flow.MIXED, exact=0.45, nests=True, count=600),
     Construct("posix", flow.POSIX, exact=0.45, nests=True, count=150),
     Construct("damaged", ("«any»",), exact=0.2, nests=True, damaged=True, count=300),
 )

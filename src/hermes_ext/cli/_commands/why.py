@@ -29,7 +29,6 @@ __all__ = ["arguments", "page", "work"]
 
 _LAST: Final = "last"
 _MOST_TURNS: Final = 1_000
-_VERDICTS: Final = frozenset({*ENDING, "ask", "confine"})
 _REPEATED: Final = frozenset(row.name.value for row in TABLE.values() if row.repeats)
 
 
@@ -63,19 +62,26 @@ def _last_of(request: Request) -> Line:
     """The last line in which something was decided.
 
     What comes with every request (instructions, changed messages) counts where there is nothing
-    else: it would hide what somebody who asks why wants to know.
+    else: it would hide what somebody who asks why wants to know. So does a call that ran confined,
+    in a turn in which something was refused.
     """
     query = evolve(request.query, turn=None)
     change: Line | None = None
+    confined: Line | None = None  # the newest call that ran so
     number = 0
     for line in newest_first(request.home, query):
         number += 1
         if _is_verdict(line):
-            return line
+            if confined is None or confined.get("turn") == line.get("turn"):
+                return line
+            return confined
+        if confined is None and _is_confined(line):
+            confined = line
         if change is None and str(line.get("action", "pass")) != "pass":
             change = line
-    if change is not None:
-        return change
+    found = change if confined is None else confined
+    if found is not None:
+        return found
     if not number:
         raise nothing_found(request.home, query, known(request))
     raise NothingFoundError(
@@ -86,10 +92,15 @@ def _last_of(request: Request) -> Line:
 
 def _is_verdict(line: Line) -> bool:
     # Also where a handler that is only observed would have stopped it.
-    would_have = any(each.get("action") in _VERDICTS for each in observed_in(line))
-    if line.get("action") in ENDING or line.get("asks") or line.get("confines") or would_have:
+    would_have = any(each.get("action") in {*ENDING, "ask"} for each in observed_in(line))
+    if line.get("action") in ENDING or line.get("asks") or would_have:
         return True
     return str(line.get("action")) == "rewrite" and line.get("hook") not in _REPEATED
+
+
+def _is_confined(line: Line) -> bool:
+    would_have = any(each.get("action") == "confine" for each in observed_in(line))
+    return bool(line.get("confines")) or would_have
 
 
 def _only_one(request: Request, asked: str) -> str:

@@ -118,21 +118,6 @@ def _pack(call: Call, archive: Word | None) -> None:
         call.do("search", folder)
 
 
-def jar(call: Call) -> None:
-    """`jar tf FILE`, which only reads."""
-    words = _modern(call.words)
-    if words[:1] != ["-t"] or any(
-        each not in ("-t", "-f", "-v")
-        for each in words[:-1:1]
-        if isinstance(each, str) and each.startswith("-")
-    ):
-        call.unknown("is not looked into, but for `jar tf`")
-        return
-    for word in words:
-        if isinstance(word, Hole) or not word.startswith("-"):
-            call.read(word)
-
-
 # -- zip ------------------------------------------------------------------------------------------
 
 

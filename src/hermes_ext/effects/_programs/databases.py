@@ -92,13 +92,6 @@ def pager(call: Call) -> None:
             call.read(word)
 
 
-def rpm(call: Call) -> None:
-    """`rpm -q`, which only asks."""
-    call.check_options()
-    if not call.has("-q", "--query", "-qa", "-V", "--verify"):
-        call.unknown("is asked for more than what is installed")
-
-
 _INSTALLED: Final = re.compile(r"/(?:usr|bin|sbin|lib\w*|opt)/(?!.*\.\.)")
 
 

@@ -101,6 +101,8 @@ def check_dependence(call: Call) -> None:
         call.unknown("depends on files that cannot be looked for")
         return
     for folder in upwards(rec.cwd[0]):
+        if folder in rec.machine.homes and folder != rec.cwd[0]:
+            continue  # what is the user's own may be there
         for name in names:
             if rec.exists(os.path.join(folder, name)) is not False:
                 call.unknown(f"does what {name} says")
