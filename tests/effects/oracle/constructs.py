@@ -496,7 +496,7 @@ _ALL = (
     Construct("tricks", TRICKS, exact=0.25, count=350),
     Construct("evaluated", EVALUATED, exact=0.1, count=250),
     Construct("fed", FED, exact=0.3, count=400),
-    Construct("kept", KEPT, exact=0.2, count=180),
+    Construct("kept", KEPT, exact=0.12, count=180),
     Construct("made-names", MADE, exact=0.2, count=120),
     Construct("scripts", SCRIPTS, exact=0.4, count=500),
     Construct("sequences", flow.STEPS, exact=0.4, several=True, count=250),
