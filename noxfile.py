@@ -29,6 +29,9 @@ nox.options.sessions.append("neighbors")
 # What pytest itself needs; what Hermes needs comes with its extras, in the versions that it pins.
 TO_TEST_HOST = ("hypothesis", "pyte", "pytest>=8.2", "pytest-asyncio", "pytest-xdist")
 
+# What agents run without a plan, in tests.
+TRIED_THERE = ("mypy", "ruff")
+
 # Those on which the package's own tests are run without Hermes, which not every Python takes. The
 # classifiers of pyproject.toml name them, and the one of `make test`.
 PYTHONS = ("3.12", "3.13")
@@ -51,7 +54,7 @@ TESTS = {
 @nox.parametrize("host", [nox.param(host, id=host.id) for host in HOSTS])
 def hermes(session: nox.Session, host: Host) -> None:
     """What is tested on this Hermes; pytest's own options go behind `--`."""
-    session.install(host.requirement, "-e", ".", *TO_TEST_HOST)
+    session.install(host.requirement, "-e", ".", *TO_TEST_HOST, *TRIED_THERE)
     session.run("pytest", "-n", "3", "--dist", "worksteal", *TESTS[host.runs], *session.posargs)
 
 

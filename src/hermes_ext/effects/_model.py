@@ -109,7 +109,10 @@ class Effects:
         mentions: paths that the parts which are not understood name: words of a program that
             nobody knows, texts in code.
         texts: the words and texts that the parts which are not understood are given, as they are
-            written; `\ufffd` stands for what is not known of one.
+            written; `\ufffd` stands for what is not known of one. What such a program is fed is
+            among them (here-documents, pipes), and the files that the call writes and it may run.
+        listed: paths that names may come from which are changed, or given to something that is not
+            understood: in `ls -d a/* | xargs rm` what is in `a`, and the directory at hand.
         variables: the names of variables that are set for programs that run later.
         unknown: why it is not exact, in words for a message.
         unread: why the call could not be read at all, as the first of `unknown`: it is too long or
@@ -123,6 +126,7 @@ class Effects:
     commands: tuple[Command, ...] = ()
     mentions: frozenset[Path] = _NO_PATHS
     texts: tuple[str, ...] = ()
+    listed: frozenset[Path] = _NO_PATHS
     variables: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
     unread: str | None = None

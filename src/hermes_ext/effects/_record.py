@@ -14,7 +14,7 @@ from attrs import evolve
 
 from hermes_ext.effects._machine import Machine, Places, places_of
 from hermes_ext.effects._model import Change, ChangeKind, Command, Effects, OpenChange
-from hermes_ext.effects._words import ANYTHING, Hole, Word
+from hermes_ext.effects._words import ANYTHING, Hole, Word, beginning, shown
 
 _MOST: Final = 5_000  # announcements; beyond it, everything may be touched
 _MOST_OPEN: Final = 64  # changes of paths that are not known; beyond it, of any path
@@ -30,6 +30,9 @@ _GLUED: Final = re.compile(r"(?:-\w{1,6}|\d*w)(?=[.~/])|-\w(?=\w)", re.ASCII)
 _USER_HOME: Final = re.compile(r"~(?=/|\Z)|\$\{?HOME\}?(?!\w)|%USERPROFILE%")
 _VARIABLE: Final = re.compile(r"\$\{?(\w+)\}?")
 _LONGEST_PATH: Final = 4_096
+_PATTERN: Final = re.compile(r"[*?\[]")
+_FIRST_TAG: Final = 0xE100
+_MOST_TAGS: Final = 64
 _SHOWN: Final = 200  # characters of a command
 
 
@@ -48,6 +51,7 @@ class Recorder:
         cwd: the directories that relative paths may start in; none if that is not known.
         skip: rules that are not applied: the tests find out so that each of them is needed.
         by: what is at work, for messages.
+        doubts: how often something was not known.
     """
 
     def __init__(self, machine: Machine, skip: Iterable[str] = ()) -> None:
@@ -62,6 +66,10 @@ class Recorder:
         self._searches: set[str] = set()
         self._mentions: set[str] = set()
         self._texts: dict[str, None] = {}
+        self._listed: set[str] = set()
+        self._tags: dict[tuple[tuple[str, ...], tuple[str, ...]], str] = {}
+        self._told: set[str] = set()
+        self.doubts = 0
         self._exported: set[str] = set()
         self._looked_up = 0
         self._parts = 0
@@ -71,6 +79,8 @@ class Recorder:
         self._links: dict[str, list[str]] = {}
         self._unlinked: dict[str, None] = {}
         self._made: dict[str, bool] = {}
+        self._by: dict[str, set[str]] = {}
+        self._trees: dict[tuple[str, str], None] = {}
         self._tainted: set[str] = set()
 
     @cached_property
@@ -169,34 +179,70 @@ class Recorder:
         """More may be touched than is listed, and this is why; `mentions` are words in it."""
         if self._dropped:
             return
+        self.doubts += 1
         self._unknown[why] = None
         for word in mentions:
             self.mention(word)
 
     def mention(self, word: Word) -> None:
         """A word, or a text, of something that is not understood: paths in it may be meant."""
-        if isinstance(word, Hole):
-            self._texts[f"{word.prefix}\ufffd{word.suffix}"] = None
-            pieces = {word.prefix: None, word.suffix.lstrip("/"): None}
+        if self._dropped:
+            return
+        self._texts[shown(word)] = None
+        if not isinstance(word, Hole):
+            known = [word]
+        elif word.text:
+            known = word.text.split("\ufffd")
         else:
-            self._texts[word] = None
-            pieces = {word: None} if len(word) <= _LONGEST_PATH else {}
-            if not _PLAIN.match(word):
-                pieces |= dict.fromkeys(_pieces(word, self))
+            known = [word.prefix, word.suffix.lstrip("/")]
+        for text in known:
+            self._mention_paths(text, self._mentions)
+        for tag in word.tags if isinstance(word, Hole) else "":
+            self._list(tag)
+
+    def _mention_paths(self, text: str, into: set[str]) -> None:
+        pieces = {text: None} if len(text) <= _LONGEST_PATH else {}
+        if not _PLAIN.match(text):
+            pieces |= dict.fromkeys(_pieces(text, self))
         for piece in pieces:
             if piece.strip("/.") and len(piece) <= _LONGEST_PATH:
-                self._mention_path(piece)
+                self._mention_path(piece, into)
 
-    def _mention_path(self, piece: str) -> None:
-        if len(self._mentions) > _MOST_MENTIONS:
+    def _mention_path(self, piece: str, into: set[str]) -> None:
+        if len(into) > _MOST_MENTIONS:
             raise TooMuch(_MOST_MENTIONS, "paths")
         self._looked_up += 1
         if self._looked_up <= _MOST_LOOKED_UP:
             for own, leads_to, _ in self.places(piece):
-                self._mentions |= {own, leads_to}
+                into |= {own, leads_to}
             return
         bases = ("",) if piece.startswith("/") else self.cwd
-        self._mentions.update(os.path.normpath(os.path.join(base, piece)) for base in bases)
+        into.update(os.path.normpath(os.path.join(base, piece)) for base in bases)
+
+    def tag(self, words: Sequence[Word]) -> str:
+        """A mark for what a command prints that is given these words, where it stands now."""
+        given = tuple(beginning(each) for each in words if beginning(each))
+        known = self._tags.get((given, self.cwd))
+        # The last one stands for all further ones.
+        found = known or chr(_FIRST_TAG + min(len(self._tags), _MOST_TAGS - 1))
+        self._tags[given, self.cwd] = found
+        return found
+
+    def _list(self, tag: str) -> None:
+        """What has this mark is changed, or given to something that is not known."""
+        if tag in self._told:
+            return
+        self._told.add(tag)
+        before = self.cwd
+        for (words, cwd), each in self._tags.items():
+            if each == tag:
+                self.cwd = cwd
+                self._listed.update(at for _, at, _ in self.places("."))
+                for word in words:
+                    fixed = _PATTERN.split(word)[0]
+                    folder = word if fixed == word else fixed.rpartition("/")[0]
+                    self._mention_paths(folder, self._listed)
+        self.cwd = before
 
     def variable(self, name: str) -> None:
         """A variable that programs see from now on."""
@@ -258,6 +304,15 @@ class Recorder:
         return any(
             each.touches(wanted) for each in self._changes if not (but and each.by.startswith(but))
         )
+
+    def changed_by(self, path: str) -> set[str]:
+        """What changes a path, of what is announced so far."""
+        above = {by for (tree, by) in self._trees if _is_below(path, tree)}
+        return self._by.get(path, set()) | above
+
+    def has_written(self) -> bool:
+        """Whether anything was announced so far that changes a path."""
+        return bool(self._by)
 
     def has_made(self) -> bool:
         """Whether anything was created or deleted: what a pattern matches may differ by then."""
@@ -343,6 +398,9 @@ class Recorder:
 
     def _change(self, path: str, kind: ChangeKind, tree: bool, by: str) -> None:
         self.step()
+        self._by.setdefault(path, set()).add(by)
+        if tree:
+            self._trees[path, by] = None
         there = self.exists(path)
         if kind is ChangeKind.WRITE and not tree:
             if there is False:
@@ -411,6 +469,7 @@ class Recorder:
             commands=tuple(self._commands),
             mentions=frozenset(map(Path, self._mentions)),
             texts=tuple(self._texts),
+            listed=frozenset(map(Path, self._listed)),
             variables=frozenset(self._exported),
             unknown=tuple(self._unknown),
             unread=self._unread,
@@ -430,6 +489,10 @@ def _starts(machine: Machine) -> tuple[str, ...]:
         there = os.path.dirname(there)
     # Not as far up as the root: a project that was never there is nowhere.
     return (start,) if there in ("", "/", start) else (start, there)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _ending(word: Hole) -> str:

@@ -81,11 +81,20 @@ def _findings(
             yield Finding("switch", switch)
     for name in talk.switches & (effects.variables | set(_keys(args))):
         yield Finding("switch", name)
+    yield from _left_open(effects, args, protected, identities)
+    yield from _spelt(args, protected)
+
+
+def _left_open(
+    effects: Effects, args: Mapping[str, Any], protected: Protected, identities: Identities
+) -> Iterator[Finding]:
+    """What may be meant where a call does not say all that it does."""
+    talk = talk_of(protected.host)
     if effects.unknown:
         yield from _said(effects, protected, identities, talk)
         yield from _put_together(effects, args, talk)
+    if effects.may_write:
         yield from _looked_for(effects, protected, talk)
-    yield from _spelt(args, protected)
 
 
 def _changed(change: Change, protected: Protected, identities: Identities) -> Finding | None:
@@ -135,28 +144,42 @@ def _put_together(effects: Effects, args: Mapping[str, Any], talk: Talk) -> Iter
 
 
 def _looked_for(effects: Effects, protected: Protected, talk: Talk) -> Iterator[Finding]:
-    """Something that nobody knows is done to all files below a directory, or to settings."""
-    handed_on = next((each.name for each in effects.commands if each.name in _HANDS_ON), "")
-    searched = [*map(str, effects.searches), *_listed(effects)]
-    for path in searched if handed_on else ():
+    """Files are changed whose names something prints or finds, or settings that it tells."""
+    names = (each.name for each in effects.commands if each.name in _HANDS_ON)
+    handed_on = next(filter(None, names), "") if effects.unknown else ""
+    searched = {*map(str, effects.searches), *_listed(effects)}
+    listed = set(map(str, effects.listed))
+    for path in sorted(listed | (searched if handed_on else set())):
         place = protected.place(path)
         if place is not None:
             yield Finding("place", place, handed_on)
         elif protected.is_home(path):
             yield Finding("home", path, handed_on)
-    for command in effects.commands:
-        # Alone, that is only shown.
-        if talk.tells_the_home(command) and len(effects.commands) > 1:
-            yield Finding("home", protected.hermes_home)
-        by = "find -exec" if _EXECUTES.intersection(command.args) else handed_on
-        if command.name == "find" and by:
-            for path in searched:
-                covered = protected.below(path)
-                files = (
-                    (*_FILES, *protected.host.layout.files) if protected.holds_home(path) else ()
-                )
-                if covered is not None and _may_find(command, files):
-                    yield Finding("place", covered, by)
+    # Alone, that is only shown.
+    several = effects.unknown and len(effects.commands) > 1
+    if several and any(map(talk.tells_the_home, effects.commands)):
+        yield Finding("home", protected.hermes_home)
+    for path in sorted(searched):
+        by = handed_on or _changes_what_it_finds(effects, path)
+        covered = protected.below(path) if by or path in listed else None
+        if covered is not None and _are_found(effects, path, protected):
+            yield Finding("place", covered, by)
+
+
+def _changes_what_it_finds(effects: Effects, path: str) -> str:
+    """What changes the files that a search below a path finds, if anything may."""
+    executes = any(_EXECUTES.intersection(each.args) for each in effects.commands)
+    trees = {str(each.path) for each in effects.changes if each.tree}
+    return "find -exec" if executes and (effects.unknown or path in trees) else ""
+
+
+def _are_found(effects: Effects, path: str, protected: Protected) -> bool:
+    """Whether a search below a path finds rules, as far as the filters of `find` tell."""
+    in_home = protected.holds_home(path)
+    finds = [each for each in effects.commands if each.name == "find"]
+    own = map(os.path.basename, protected.homes.values())
+    files = (*_FILES, *protected.names, *own) if in_home else ()
+    return any(_may_find(each, files) for each in finds) if finds else in_home
 
 
 def _listed(effects: Effects) -> Iterator[str]:

@@ -36,25 +36,26 @@ class Shell(Protocol):
     """What started a command, and can start others."""
 
     rec: Recorder
-    stdin: str | Hole | None
+    stdin: Word | None
 
     def run(
         self,
         words: Sequence[Word],
         *,
         cwd: Word | None = None,
-        stdin: str | Hole | None = None,
+        stdin: Word | None = None,
         assignments: Sequence[tuple[str, Word]] = (),
     ) -> None:
         """Another command, in `cwd` if that is given."""
 
-    def text(
-        self, code: str, args: Sequence[Word] = (), *, stdin: str | Hole | None = None
-    ) -> None:
+    def text(self, code: str, args: Sequence[Word] = (), *, stdin: Word | None = None) -> None:
         """The text of a shell of its own: `sh -c CODE NAME ARGS…`."""
 
     def python(self, code: str) -> None:
         """Python code."""
+
+    def held(self, word: Word) -> Sequence[Word]:
+        """What a file may hold that the call itself writes; nothing if it does not."""
 
 
 def is_sink(word: Word) -> bool:
@@ -192,9 +193,7 @@ class Call:
         else:
             self.sh(word, stdin=Hole())
 
-    def sh(
-        self, code: str, args: Sequence[Word] = ("sh",), *, stdin: str | Hole | None = None
-    ) -> None:
+    def sh(self, code: str, args: Sequence[Word] = ("sh",), *, stdin: Word | None = None) -> None:
         """The text of a `sh`, which need not be bash."""
         self.shell.text(code, args, stdin=stdin)
         if _OF_BASH.search(code):

@@ -71,16 +71,28 @@ def _python_option(word: str) -> tuple[str, str, str] | None:
 def _python_file(call: Call, words: Sequence[Word]) -> None:
     if words and words[0] != "-":
         call.rec.read(words[0])
-        call.unknown("runs a file that is not looked into")
+        for text in call.shell.held(words[0]) or (Hole(),):
+            if isinstance(text, str):
+                _run_code(call, text, words[1:])
+            else:
+                call.unknown("runs a file that is not looked into", *call.words, text)
     elif isinstance(call.shell.stdin, str):
-        call.shell.python(call.shell.stdin)
+        _run_code(call, call.shell.stdin, words[1:])
     else:
         call.unknown("runs code that is not known before it runs")
 
 
+def _run_code(call: Call, code: str, args: Sequence[Word]) -> None:
+    """Python code; what it is given it may do anything with, where it is not understood."""
+    before = call.rec.doubts
+    call.shell.python(code)
+    for each in args if call.rec.doubts > before else ():
+        call.rec.mention(each)
+
+
 def _python_code(call: Call, words: Sequence[Word], safe_path: bool) -> None:
     if words and isinstance(words[0], str):
-        call.shell.python(words[0])
+        _run_code(call, words[0], words[1:])
     elif words:
         call.unknown("runs code that is not known before it runs", *words)
 

@@ -238,9 +238,9 @@ def fd(call: Call) -> None:
         known = len(folders) == 1 and not inner.values("-C", "--base-directory")
         # Below the directory at hand, paths have no `./` before them: they may look like options.
         prefix = folders[0] if known and isinstance(folders[0], str) and folders[0] != "." else ""
-        found = Hole(prefix)
+        found = Hole(prefix, tags=call.rec.tag(folders))
         placed = any(isinstance(each, str) and "{" in each for each in command)
-        words = [_in_braces(each) for each in command]
+        words = [_in_braces(each, found.tags) for each in command]
         call.shell.run(words if placed else [*words, found], stdin="")
 
 
@@ -252,8 +252,7 @@ def _command_of(words: Sequence[Word]) -> list[Word]:
     return []
 
 
-def _in_braces(word: Word) -> Word:
+def _in_braces(word: Word, tags: str) -> Word:
     if isinstance(word, Hole) or "{" not in word:
         return word
-    before = word.partition("{")[0]
-    return Hole(before) if before else Hole()
+    return Hole(word.partition("{")[0], tags=tags)

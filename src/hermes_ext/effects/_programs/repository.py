@@ -96,16 +96,16 @@ class Repository:
             return f"its settings have {found[0].strip()}]"
         if writes and (found := _RUNS_FOR_WRITES.search(config)):
             return "its settings have an editor"
-        return self._hooks(config, writes=writes)
+        return self._hooks(config, rec, writes=writes)
 
-    def _hooks(self, config: str, *, writes: bool) -> str:
+    def _hooks(self, config: str, rec: Recorder, *, writes: bool) -> str:
         paths = [each.strip().strip('"') for each in _HOOKS_PATH.findall(config)]
         folder = (
             os.path.join(self.root or self.folder, paths[-1]) if paths else f"{self.common}/hooks"
         )
-        names: list[str] = []
+        names = rec.made_below(os.path.realpath(os.path.expanduser(folder)))
         with suppress(OSError):
-            names = os.listdir(os.path.expanduser(folder))
+            names += os.listdir(os.path.expanduser(folder))
         for name in names:
             if (writes and not name.endswith(".sample")) or name == "post-index-change":
                 return f"there is the hook {name}"

@@ -7,9 +7,11 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
+from attrs import evolve
+
 from hermes_ext.effects._programs.call import Call
 from hermes_ext.effects._variables import risky_variable
-from hermes_ext.effects._words import ANYTHING, Hole, Word, beginning, is_many
+from hermes_ext.effects._words import ANYTHING, Hole, Word, beginning, is_many, shown, tags_of
 
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _MOST_RUNS: Final = 50
@@ -164,9 +166,11 @@ def xargs(call: Call) -> None:
     call.check_options()
     command = call.operands or ["echo"]
     marker = _marker(call)
-    items = _items(call)
+    text = _input(call)
+    items = None if isinstance(text, Hole) else _items(call, text)
     if items is None:
-        _run_item(call, command, marker, ANYTHING if marker is None else Hole())
+        tags = tags_of([text]) + call.rec.tag(shown(text).split())
+        _run_item(call, command, marker, Hole(many=marker is None, text=shown(text), tags=tags))
         return
     if marker is not None:
         for item in items[:_MOST_RUNS]:
@@ -195,10 +199,18 @@ def _marker(call: Call) -> str | None:
     return None
 
 
-def _items(call: Call) -> list[str] | None:
+def _input(call: Call) -> Word:
+    """What it takes its words from."""
+    file = call.last("-a", "--arg-file")
+    held = ([] if call.shell.stdin is None else [call.shell.stdin]) if file is None else None
+    texts = call.shell.held(file) if held is None and file is not None else held or ()
+    text = "\n".join(map(shown, texts))
+    return texts[0] if len(texts) == 1 else Hole(text=text, tags=tags_of(texts))
+
+
+def _items(call: Call, text: str) -> list[str] | None:
     """The words of the input; None where it is not known."""
-    text = call.shell.stdin
-    if call.has("-a", "--arg-file", "-E", "-e", "--eof") or not isinstance(text, str):
+    if call.has("-E", "-e", "--eof"):
         return None
     delimiter = "\0" if call.has("-0", "--null") else call.last("-d", "--delimiter")
     if delimiter is not None:
@@ -245,12 +257,12 @@ def _run_item(call: Call, command: Sequence[Word], marker: str | None, item: Wor
 
 def _replaced(word: Word, marker: str, item: Word) -> Word:
     if isinstance(word, Hole):
-        return Hole("", many=word.many)
+        return Hole("", many=word.many, tags=tags_of((word, item)))
     if marker not in word:
         return word
     if isinstance(item, str):
         return word.replace(marker, item)
-    return Hole(word.partition(marker)[0] + item.prefix)
+    return evolve(item, prefix=word.partition(marker)[0] + item.prefix)
 
 
 # -- shells ---------------------------------------------------------------------------------------
@@ -274,9 +286,13 @@ def shell(call: Call) -> None:
         _code(call, words)
     elif words and "s" not in letters:
         call.rec.read(words[0])
-        call.unknown("runs a file that is not looked into")
+        for text in call.shell.held(words[0]) or (Hole(),):
+            if isinstance(text, str):
+                _code(call, [text, *words])
+            else:
+                call.unknown("runs a file that is not looked into", *call.words, text)
     elif isinstance(call.shell.stdin, str):
-        _code(call, [call.shell.stdin, "sh", *words])
+        _code(call, [call.shell.stdin, "sh", *words], stdin=Hole())
     else:
         call.unknown("runs commands that are not known before it runs")
 
@@ -336,7 +352,7 @@ def _shell_options(call: Call) -> tuple[set[str] | None, list[Word]]:
     return letters, words
 
 
-def _code(call: Call, words: Sequence[Word]) -> None:
+def _code(call: Call, words: Sequence[Word], stdin: Word | None = None) -> None:
     if not words:
         return
     code = words[0]
@@ -345,8 +361,8 @@ def _code(call: Call, words: Sequence[Word]) -> None:
         return
     args = words[1:] or ("sh",)
     if call.name in _POSIX:
-        call.sh(code, args)
+        call.sh(code, args, stdin=stdin)
         return
-    call.shell.text(code, args)
+    call.shell.text(code, args, stdin=stdin)
     if call.name not in ("bash", "rbash") and not _PLAIN.match(code):
         call.unknown("may read this in another way than bash does", code)

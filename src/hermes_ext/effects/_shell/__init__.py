@@ -13,8 +13,8 @@ class Reading(reading.Reading):
     builtins = BUILTINS
     compounds = STATEMENTS
 
-    def python(self, code: str) -> None:
-        """Python code, run where the shell stands."""
+    def code(self, code: str) -> None:
+        """Announce what Python code does."""
         from hermes_ext.effects._python.reading import read_code
 
         read_code(code, self, looks_for_modules=True)

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Final
 
 from hermes_ext.effects._shell.marks import HOLE
-from hermes_ext.effects._shell.output import printed
 from hermes_ext.effects._shell.reading import NAME, Builtin, Reading
-from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, forget
+from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, either, forget
 from hermes_ext.effects._words import Hole, Word, is_many
 
+_SILENT: Final = frozenset(
+    {".", "cd", "exit", "getopts", "let", "mapfile", "read", "readarray", "shift", "source"}
+)
 _SET_HARMLESS: Final = re.compile(r"[-+][euxv]+\Z")
 _SET_NAMES: Final = frozenset({"errexit", "nounset", "pipefail", "xtrace", "verbose", "noclobber"})
 
@@ -21,7 +23,10 @@ def _quiet(run: Callable[[Reading, list[Word], State], Ends | None]) -> Builtin:
     """A command whose output is not followed. It may succeed or fail where it gives no ends."""
 
     def builtin(shell: Reading, words: list[Word], state: State) -> Ends:
-        shell.ran += 2
+        if words[0] not in _SILENT and (words[0] != "cd" or "-" in words):
+            shell.out.append(
+                shell.files.all if words == ["exec"] else Hole(tags=shell.rec.tag(words[1:]))
+            )
         return run(shell, words, state) or (state, state)
 
     return builtin
@@ -110,8 +115,8 @@ def _dirs(shell: Reading, words: list[Word], state: State) -> None:
 
 
 def _eval(shell: Reading, words: list[Word], state: State) -> Ends:
-    shell.ran += 1
     if any(isinstance(each, Hole) for each in words):
+        shell.out.append(Hole())
         shell.rec.unknown("what eval runs is not known before it runs", *words[1:])
         return state, state
     if not shell.rec.on("eval"):
@@ -121,14 +126,21 @@ def _eval(shell: Reading, words: list[Word], state: State) -> Ends:
 
 
 def _source(shell: Reading, words: list[Word], state: State) -> Ends | None:
-    printed = shell.reader.pipes.get(str(words[1])) if words[1:] else None
-    if isinstance(printed, str):
+    held = shell.held(words[1]) if words[1:] else ()
+    if words[2:]:
+        state.arguments = None
+    if held and all(isinstance(each, str) for each in held):
         with shell.deeper():
-            return shell.read(printed, state)
+            return either(shell.read(str(each), state.copy()) for each in held)
+    shell.out.append(Hole())
     with shell.rec.under("source"):
         for each in words[1:2]:
             shell.rec.read(each)
-        shell.rec.unknown("a file of commands is run, which is not looked into", *words[1:])
+        shell.rec.unknown("a file of commands is run, which is not looked into", *words[1:], *held)
+    for each in held:
+        if isinstance(each, str):
+            shell.read(each, state.copy())
+    shell.enter(state)
     forget(state, State(()))
     return None
 
@@ -156,7 +168,7 @@ def _wrapped(shell: Reading, words: list[Word], state: State) -> Ends:
     if not rest:
         return state, state
     if isinstance(rest[0], str) and rest[0].startswith("-"):
-        shell.ran += 2
+        shell.out.append(Hole())
         if words[0] == "command" and rest[0] in ("-v", "-V"):
             return state, state
         shell.rec.unknown(f"{words[0]} {rest[0]} is not known", *rest)
@@ -200,9 +212,10 @@ def _sets_names(shell: Reading, words: list[Word], state: State) -> None:
             shell.rec.unknown(f"which variable {words[0]} sets is not known", word)
             continue
         given = _lines(shell.stdin) if words[0] == "read" else ()
-        shell.set(word, (*given, HOLE), state)
+        tags = shell.tags_of_input()
+        shell.set(word, (*given, tags + HOLE), state)
         if words[0] in ("mapfile", "readarray") or "a" in (letters or ""):
-            state.arrays[word] = None
+            state.arrays[word] = (Hole(many=True, tags=tags),)
             del state.variables[word]
     for name in ("REPLY", "MAPFILE"):
         state.variables.pop(name, None)
@@ -230,7 +243,7 @@ def _options(words: list[Word], valued: str) -> tuple[str | None, list[Word]]:
 _VALUED: Final = {"read": "dinNptu", "mapfile": "dnOsuCc", "readarray": "dnOsuCc"}
 
 
-def _lines(stdin: str | Hole | None) -> tuple[str, ...]:
+def _lines(stdin: Word | None) -> tuple[str, ...]:
     """What `read` may read, besides what nobody knows: something else may have read before."""
     lines = stdin.splitlines() if isinstance(stdin, str) else []
     return tuple(line.strip() for line in lines) if len(lines) < MOST_VALUES else ()
@@ -239,11 +252,9 @@ def _lines(stdin: str | Hole | None) -> tuple[str, ...]:
 def _printf(shell: Reading, words: list[Word], state: State) -> Ends:
     if words[1:2] == ["-v"]:
         return _quiet(_sets_names)(shell, words[:1] + words[2:3], state)
-    shell.ran += 1
     if len(words) > 1 and isinstance(words[1], Hole) and words[1].may_begin_with("-v"):
         shell.rec.unknown("printf may set a variable here", *words)
-    shell.program(words)
-    shell.output = printed(words, shell.stdin, state, shell.rec.variables)
+    shell.print(words, (), state)
     return state, state
 
 
@@ -252,7 +263,6 @@ def _test(shell: Reading, words: list[Word], state: State) -> Ends:
     looked_up = any(each in ("-v", "-R") for each in words)
     if looked_up and any(isinstance(each, Hole) or "[" in each for each in words[1:]):
         shell.rec.unknown("a name with an expression in it is looked up", *words)
-    shell.ran += 1
     shell.program(words)
     return state, state
 

@@ -12,7 +12,7 @@ from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.reading import NAME, Function, Reading, Statement
 from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, Values, forget, merged
 from hermes_ext.effects._shell.tree import Node
-from hermes_ext.effects._words import ANYTHING, Word
+from hermes_ext.effects._words import ANYTHING, Word, tags_of
 
 _TURNS: Final = 64  # values of a loop's variable that are followed one by one
 _UNTIL_STABLE: Final = 3
@@ -101,7 +101,8 @@ def _for(shell: Reading, node: Node, state: State) -> Ends:
     if body is None or not shell.rec.on("loop"):
         return state, state
     if node.children[0].type == "select" or len(known) < len(words) or len(known) > _TURNS:
-        values = tuple(known) if len(known) == len(words) <= MOST_VALUES else (HOLE,)
+        open_ended = tags_of(words) + HOLE
+        values = tuple(known) if len(known) == len(words) <= MOST_VALUES else (open_ended,)
         return _until_stable(
             state, lambda each: _turn(shell, name, values, body, each), first=state
         )
@@ -179,7 +180,8 @@ def _function(shell: Reading, node: Node, state: State) -> Ends:
     called = shell.reader.source.text(name)
     if shell.knows(called):
         shell.rec.unknown(f"`{called}` is given another meaning")
-    redirects = tuple(node.children_by_field_name("redirect"))
+    redirects = (*node.children_by_field_name("redirect"), *shell.defined_with)
+    shell.defined_with = ()
     state.functions[called] = (Function(body, redirects, shell.reader),)
     return state, state
 

@@ -57,7 +57,9 @@ def _known(text: str) -> Word:
     if first is None:
         return plain(text)
     last = max(text.rfind(HOLE), text.rfind(MANY))
-    return Hole(plain(text[: first.start()]), MANY in text, plain(text[last + 1 :]))
+    tags = "".join(dict.fromkeys(marks.TAGS.findall(text)))
+    prefix = plain(marks.TAGS.sub("", text[: first.start()]))
+    return Hole(prefix, MANY in text, plain(text[last + 1 :]), tags=tags)
 
 
 _USER: Final = re.compile(r"[A-Za-z0-9_.-]+")
@@ -159,7 +161,8 @@ def _glob(pattern: str, recorder: Recorder) -> Iterator[Word]:
         recorder.search(_directory_before(pattern))
     if hole is not None or not recorder.machine.local:
         known = pattern[: min(first.start(), hole.start() if hole else len(pattern))]
-        yield Hole(plain(known), many=True)
+        tags = "".join(dict.fromkeys(marks.TAGS.findall(pattern)))
+        yield Hole(plain(marks.TAGS.sub("", known)), many=True, tags=tags)
         return
     bases = ("/",) if pattern.startswith("/") else recorder.cwd
     found = [glob_matches(pattern, base, recorder) for base in bases]

@@ -7,6 +7,7 @@ so that a word stays a plain string on its way through the shell's expansions.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 # What a variable or a substitution gives, that nobody can know.
@@ -30,7 +31,9 @@ RANGE: Final = "\ue00c"
 """The dots of `{1..3}`, where nothing in it is the value of a variable."""
 
 SEQUENCE: Final = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?")
-OURS: Final = re.compile("[\ue000-\ue00c]")
+OURS: Final = re.compile("[\ue000-\ue00c\ue100-\ue13f]")
+TAGS: Final = re.compile("[\ue100-\ue13f]")
+"""Before a hole: what printed it, see `Recorder.tag`."""
 HOLES: Final = re.compile(f"[{HOLE}{MANY}]")
 GLOBS: Final = re.compile(f"[{STAR}{QUESTION}{BRACKET}]")
 
@@ -46,6 +49,11 @@ _PLAIN: Final = str.maketrans(
         RANGE: "..", SPLIT: " ", FIELD: " ", EMPTY: None, MANY: HOLE,
     }
 )  # fmt: skip
+
+
+def hole(values: Iterable[str]) -> str:
+    """A hole that may come from whatever these may come from."""
+    return "".join(dict.fromkeys(TAGS.findall("".join(values)))) + HOLE
 
 
 def active(text: str) -> str:

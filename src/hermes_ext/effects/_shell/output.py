@@ -5,26 +5,74 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from hermes_ext.effects._machine import upwards
 from hermes_ext.effects._shell.state import State
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, shown, tags_of
+
+# Of these, what is printed is what files hold, or a figure: no names of files.
+_CONTENTS_LISTED: Final = """
+awk base64 bat cat column cmp cut date diff egrep expand fgrep fmt fold gawk grep head hexdump
+hostname id iconv jq less md5sum more nl od paste printenv ps rev rg sed seq sha1sum sha256sum
+sort strings tac tail tr uname uniq wc whoami xxd yq zcat
+"""
+_CONTENTS: Final = frozenset(_CONTENTS_LISTED.split())
+# What these print is no name at all.
+FIGURES: Final = frozenset(
+    {"cksum", "date", "hostname", "id", "md5sum", "nproc", "sha1sum", "sha256sum", "wc", "whoami"}
+)
+_LISTS: Final = re.compile(r"-[A-Za-z]*[lL]|--files")
 
 
 def printed(
-    words: Sequence[Word], stdin: str | Hole | None, state: State, environ: Mapping[str, str]
-) -> str | Hole | None:
-    """The output of a program that was called with these words; None where it is not certain.
+    words: Sequence[Word],
+    stdin: Word | None,
+    state: State,
+    environ: Mapping[str, str],
+    held: Callable[[Word], Sequence[Word]],
+) -> Word:
+    """The output of a program that was called with these words; a `Hole` where it is not certain.
 
-    A `Hole` is one line, of which it is known how it begins.
+    held: what a file holds that the call itself has written.
     """
+    name, *args = words
+    if name in _SILENT:
+        return ""
+    if name == "tee" or (name == "cat" and not args):
+        return Hole() if stdin is None else stdin
+    if name == "cat":
+        found = [held(each) for each in args]
+        known = all(len(each) == 1 for each in found)
+        return whole([each for texts in found for each in texts] if known else [Hole()])
     if any(isinstance(each, Hole) for each in words):
-        return None
-    name, *args = (str(each) for each in words)
-    if name == "cat" and not args:
-        return stdin if isinstance(stdin, str) else None
+        said = " ".join(map(shown, args)) if name in ("echo", "printf") else ""
+        return Hole(text=said or (shown(stdin) if stdin else ""))
+    known_to_the_end = _certain(str(name), [str(each) for each in args], state, environ)
+    if known_to_the_end is not None:
+        return known_to_the_end
+    return Hole(text=shown(stdin) if stdin else "")
+
+
+def prints_names(words: Sequence[Word]) -> bool:
+    """Whether what a command prints may be names of the files that it is given, or finds."""
+    lists = any(isinstance(each, str) and _LISTS.match(each) for each in words[1:])
+    return words[0] not in _CONTENTS or (str(words[0]).endswith(("grep", "rg")) and lists)
+
+
+def whole(pieces: Sequence[Word]) -> Word:
+    """What is printed one after the other."""
+    known = [each for each in pieces if isinstance(each, str)]
+    if len(known) == len(pieces):
+        return "".join(known)
+    text = "".join(map(shown, pieces))
+    return pieces[0] if len(pieces) == 1 else Hole(text=text, tags=tags_of(pieces))
+
+
+def _certain(
+    name: str, args: list[str], state: State, environ: Mapping[str, str]
+) -> str | Hole | None:
     if name == "pwd" and not args and len(state.cwd) == 1:
         return f"{state.cwd[0]}\n"
     if name == "git" and args == ["rev-parse", "--show-toplevel"] and len(state.cwd) == 1:
@@ -96,6 +144,7 @@ def _formatted(args: Sequence[str]) -> str | None:
             return text.replace("\0", "%")
 
 
+_SILENT: Final = frozenset({":", "[", "false", "test", "true"})
 _PRINTS: Final = {
     "basename": _base_name,
     "dirname": _directory_name,

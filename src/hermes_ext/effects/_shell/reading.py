@@ -14,18 +14,21 @@ from contextlib import contextmanager
 from itertools import product
 from typing import ClassVar, Final, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from hermes_ext.effects._commands import run_command
+from hermes_ext.effects._input import may_run_input, takes_for_data
 from hermes_ext.effects._knowledge import Knowledge
 from hermes_ext.effects._record import Recorder, TooMuch
 from hermes_ext.effects._shell import marks
 from hermes_ext.effects._shell.arithmetic import COUNTING
 from hermes_ext.effects._shell.expand import as_word, fields
+from hermes_ext.effects._shell.files import Files
 from hermes_ext.effects._shell.marks import HOLE
-from hermes_ext.effects._shell.output import printed
+from hermes_ext.effects._shell.output import FIGURES, printed, prints_names, whole
 from hermes_ext.effects._shell.state import (
     MOST_VALUES,
+    UNKNOWN,
     Ends,
     State,
     Values,
@@ -43,12 +46,13 @@ from hermes_ext.effects._shell.tree import (
     destinations_of,
     pipelines_of,
 )
-from hermes_ext.effects._shell.words import WordReader
+from hermes_ext.effects._shell.words import WordReader, marked
 from hermes_ext.effects._variables import may_be_exported, risky_variable
-from hermes_ext.effects._words import ANYTHING, Hole, Word, is_many
+from hermes_ext.effects._words import Hole, Word, is_many, shown, tags_of
 
 NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
 _NESTED: Final = 12  # shells in shells, functions in functions
+_MOST_GIVEN: Final = 64  # words that may name files which the call has written
 _LONGEST_VALUE: Final = 10_000  # characters; a path has 4,096
 
 # `{a[index]}>file` keeps the descriptor there.
@@ -79,19 +83,25 @@ class Reading(ABC):
         compounds: compound commands, by the type of their nodes.
         rec: told what happens.
         stdin: what the command at hand reads: a text, a `Hole`, or None where nothing is given.
+        out: what was printed, piece by piece, since somebody looks.
+        files: what the call has written. pipes: what process substitutions print, by their names.
     """
 
     builtins: ClassVar[Mapping[str, Builtin]] = {}
     compounds: ClassVar[Mapping[str, Statement]] = {}
 
-    def __init__(self, recorder: Recorder, stdin: str | Hole | None = None) -> None:
+    def __init__(self, recorder: Recorder, stdin: Word | None = None) -> None:
         self.rec = recorder
         self.stdin = stdin
         self._state = State(recorder.cwd)
         self._given: Sequence[tuple[str, Word]] = ()
         self._depth = 0
-        self.output: str | Hole | None = None
-        self.ran = 0
+        self._doubted = 0
+        self.defined_with: tuple[Node, ...] = ()
+        self._followed: set[Word] = set()
+        self.out: list[Word] = []
+        self.pipes: dict[str, Word] = {}
+        self.files = Files(recorder)
 
     # -- what commands start ----------------------------------------------------------------------
 
@@ -100,16 +110,14 @@ class Reading(ABC):
         words: Sequence[Word],
         *,
         cwd: Word | None = None,
-        stdin: str | Hole | None = None,
+        stdin: Word | None = None,
         assignments: Sequence[tuple[str, Word]] = (),
     ) -> None:
         """A program that another one starts, in `cwd` if that is given."""
         with self.deeper(), self._in(cwd), self._reading(stdin):
             self.program(words, assignments)
 
-    def text(
-        self, code: str, args: Sequence[Word] = (), *, stdin: str | Hole | None = None
-    ) -> None:
+    def text(self, code: str, args: Sequence[Word] = (), *, stdin: Word | None = None) -> None:
         """The text of a shell of its own: `sh -c CODE NAME ARGS…`."""
         state = State(self.rec.cwd)
         # What is not exported is not there; whether a name was exported before is not known.
@@ -120,6 +128,8 @@ class Reading(ABC):
             state.variables[name] = (word if isinstance(word, str) else HOLE,)
             state.exported.add(name)
         state.arguments = tuple(args[1:])
+        state.variables["0"] = UNKNOWN if not args else (marked(args[0]),)
+        self._followed.add(code)
         outer, self._state, before = self._state, state, self.rec.cwd
         try:
             with self.deeper(), self._reading(stdin):
@@ -128,9 +138,23 @@ class Reading(ABC):
             self._state = outer
             self.rec.cwd = before
 
-    @abstractmethod
     def python(self, code: str) -> None:
         """Python code, run where the shell stands."""
+        self._followed.add(code)
+        with self._reading(Hole() if code == self.stdin else None):
+            self.code(code)
+
+    @abstractmethod
+    def code(self, code: str) -> None:
+        """Announce what Python code does."""
+
+    def held(self, word: Word) -> Sequence[Word]:
+        """What a file may hold that the call itself writes, or a pipe; nothing if that is none."""
+        if word in _INPUTS:
+            return () if self.stdin is None else (self.stdin,)
+        if isinstance(word, str) and word in self.pipes:
+            return (self.pipes[word],)
+        return self.files.get(word)
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
@@ -153,7 +177,7 @@ class Reading(ABC):
             self.rec.cwd = before
 
     @contextmanager
-    def _reading(self, stdin: str | Hole | None) -> Iterator[None]:
+    def _reading(self, stdin: Word | None) -> Iterator[None]:
         before = self.stdin
         if stdin is not None:
             self.stdin = stdin
@@ -176,6 +200,8 @@ class Reading(ABC):
         source = Source(text)
         if source.too_long:
             raise TooMuch(LONGEST, "bytes of shell text")
+        if not self.files.all.text:
+            self.files.all = Hole(text=text)
         if "\r" in text or "\0" in text or marks.OURS.search(text):
             self.rec.unknown("there are characters in the command that shells take in several ways")
             text = marks.OURS.sub("\ufffd", text)
@@ -184,27 +210,50 @@ class Reading(ABC):
         if source.root.has_error:
             words = re.findall(r"[^\s'\"`;&|()<>$]+", text)[:500]
             self.rec.unknown("the command is not understood as shell text", *words)
-        reader = WordReader(source, self.rec, self._substitute, self._substitute_text)
+        reader = WordReader(source, self.rec, self._substitute, self._substitute_text, self.pipes)
         return self.body(source.root, state, reader)
 
-    def _substitute(self, node: Node, state: State) -> str | Hole | None:
+    def _substitute(self, node: Node, state: State) -> Word:
         reader = self.reader
-        return self._captured(lambda inner: self.body(node, inner, reader), state)
+        # What is printed into `>(…)` comes from somewhere in the call.
+        stdin = self.files.all if reader.source.text(node).startswith(">(") else None
+        with self._reading(stdin):
+            return self._captured(lambda inner: self.body(node, inner, reader), state)
 
-    def _substitute_text(self, text: str, state: State) -> str | Hole | None:
+    def _substitute_text(self, text: str, state: State) -> Word:
         with self.deeper():
             return self._captured(lambda inner: self.read(text, inner), state)
 
-    def _captured(self, run: Callable[[State], Ends], state: State) -> str | Hole | None:
-        """Run in a subshell; gives what it prints, if that is known."""
-        kept = (self.output, self.ran, self.reader)
-        self.output, self.ran = None, 0
+    def _captured(self, run: Callable[[State], Ends], state: State) -> Word:
+        """Run in a subshell; gives what it prints."""
+        kept = (self.out, self.reader)
+        self.out = []
         try:
             run(state.copy())
-            return self.output if self.ran == 1 else None
+            return self._taken(0)
         finally:
-            self.output, self.ran, self.reader = kept
+            self.out, self.reader = kept
             self.enter(state)
+
+    def _taken(self, mark: int, *, certain: bool = True) -> Word:
+        """What was printed since `mark`, which nobody else gets."""
+        pieces = self.out[mark:]
+        del self.out[mark:]
+        found = whole(pieces)
+        if certain and not (isinstance(found, Hole) and len(pieces) > 1):
+            return found
+        # Where it is not known which of them it is, it may be any word of them.
+        words = [word for each in pieces if isinstance(each, str) for word in each.split()]
+        tags = tags_of(pieces) + (self.rec.tag(words) if words else "")
+        return Hole(text=shown(found), tags=tags)
+
+    @contextmanager
+    def _perhaps(self) -> Iterator[None]:
+        """What is printed inside is printed, or not, or several times."""
+        mark = len(self.out)
+        yield
+        if len(self.out) > mark:
+            self.out.append(self._taken(mark, certain=False))
 
     reader: WordReader
 
@@ -238,7 +287,7 @@ class Reading(ABC):
                 break
             behind = children[place + 1] if place + 1 < len(children) else None
             if behind is not None and behind.type == "&":
-                with self.rec.under("background"):
+                with self.rec.under("background"), self._perhaps():
                     self.line(child, before.copy())
                 ok, failed = before, None
             else:
@@ -267,36 +316,31 @@ class Reading(ABC):
 
     def _behind(self, line: Line, here: State | None, other: State | None) -> Ends:
         """Run a pipeline that is reached from `here` only; what it does counts in any case."""
-        if here is not None:
-            return self._pipeline(line, here.copy() if here is other else here)
-        if other is not None:
-            self._pipeline(line, other.copy())
+        if here is not None and other is None:
+            return self._pipeline(line, here)
+        with self._perhaps():
+            if here is not None:
+                return self._pipeline(line, here.copy() if here is other else here)
+            if other is not None:
+                self._pipeline(line, other.copy())
         return None, None
 
     def _pipeline(self, line: Line, state: State) -> Ends:
         if len(line.items) == 1:
             ok, failed = self._item(line.items[0], state)
         else:
-            stdin, self_stdin = self.stdin, self.stdin
+            before = self.stdin
             for number, item in enumerate(line.items):
                 if number and not self.rec.on("pipeline"):
                     break
-                self.stdin = stdin
-                stdin = self._stage(item, state)
-            self.stdin = self_stdin
+                mark = len(self.out)
+                self._item(item, state.copy())
+                if number + 1 < len(line.items):
+                    self.stdin = self._taken(mark)
+            self.stdin = before
             self.enter(state)
             ok, failed = state, state
         return (failed, ok) if line.negated else (ok, failed)
-
-    def _stage(self, item: Item, state: State) -> str | Hole:
-        kept = (self.output, self.ran)
-        self.output, self.ran = None, 0
-        try:
-            self._item(item, state.copy())
-            return self.output if self.output is not None and self.ran == 1 else Hole()
-        finally:
-            # A pipeline prints what its last command does, which is not followed.
-            self.output, self.ran = None, kept[1] + 2
 
     def _item(self, item: Item, state: State) -> Ends:
         self.enter(state)
@@ -304,46 +348,70 @@ class Reading(ABC):
         node = item.node
         if node is not None and node.type in ("command", "variable_assignment"):
             return self._simple(node, state, item)
+        if node is not None and node.type == "function_definition":
+            # They are for each call.
+            self.defined_with, item = tuple(item.redirects), Item(node, words=item.words)
         with self._redirected(item.redirects, state):
             if item.words:
                 self.reader.strange(item.words[0])
             if node is None:
+                if item.redirects and self.stdin is not None:  # `$(< file)` prints it
+                    self.out.append(self.stdin)
                 return state, state
             reader = self.compounds.get(node.type)
-            if reader is None:
+            if node.type in _ONCE and reader is not None:
+                return reader(self, node, state)
+            with self._perhaps():
+                if reader is not None:
+                    return reader(self, node, state)
                 self.reader.strange(node)
                 return self.statements(node.children, state)
-            return reader(self, node, state)
 
     # -- redirections -----------------------------------------------------------------------------
 
     @contextmanager
     def _redirected(self, redirects: Sequence[Node], state: State) -> Iterator[None]:
-        before = self.stdin
-        for redirect in redirects:
-            self.redirect(redirect, state)
+        before, mark = self.stdin, len(self.out)
+        targets = [each for redirect in redirects for each in self.redirect(redirect, state)]
         try:
             yield
         finally:
             self.stdin = before
+            self._keep(targets, mark)
 
-    def redirect(self, node: Node, state: State) -> None:
+    def _keep(self, targets: Sequence[_Target], mark: int) -> None:
+        """What was printed since `mark` goes to the last file that it is redirected to."""
+        printing = [each for each in targets if each.prints]
+        content = self._taken(mark) if printing else ""
+        for each in targets:
+            if isinstance(each.word, str) and _SINKS.match(each.word):
+                continue
+            text = content if printing and each is printing[-1] else ""
+            if not each.prints:
+                text = self.files.all
+            elif each.operator.startswith("&"):
+                text = Hole(text=shown(text), tags=tags_of((text,)))
+            self.files.put(each.word, text, each.operator, append=">>" in each.operator)
+
+    def redirect(self, node: Node, state: State) -> Sequence[_Target]:
+        """A redirection; gives the files that are written."""
         kind = node.type
         if kind == "herestring_redirect":
             with self.rec.under("here-string"):
-                words = [
-                    word
+                values = [
+                    value
                     for each in node.named_children
                     if each.type != "file_descriptor"
-                    for word in self.reader.words(each, state)
+                    for value in self.reader.values(each, state)
                 ]
-                self.stdin = _only(words)
+                self.stdin = _text_of(values, self.rec)
         elif kind == "heredoc_redirect":
             self._here_document(node, state)
         elif kind == "file_redirect":
-            self._file_redirect(node, state)
+            return self._file_redirect(node, state)
         else:
             self.reader.strange(node)
+        return ()
 
     def _here_document(self, node: Node, state: State) -> None:
         found = HereDocument(self.reader.source, node)
@@ -354,25 +422,31 @@ class Reading(ABC):
             self.stdin = found.text
         else:
             with self.rec.under("here-document"):
-                self.stdin = self.reader.here_document(found.begin, found.text, found.body, state)
+                self.stdin = self.reader.here_document(found, state)
 
-    def _file_redirect(self, node: Node, state: State) -> None:
+    def _file_redirect(self, node: Node, state: State) -> Sequence[_Target]:
         operator = next((each.type for each in node.children if not each.is_named), "")
         destinations, _ = destinations_of(node)
         if operator in (">&-", "<&-"):
-            return
+            return ()
         if not destinations or operator not in _REDIRECTIONS:
             self.reader.strange(node)
-            return
-        for value in self.reader.joined(destinations, state):
-            words = fields(value, self.rec)
-            # Several words are an error to the shell, which then runs nothing.
-            for word in words:
-                self._to_file(operator, word)
+            return ()
+        descriptor = next((c for c in node.children if c.type == "file_descriptor"), None)
+        number = "" if descriptor is None else self.reader.source.text(descriptor)
+        # Several words are an error to the shell, which then runs nothing.
+        words = [
+            word
+            for value in self.reader.joined(destinations, state)
+            for word in fields(value, self.rec)
+        ]
+        return [each for word in words if (each := self._to_file(operator, word, number))]
 
-    def _to_file(self, operator: str, word: Word) -> None:
+    def _to_file(self, operator: str, word: Word, number: str) -> _Target | None:
+        prints = number in ("", "1") and operator not in ("<>", "<", "<&")
         if operator in (">&", "<&") and isinstance(word, str) and re.fullmatch(r"\d+-?|-", word):
-            return
+            other = operator == ">&" and prints and word not in ("1", "-")
+            return _Target("/dev/stderr", operator, True) if other else None
         with self.rec.under("redirect"):
             # What bash finds behind `>&` it expands a second time.
             if operator == ">&" and isinstance(word, str) and _EXPANDED_AGAIN.search(word):
@@ -380,20 +454,25 @@ class Reading(ABC):
             if operator.startswith("<") and operator != "<>":
                 self.rec.read(word)
                 if operator == "<":
-                    self.stdin = Hole()
-            elif not (isinstance(word, str) and _SINKS.match(word)):
+                    held = [*self.held(word)]
+                    self.stdin = "" if word == "/dev/null" else _any_of(held)
+                return None
+            if not (isinstance(word, str) and _SINKS.match(word)):
                 self.rec.write(word, operator)
+        same = isinstance(word, str) and word in ("/dev/stdout", "/dev/fd/1")
+        return None if same else _Target(word, operator, prints)
 
     # -- simple commands --------------------------------------------------------------------------
 
     def _simple(self, node: Node, state: State, item: Item) -> Ends:
         source = self.reader.source
-        for gap in source.gaps(node, words=True):
-            self.reader.strange(node, gap)
+        children = [node] if node.type == "variable_assignment" else node.children
+        kept = filter(_KEPT_IN.match, map(source.text, children))
+        for strange in (*source.gaps(node, words=True), *kept):
+            self.reader.strange(node, strange)
         assignments: list[tuple[str, Node]] = []
         arguments: list[list[Node]] = []
         redirects = list(item.redirects)
-        children = [node] if node.type == "variable_assignment" else node.children
         for child in children:
             if child.type == "variable_assignment":
                 assignments.append(("", child))
@@ -402,8 +481,6 @@ class Reading(ABC):
                 if child.type == "file_redirect":
                     item.words += destinations_of(child)[1]
             elif child.is_named:
-                if _KEPT_IN.match(source.text(child)):
-                    self.reader.strange(child)
                 if arguments and source.joint(arguments[-1][-1], child) is not None:
                     arguments[-1].append(child)
                 else:
@@ -420,6 +497,7 @@ class Reading(ABC):
             [fields(value, self.rec) for value in self.reader.joined(each, state)]
             for each in arguments
         ]
+        alternatives += [[["-"]]] * item.dash
         # In a copy: `A=1 cmd` sets A for the command alone.
         given = self._assigned(assignments, state)
         with self._redirected(redirects, state):
@@ -449,13 +527,12 @@ class Reading(ABC):
         """Run a command in each way in which its words may be."""
         if len(words) == 1:
             return self.command(words[0], assignments, state)
-        return either(self.command(each, assignments, state.copy()) for each in words)
+        with self._perhaps():
+            return either(self.command(each, assignments, state.copy()) for each in words)
 
     def command(self, words: list[Word], assignments: list[tuple[str, Word]], state: State) -> Ends:
         self.enter(state)
-        self.output = None
         if not words:
-            self.ran += 1
             return state, state
         name = words[0]
         if isinstance(name, str) and name in state.functions:
@@ -468,11 +545,7 @@ class Reading(ABC):
         name = words[0]
         builtin = self.builtins.get(name) if isinstance(name, str) else None
         if builtin is None:
-            self.ran += 1
-            self.program(words, assignments)
-            output = printed(words, self.stdin, state, self.rec.variables)
-            # How it begins may depend on a variable that is set for it alone.
-            self.output = None if assignments and isinstance(output, Hole) else output
+            self.print(words, assignments, state)
             return state, state
         for variable, value in assignments:
             if variable != "IFS" or name not in ("read", "mapfile", "readarray"):
@@ -480,20 +553,95 @@ class Reading(ABC):
         self._also(assignments, state)
         return builtin(self, words, state)
 
+    def print(
+        self, words: list[Word], assignments: Sequence[tuple[str, Word]], state: State
+    ) -> None:
+        """Run a program, and keep in mind what it prints."""
+        mark = len(self.out)
+        self.program(words, assignments)
+        inner = self._taken(mark, certain=False) if len(self.out) > mark else Hole()
+        output = printed(words, self.stdin, state, self.rec.variables, self.held)
+        if isinstance(output, Hole):
+            # How it begins may depend on a variable that is set for it alone.
+            output = Hole(text=shown(output)) if assignments else output
+            given = [text for each in words[:_MOST_GIVEN] for text in (each, *self.held(each))]
+            tags = tags_of((output, inner, *given)) + self.tags_of_input()
+            tags += self.rec.tag(words[1:]) if prints_names(words) else ""
+            tags = "" if words[0] in FIGURES else tags
+            text = output.text or (inner.text if isinstance(inner, Hole) else "")
+            output = evolve(output, text=text, tags="".join(dict.fromkeys(tags)))
+        self.out.append(output)
+
+    def tags_of_input(self) -> str:
+        """What printed the standard input; it may be any word of it."""
+        words = "" if self.stdin is None else shown(self.stdin).replace("\ufffd", " ")
+        return tags_of([self.stdin]) + (self.rec.tag(words.split()) if words.strip() else "")
+
     def program(self, words: Sequence[Word], assignments: Sequence[tuple[str, Word]] = ()) -> None:
         self.rec.command(words, variables=[name for name, _ in assignments])
         if not (assignments or self._given) and self._is_trusted(words):
             return
-        if isinstance(words[0], Hole):
-            with self.rec.under("unknown"):
-                self.rec.unknown("which program runs is not known before it runs", *words)
+        name = words[0]
+        if isinstance(name, str) and (script := self._script(words)):
+            self.program(script, assignments)
             return
+        outer, self._doubted = self._doubted, 0
+        begun = self.rec.doubts
         # What a variable is for this command alone, a shell that it starts finds, too.
         before, self._given = self._given, (*self._given, *assignments)
         try:
-            run_command(words, self, assignments)
+            if isinstance(name, Hole):
+                with self.rec.under("unknown"):
+                    self.rec.unknown("which program runs is not known before it runs", *words)
+            else:
+                run_command(words, self, assignments)
+                self._copy(os.path.basename(name), words)
+            self._feed(name, words, doubted=self.rec.doubts - begun > self._doubted)
         finally:
             self._given = before
+            self._doubted = outer + self.rec.doubts - begun
+
+    def _copy(self, name: str, words: Sequence[Word]) -> None:
+        """What `tee`, `cp` and `mv` write is known where what they read is."""
+        *sources, target = [w for w in words[1:] if isinstance(w, Hole) or w[:1] != "-"] or [""]
+        if name == "tee" and self.stdin is not None:
+            for each in (*sources, target) if target else ():
+                self.files.put(each, self.stdin, name, append="-a" in words)
+        elif name in ("cp", "install", "mv"):
+            folder = self.rec.is_directory(target) is True
+            for each in sources[:_MOST_GIVEN]:
+                inside = f"{target}/{os.path.basename(str(each).rstrip('/'))}"
+                for text in self.held(each):
+                    self.files.put(inside if folder else target, text, name)
+
+    def _script(self, words: Sequence[Word]) -> list[Word]:
+        """How a file is run that the call itself has written; empty for any other program."""
+        path = str(words[0])
+        held = self.files.get(path) if "/" in path else ()
+        if not held:
+            return []
+        first = shown(held[0]).partition("\n")[0]
+        runs = first[2:].split() if first.startswith("#!") else ["bash"]
+        runs = runs[1:] if os.path.basename(runs[0]) == "env" else runs
+        return [*runs, *words]
+
+    def _feed(self, name: Word, words: Sequence[Word], *, doubted: bool) -> None:
+        """What a program may run that it is given by another way than by its words."""
+        base = "" if isinstance(name, Hole) else os.path.basename(name)
+        knowledge = self.rec.machine.commands or Knowledge.bundled()
+        given = [] if self.stdin in (None, "") else [self.stdin]
+        if doubted:
+            known = words[1:] if knowledge.knows(base) else ()
+            if takes_for_data(base, words):
+                given = [*self.files.below(".git")]
+            else:
+                pipes = [self.pipes[each] for each in words if each in self.pipes]
+                given += [*pipes, *self.files.given(known)]
+            for each in given:
+                if each not in self._followed:
+                    self.rec.mention(each)
+        elif given and may_run_input(base) and Knowledge.bundled().knows(base):
+            self.rec.unknown(f"`{base}` may run what it is fed", *given)
 
     def _is_trusted(self, words: Sequence[Word]) -> bool:
         trusts = self.rec.machine.trusts
@@ -508,8 +656,9 @@ class Reading(ABC):
         for variable, value in assignments:
             self.check_variable(variable, value)
         self._also(assignments, state)
-        self.ran += 2
         bodies = state.functions[name] if self.rec.on("function") else ()
+        if len(bodies) > 1:
+            self.out.append(Hole())
         ends = either(
             self._called(each, words, state.copy())
             if isinstance(each, Function)
@@ -596,7 +745,7 @@ class Reading(ABC):
             may_differ = self.rec.has_made() and any(each in written for each in "*?[")
             certain = certain and not may_differ and not placed and len(ways) == 1
             words += ways[0]
-        words = words if certain else [ANYTHING]
+        words = words if certain else [Hole(many=True, tags=tags_of(words))]
         state.numbers.discard(name)
         state.variables.pop(name, None)
         if self._is_appended(node):
@@ -613,7 +762,7 @@ class Reading(ABC):
         state.arrays.pop(name, None)
         # `x=$x$x` again and again would else double it until nothing fits in memory.
         if len(values) > MOST_VALUES or any(len(each) > _LONGEST_VALUE for each in values):
-            values = (HOLE,)
+            values = (marks.hole(values),)
         if not self.rec.on("assignment"):
             values = ("",)
         if name in state.fixed:
@@ -642,19 +791,56 @@ class Reading(ABC):
 Builtin: TypeAlias = Callable[[Reading, list[Word], State], Ends]
 Statement: TypeAlias = Callable[[Reading, Node, State], Ends]
 
+_INPUTS: Final = frozenset({"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+# Of these, what stands in them prints once, in this order.
+_ONCE: Final = frozenset(
+    {"compound_statement", "declaration_command", "list", "subshell", "test_command",
+     "unset_command", "variable_assignments"}
+)  # fmt: skip
 _REDIRECTIONS: Final = frozenset({">", ">>", ">|", "&>", "&>>", ">&", "<", "<>", "<&"})
 _TOKENS: Final = frozenset({"\n", ";", "&"})
+
+
+@frozen
+class _Target:
+    """A file that is written. prints: whether the standard output goes there."""
+
+    word: Word
+    operator: str
+    prints: bool
+
+
+def _any_of(texts: Sequence[Word]) -> Word:
+    """One of these texts."""
+    if len(texts) == 1:
+        return texts[0]
+    return Hole(text="\n".join(map(shown, texts)), tags=tags_of(texts))
+
+
+def _text_of(values: Sequence[str], recorder: Recorder) -> Word:
+    """The text of a here-string, in one of these ways."""
+    words = [as_word(each, recorder) for each in values]
+    if len(set(words)) == 1 and isinstance(words[0], str):
+        return words[0]
+    text = "\n".join(marks.plain(marks.TAGS.sub("", each)) for each in values)
+    return Hole(text=text.replace(HOLE, "\ufffd"), tags=tags_of(words))
 
 
 def _only(words: Sequence[Word]) -> Word:
     """The one value of these, or a hole."""
     distinct = list(dict.fromkeys(words))
-    return distinct[0] if len(distinct) == 1 else Hole(many=any(map(is_many, distinct)))
+    if len(distinct) == 1:
+        return distinct[0]
+    return Hole(many=any(map(is_many, distinct)), tags=tags_of(distinct))
 
 
 def _as_value(word: Word, marked: str) -> str:
     """What a variable holds: with holes where it is not known."""
     return word if isinstance(word, str) else marks.plain(marked)
+
+
+def _one(ways: Sequence[list[Word]]) -> list[Word]:
+    return [Hole(many=True, tags=tags_of([word for way in ways for word in way]))]
 
 
 def _combined(alternatives: Sequence[Sequence[list[Word]]]) -> list[list[Word]]:
@@ -663,7 +849,6 @@ def _combined(alternatives: Sequence[Sequence[list[Word]]]) -> list[list[Word]]:
     for each in alternatives:
         count *= len(each)
     if count > MOST_VALUES:
-        return [
-            [word for each in alternatives for word in (each[0] if len(each) == 1 else [ANYTHING])]
-        ]
+        known = [each[0] if len(each) == 1 else _one(each) for each in alternatives]
+        return [[word for each in known for word in each]]
     return [[word for words in chosen for word in words] for chosen in product(*alternatives)]

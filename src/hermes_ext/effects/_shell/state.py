@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, fields
 
-from hermes_ext.effects._shell.marks import HOLE
-from hermes_ext.effects._words import Word
+from hermes_ext.effects._shell.marks import HOLE, hole
+from hermes_ext.effects._words import Hole, Word, tags_of
 
 Values: TypeAlias = tuple[str, ...]
 """What a word or a variable may be, with holes in it; never empty."""
@@ -101,13 +101,14 @@ def merged(one: State | None, other: State | None) -> State | None:
         both.arguments = None
     for name in one.variables.keys() | other.variables.keys():
         values = _united(one.variables.get(name, UNKNOWN), other.variables.get(name, UNKNOWN))
-        both.variables[name] = values if len(values) <= MOST_VALUES else UNKNOWN
+        both.variables[name] = values if len(values) <= MOST_VALUES else (hole(values),)
     for name in one.arrays.keys() | other.arrays.keys():
-        same = one.arrays.get(name) == other.arrays.get(name)
-        both.arrays[name] = one.arrays.get(name) if same else None
+        mine, theirs = one.arrays.get(name), other.arrays.get(name)
+        open_ended = Hole(many=True, tags=tags_of((*(mine or ()), *(theirs or ()))))
+        both.arrays[name] = mine if mine == theirs else (open_ended,)
     for name in one.functions.keys() | other.functions.keys():
-        mine, theirs = one.functions.get(name, (None,)), other.functions.get(name, (None,))
-        both.functions[name] = (*mine, *(each for each in theirs if each not in mine))
+        bodies, others = one.functions.get(name, (None,)), other.functions.get(name, (None,))
+        both.functions[name] = (*bodies, *(each for each in others if each not in bodies))
     return both
 
 
@@ -128,10 +129,10 @@ def forget(state: State, before: State) -> None:
     """What changed since `before` is not known any more."""
     for name, values in state.variables.items():
         if before.variables.get(name) != values:
-            state.variables[name] = (HOLE,)
+            state.variables[name] = (hole(values),)
     for name, words in state.arrays.items():
         if before.arrays.get(name, ()) != words:
-            state.arrays[name] = None
+            state.arrays[name] = (Hole(many=True, tags=tags_of(words or ())),)
     if state.cwd != before.cwd:
         state.cwd, state.old = (), ()
     if state.arguments != before.arguments:

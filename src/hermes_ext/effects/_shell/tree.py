@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from attrs import define, field
@@ -75,12 +76,14 @@ class Source:
 class Item:
     """A command of a line, of any kind, with the redirections behind it.
 
-    words: further arguments, which stand behind a redirection.
+    words: further arguments, which stand behind a redirection. dash: whether a `-` stands before
+    `<<`, which the grammar leaves out.
     """
 
     node: Node | None
     redirects: list[Node] = field(factory=list)
     words: list[Node] = field(factory=list)
+    dash: bool = False
 
 
 @define
@@ -111,6 +114,8 @@ def _arrange(node: Node, lines: list[Line]) -> None:
             _arrange(child, lines)
     elif kind == "redirected_statement":
         _arrange_redirected(node, lines)
+    elif kind.endswith("_redirect"):  # `$(< file)`
+        lines[-1].items.append(Item(None, [node]))
     elif kind != "comment":
         lines[-1].items.append(Item(node))
 
@@ -129,6 +134,13 @@ def _arrange_redirected(node: Node, lines: list[Line]) -> None:
     if body is None or not lines[-1].items:
         lines[-1].items.append(Item(None))
     last = lines[-1].items[-1]
+    text = node.text or b""
+    for one, other in pairwise(node.children):
+        gap = text[one.end_byte - node.start_byte : other.start_byte - node.start_byte]
+        if gap.strip() == b"-":
+            last.dash = True
+        elif not _BLANK.match(gap):
+            lines[-1].strange.append(node)
     for redirect in node.children:
         if redirect == body:
             continue
@@ -177,8 +189,9 @@ class HereDocument:
     Attributes:
         text: as it is written; None if its end was not found where it is to be.
         quoted: whether it is taken to the letter.
+        indented: whether tabs at the start of its lines are left out.
         body: its part of the tree, where there is something to expand.
-        begin: where it begins.
+        begin, end: where it begins and ends in the source.
     """
 
     PARTS: Final = frozenset({"heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor"})
@@ -189,19 +202,21 @@ class HereDocument:
         self.body = next((each for each in redirect.children if each.type == "heredoc_body"), None)
         self.text: str | None = None
         self.quoted = False
-        self.begin = 0
+        self.indented = False
+        self.begin = self.end = 0
         if start is None or end is None:
             return
         written = source.text(start)
         self.quoted = any(each in written for each in "'\"\\")
         delimiter = re.sub(r"['\"\\]", "", written)
-        indented = any(each.type == "<<-" for each in redirect.children)
+        self.indented = any(each.type == "<<-" for each in redirect.children)
         behind = [each for each in redirect.children if each.type not in HereDocument.PARTS]
         newline = source.bytes.find(b"\n", max([start.end_byte, *(e.end_byte for e in behind)]))
         self.begin = newline + 1
         text = source.between(self.begin, end.end_byte)
         lines = text.split("\n")
-        bare = [line.lstrip("\t") for line in lines] if indented else lines
+        self.end = end.end_byte - len(lines[-1].encode("utf-8", "replace"))
+        bare = [line.lstrip("\t") for line in lines] if self.indented else lines
         if newline < 0 or delimiter not in bare or bare.index(delimiter) != len(lines) - 1:
             return
-        self.text = "".join(f"{line}\n" for line in (bare if indented else lines)[:-1])
+        self.text = "".join(f"{line}\n" for line in bare[:-1])

@@ -18,8 +18,8 @@ from hermes_ext.effects._shell.arithmetic import evaluated
 from hermes_ext.effects._shell.expand import as_word
 from hermes_ext.effects._shell.marks import EMPTY, FIELD, HOLE, MANY, TILDE
 from hermes_ext.effects._shell.state import MOST_VALUES, UNKNOWN, State, Values
-from hermes_ext.effects._shell.tree import Node, Source
-from hermes_ext.effects._words import Hole, Word, is_many
+from hermes_ext.effects._shell.tree import HereDocument, Node, Source
+from hermes_ext.effects._words import Hole, Word, is_many, tags_of
 
 # Unquoted, these mean something that the grammar has to have seen.
 _UNSEEN: Final = re.compile(r"[`;&|()<>'\"\s]|\$(?=[\w{(@*#?$!'\"-])")
@@ -54,14 +54,15 @@ class WordReader:
         self,
         source: Source,
         recorder: Recorder,
-        run: Callable[[Node, State], str | Hole | None],
-        run_text: Callable[[str, State], str | Hole | None],
+        run: Callable[[Node, State], Word],
+        run_text: Callable[[str, State], Word],
+        pipes: dict[str, Word],
     ) -> None:
         self.source = source
         self.rec = recorder
         self._run = run
         self._run_text = run_text
-        self.pipes: dict[str, str | Hole | None] = {}
+        self.pipes = pipes
 
     def values(self, node: Node, state: State, *, assigned: bool = False) -> Values:
         """What a word may be, with marks; `assigned`: it is the value of an assignment."""
@@ -238,27 +239,26 @@ class WordReader:
         self.strange(node)
         return UNKNOWN
 
-    def here_document(self, begin: int, text: str, body: Node | None, state: State) -> Word:
+    def here_document(self, found: HereDocument, state: State) -> Word:
         """The text of a here-document in which things are expanded."""
-        whole = True
-        for child in () if body is None else body.children:
+        values: list[Values] = []
+        place = found.begin
+        for child in () if found.body is None else found.body.children:
             if child.type not in ("heredoc_content", "string_content"):
-                whole = False
-                self._in_quotes(child, state)
-        for part in self._without(begin, text, body):
-            whole = self._backticks(part, state) and whole
-        return re.sub(r"\\([$`\\])", r"\1", text.replace("\\\n", "")) if whole else Hole()
-
-    def _without(self, begin: int, text: str, body: Node | None) -> Iterable[str]:
-        place, end = begin, begin + len(text.encode("utf-8", "replace"))
-        for child in () if body is None else body.children:
-            if child.type not in ("heredoc_content", "string_content") and child.start_byte < end:
-                yield self.source.between(place, child.start_byte)
+                values.append(self._between(place, child.start_byte, state))
+                values.append(self._in_quotes(child, state))
                 place = child.end_byte
-        yield self.source.between(place, max(end, place))
+        values.append(self._between(place, max(found.end, place), state))
+        text = "".join(each[0] if len(each) == 1 else marks.hole(each) for each in values)
+        tags = "".join(dict.fromkeys(marks.TAGS.findall(text)))
+        text = marks.plain(marks.TAGS.sub("", text))
+        if found.indented:
+            text = re.sub(r"(?m)^\t+", "", text)
+        return Hole(text=text.replace(HOLE, "\ufffd"), tags=tags) if HOLE in text else text
 
-    def _backticks(self, text: str, state: State) -> bool:
-        """Run what stands in backticks, which the grammar does not see here."""
+    def _between(self, begin: int, end: int, state: State) -> Values:
+        """Text of a here-document; what stands in backticks there, the grammar does not see."""
+        text = self.source.between(begin, end)
         parts = re.split(r"(?<!\\)`", re.sub(r"\\\\", "", text))
         for inner in parts[1::2]:
             with self.rec.under("here-document"):
@@ -266,7 +266,8 @@ class WordReader:
         bare = re.sub(r"\\.", "", "".join(parts[::2]))
         if _IN_STRINGS.search(bare):
             self.rec.unknown("a here-document is not understood")
-        return len(parts) == 1
+        whole = re.sub(r"\\([$`\\])", r"\1", text.replace("\\\n", ""))
+        return (whole,) if len(parts) == 1 else (f"{whole}{HOLE}",)
 
     # -- expansions -------------------------------------------------------------------------------
 
@@ -292,7 +293,7 @@ class WordReader:
             return state.variables[name]
         if name in state.arrays:
             words = state.arrays[name]
-            return UNKNOWN if not words else (_marked(words[0]),)
+            return UNKNOWN if not words else (marked(words[0]),)
         return self._given(name, state)
 
     def _given(self, name: str, state: State) -> Values:
@@ -305,12 +306,14 @@ class WordReader:
         return UNKNOWN if given is None else (given,)
 
     def _argument(self, number: int, state: State) -> Values:
-        if number == 0 or state.arguments is None:
+        if number == 0:
+            return state.variables.get("0", UNKNOWN)
+        if state.arguments is None:
             return UNKNOWN
         words = state.arguments[:number]
         if any(is_many(each) for each in words[:-1]):
             return UNKNOWN
-        return (_marked(words[number - 1]),) if len(words) == number else ("",)
+        return (marked(words[number - 1]),) if len(words) == number else ("",)
 
     def _nested(self, node: Node, state: State) -> None:
         """Run the substitutions inside an expansion, whatever comes of it."""
@@ -342,7 +345,10 @@ class WordReader:
             self.evaluate(rest[1:], state)
         elif rest and not (_UNEVALUATED.match(rest) or (found["bang"] and rest in ("*", "@"))):
             self.rec.unknown("a part of ${…} is evaluated, which may run more")
-        if found["bang"] or (rest and several):
+        if rest and several and not found["bang"]:
+            words = state.arguments if name in ("@", "*") else state.arrays.get(name)
+            return (tags_of(words or ()) + MANY,)
+        if found["bang"]:
             return (MANY,)
         if found["sharp"]:
             return UNKNOWN
@@ -367,9 +373,9 @@ class WordReader:
         if subscript in ("@", "*"):
             return _fields_of(words, quoted, subscript)
         if not subscript.isdigit() or any(isinstance(each, Hole) for each in words):
-            return HOLE
+            return tags_of(words) + HOLE
         place = int(subscript)
-        return _marked(words[place]) if place < len(words) else ""
+        return marked(words[place]) if place < len(words) else ""
 
     def _modified(
         self, name: str, rest: str, values: Values, operands: Sequence[Node], state: State
@@ -380,7 +386,7 @@ class WordReader:
         if not self.rec.on("pattern"):
             return values
         if any(HOLE in each or FIELD in each or MANY in each for each in values):
-            return UNKNOWN
+            return (marks.hole(values),)
         changed = [_changed(each, rest) for each in values]
         known = tuple(each for each in changed if each is not None)
         return known if known and len(known) == len(changed) else UNKNOWN
@@ -423,8 +429,8 @@ class WordReader:
             else:
                 output = self._run(node, state)
         if isinstance(output, Hole):
-            return output.prefix + HOLE
-        return HOLE if output is None else output.rstrip("\n")
+            return output.prefix + output.tags + HOLE
+        return output.rstrip("\n")
 
     def _process(self, node: Node, state: State) -> Values:
         with self.rec.under("process-substitution"):
@@ -511,9 +517,10 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     return chr(int(short or long, 16)).encode("utf-8", "surrogatepass")
 
 
-def _marked(word: Word) -> str:
+def marked(word: Word) -> str:
+    """A word as text with marks."""
     if isinstance(word, Hole):
-        return word.prefix + (MANY if word.many else HOLE) + word.suffix
+        return word.prefix + word.tags + (MANY if word.many else HOLE) + word.suffix
     return word
 
 
@@ -522,10 +529,10 @@ def _fields_of(words: Sequence[Word] | None, quoted: bool, sign: str) -> str:
     if words is None:
         return MANY
     if quoted and sign == "*":
-        return " ".join(map(_marked, words))
+        return " ".join(map(marked, words))
     if not words:
         return FIELD  # no word at all
-    return FIELD.join((EMPTY if quoted else "") + _marked(each) for each in words)
+    return FIELD.join((EMPTY if quoted else "") + marked(each) for each in words)
 
 
 def _joined(parts: Sequence[Values]) -> Values:
