@@ -20,6 +20,7 @@ from hermes_ext._prog import Prog
 from hermes_ext.cli import main
 from hermes_ext.cli._junit import junit_xml
 from hermes_ext.cli._page import Page
+from hermes_ext.confine import support
 from hermes_ext.doctor import CHECKS
 from hermes_ext.hooks.table import HookName
 from hermes_ext.hosts.hermes import checks
@@ -162,6 +163,17 @@ def test_something_is_wrong(home: Home, comes_to: Found, tmp_path: Path) -> None
     assert failure is not None
     assert (failure.get("type"), failure.get("message")) == ("not-reached", "it did not fire")
     assert "taken by the plugin thief" in str(failure.text)
+
+
+def test_what_confines(home: Home, comes_to: Found) -> None:
+    """Page and JSON say what keeps confined calls to it on this machine, and what that does not."""
+    comes_to(GOOD)
+    found, told = support(), examined(home, "--json")
+    assert told.json["confinement"]["rung"] == (found.rung and str(found.rung))
+    assert told.json["confinement"]["gaps"] == [*found.gaps]
+    codes = {each["code"] for each in told.json["findings"]}
+    assert ("confinement-unavailable" in codes) is (found.rung is None)
+    assert found.rung is None or found.why in examined(home).out
 
 
 @pytest.mark.parametrize(("options", "code"), [((), 0), (("--ci",), 1), (("--no-canary",), 0)])

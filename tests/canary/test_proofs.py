@@ -16,12 +16,13 @@ from hermes_ext.hosts.hermes.canary.proofs import Proof, Status, judge
 from hermes_ext.hosts.hermes.canary.turn import Player, Seen
 from hermes_ext.testing.model_server import ModelRequest, ToolUse
 
-READ, TODO, WRITE = "read_file", "todo", "write_file"
-IDS = {READ: "canary-read", TODO: "canary-todo", WRITE: "canary-write"}
+READ, TODO, WRITE, RUN = "read_file", "todo", "write_file", "terminal"
+IDS = {READ: "canary-read", TODO: "canary-todo", WRITE: "canary-write", RUN: "canary-confined"}
 GOOD = {
     READ: f"1|{marks.GIVEN}{marks.SEEN}",
     TODO: f'{{"content": "{marks.GIVEN}{marks.SEEN}"}}',
     WRITE: f'{{"error": "[canary] {marks.REFUSAL}"}}',
+    RUN: f'{{"output": "{marks.HELD}{marks.SEEN}"}}',
 }
 
 
@@ -47,15 +48,15 @@ def request(
 def healthy(
     results: Mapping[str, str] = GOOD, user: str = marks.REWRITTEN, system: str = marks.NOTE
 ) -> Seen:
-    """A turn of four requests, each with one more result."""
+    """A turn of five requests, each with one more result."""
     told = list(results.items())
-    requests = tuple(request(dict(told[:n]), user=user, system=system) for n in range(4))
+    requests = tuple(request(dict(told[:n]), user=user, system=system) for n in range(5))
     fired = Counter(
         [
             ("transform_user_input", "the input"),
-            *(("before_llm_call", f"request {n}") for n in range(1, 5)),
+            *(("before_llm_call", f"request {n}") for n in range(1, 6)),
             *(("intercept_tool_call", f"{call} ({IDS[call]})") for call in GOOD),
-            *(("transform_tool_result", f"{call} ({IDS[call]})") for call in (READ, TODO)),
+            *(("transform_tool_result", f"{call} ({IDS[call]})") for call in (READ, TODO, RUN)),
         ]
     )
     return Seen(fired, requests, made(GOOD), False, (), (), None)
@@ -111,7 +112,7 @@ def test_it_fires_more_than_once(hook: str, event: str, count: int) -> None:
 @pytest.mark.parametrize(
     ("hook", "event"),
     [
-        ("before_llm_call", "request 4"),
+        ("before_llm_call", "request 5"),
         ("intercept_tool_call", "write_file (canary-write)"),
         ("transform_tool_result", "todo (canary-todo)"),
     ],
@@ -176,7 +177,7 @@ def test_a_turn_that_fails() -> None:
     ("missing", "hook"),
     [
         ({WRITE}, "intercept_tool_call"),
-        ({READ, TODO}, "transform_tool_result"),
+        ({READ, TODO, RUN}, "transform_tool_result"),
     ],
 )
 def test_tools_that_are_not_offered(missing: set[str], hook: str) -> None:
@@ -244,3 +245,17 @@ def test_suspects_are_those_of_the_hook() -> None:
         "told of a.behind",
     ]
     assert all(each.suspects == () for each in judge("chat", evolve(healthy(), seams=seams)))
+
+
+def test_a_confined_command() -> None:
+    """That it wrote is a fault, and that it did not run is one as well."""
+    escaped = faults(evolve(healthy(), escaped=True))
+    assert escaped == {
+        "intercept_tool_call": (
+            Status.NOT_HONOURED,
+            "a command wrote a file although it was confined",
+        )
+    }
+    told = faults(healthy({**GOOD, RUN: f'{{"error": "no bash{marks.SEEN}"}}'}))
+    assert list(told) == ["intercept_tool_call"]
+    assert "a confined command did not run" in told["intercept_tool_call"][1]

@@ -223,3 +223,37 @@ def test_a_line_that_somebody_else_wrote(home: Home, play: Callable[..., Path]) 
     _log(home).write_text(json.dumps(line) + "\n")
     for argv in (("why",), ("log",)):
         assert home.run(*argv).code == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "actions"),
+    [
+        ("HookResult.block('no')", "None", ("block", "confine")),
+        (
+            "HookResult.rewrite({'command': 'a'})",
+            "HookResult.rewrite({'command': 'b'})",
+            ("confine", "confine"),
+        ),
+        ("HookResult.ask('sure?')", "None", ("ask", "confine")),
+    ],
+    ids=["a block", "a rewrite", "a question"],
+)
+def test_replay_sees_what_else_changed(
+    home: Home, tmp_path: Path, before: str, after: str, actions: tuple[str, str]
+) -> None:
+    """Beside a confinement that stays as it was: who ended the chain, and what the value became."""
+    code = RULES + (
+        '\n@register_hook("intercept_tool_call", priority=500)\n'
+        "def then(tool_name):\n"
+        f"    return {before}\n"
+    )
+    file = home.add("rules", code.replace("guard=True", "priority=1"), MANIFEST) / "__init__.py"
+    home.write_config("extensions:\n  log: payloads\n")
+    runtime = Runtime.from_config(home=home.path, cwd=tmp_path, confiner=Host())
+    with runtime.turn(session_id="s1") as turn:
+        turn.intercept_tool_call(*MAKE)
+    runtime.close()
+    assert home.run("replay", str(_log(home)), "--json").json["changed"] == []
+    file.write_text(file.read_text().replace(before, after))
+    (change,) = home.run("replay", str(_log(home)), "--json").json["changed"]
+    assert (change["then"]["action"], change["now"]["action"]) == actions

@@ -158,6 +158,8 @@ def test_subclasses_of_str_become_plain():
         (lambda: HookResult.confine(network=None, reason="r"), r"is None\. Write network='host'"),
         (lambda: HookResult.confine(reason=" \n"), r"reason is empty\. Write reason="),
         (lambda: HookResult.confine(reason=None), r"got None\. Write reason="),
+        (lambda: HookResult.confine(reason="r", or_exact=1), r"True or False, got int"),
+        (lambda: HookResult.confine(reason="r", advice=None), r"needs a text, got None"),
         (lambda: HookResult("confine"), r"needs Bounds or a dict, got None\. Write HookResult"),
         (lambda: HookResult("confine", "no plan"), r"needs Bounds or a dict, got str"),
         (lambda: HookResult("confine", {}), r"reason is empty"),
@@ -177,6 +179,7 @@ def test_bounds_are_plain():
     bounds = HookResult.confine([Text("a")], Text("none"), reason=Text("r\ud800")).value
     assert [type(each) for each in (*bounds.writable, bounds.network, bounds.reason)] == [str] * 3
     assert bounds.reason == "r\ufffd"
+    assert HookResult.confine(reason="r", advice=" do this\n").value.advice == "do this"
     mine = ["a"]
     result = HookResult.confine(mine, reason="r")
     mine.append("b")
@@ -235,3 +238,10 @@ def test_guards_only_judge():
             judging |= {Action.ASK, Action.CONFINE}
         assert TABLE[hook].verdicts == judging
         assert TABLE[hook].verdicts <= TABLE[hook].actions
+
+
+def test_bounds_as_plain_data():
+    """What may change is told; that exact calls may run only where it is so."""
+    made = HookResult("confine", {"reason": "r", "or_exact": True, "advice": "do this"}).value
+    assert made.to_json() == {"writable": [], "network": "host", "or_exact": True}
+    assert Bounds(["a"], "none", "r").to_json() == {"writable": ["a"], "network": "none"}

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.harness.home import HermesHome
 
+from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.hosts.hermes.adapter.wraps.attaching import _wrap, standing_of
 from hermes_ext.hosts.hermes.adapter.wraps.seams import Seam
 
@@ -33,6 +34,10 @@ class Agent:
     def static(number: int) -> int:
         return number
 
+    @classmethod
+    def made(cls, number: int) -> int:
+        return number
+
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -43,7 +48,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["function", "Agent.method", "Agent.static"])
+@pytest.mark.parametrize("name", ["function", "Agent.method", "Agent.static", "Agent.made"])
 def test_wrapped_once(host: ModuleType, name: str) -> None:
     """Wrapping again changes nothing, and what is wrapped is called as before."""
     seam = Seam("a_host", name, doubled)
@@ -52,6 +57,7 @@ def test_wrapped_once(host: ModuleType, name: str) -> None:
     assert standing_of(seam).status == "attached"
     agent = host.Agent()
     call = {"function": host.function, "Agent.method": agent.method, "Agent.static": agent.static}
+    call["Agent.made"] = host.Agent.made
     assert call[name](3) == 6
     if name == "Agent.static":
         assert host.Agent.static(3) == 6
@@ -299,6 +305,16 @@ def test_wherever_another_keeps_ours(
     assert standing_of(seam).status == "attached"
 
 
+def test_a_wrap_for_confined_calls(host: ModuleType) -> None:
+    """Its wrapper is called in a confined call, and in no other."""
+    seam = Seam("a_host", "function", doubled, confines=True)
+    _wrap(host, seam)
+    assert standing_of(seam).status == "attached"
+    assert host.function(3) == 3
+    with held(state.confined, object()):
+        assert host.function(3) == 6
+
+
 @pytest.mark.hermes
 @pytest.mark.parametrize(
     "first", ["run_agent", "model_tools", "tools.registry", "hermes_cli.plugins", "tools.approval"]
@@ -316,12 +332,17 @@ import run_agent, hermes_cli.main
 from hermes_ext.hosts.hermes.adapter.wraps.attaching import _MARK, _owner, attach, standings
 from hermes_ext.hosts.hermes.adapter.wraps.seams import SEAMS
 for seam in SEAMS:
-    importlib.import_module(seam.module)
+    try:
+        importlib.import_module(seam.module)
+    except ImportError:
+        assert seam.newer, seam
 attach()
 discover_plugins(force=True)
 discover_plugins(force=True)
 wraps = {}
 for seam in SEAMS:
+    if seam.module not in sys.modules:
+        continue
     owner, name = _owner(sys.modules[seam.module], seam)
     found, depth = getattr(owner, name, None), 0
     while found is not None:

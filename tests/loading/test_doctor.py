@@ -257,6 +257,27 @@ def test_a_host_that_changed_is_told(home):
     ]
 
 
+@pytest.mark.parametrize(
+    ("survey", "why"),
+    [
+        (Survey(backend="docker"), "Hermes runs commands elsewhere (terminal.backend: docker)"),
+        (
+            Survey({"m.start": "this Hermes has no m.start"}, confining=("m.start",)),
+            "this Hermes has no m.start",
+        ),
+    ],
+)
+def test_that_no_call_can_be_confined_is_told(home, survey, why):
+    """A warning where an extension handles tool calls, which may want it; else a note."""
+
+    def told():
+        found = host_findings(home, inventory(home, None), survey)
+        return [each for each in found if each.code == "confinement-unavailable"]
+
+    (alone,) = told()
+    assert (alone.severity, alone.message.endswith(why)) == (Severity.NOTE, True)
+
+
 # -- projects -------------------------------------------------------------------------------------
 
 

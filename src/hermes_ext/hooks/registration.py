@@ -175,8 +175,8 @@ def register_hook(hook: Any, **options: Any) -> Callable[[Any], Any]:
         before: extensions that this handler runs before, whatever the priorities. Unknown names
             are ignored.
         after: extensions that it runs after.
-        guard: runs after all transformers and sees the final value; may only pass, ask
-            (`intercept_tool_call`) or block.
+        guard: runs after all transformers and sees the final value; may only pass, block, and
+            for `intercept_tool_call` confine or ask.
         tools: for the tool hooks, names or globs (`["terminal", "mcp_*"]`) of the tools that it is
             for; case and surrounding spaces are ignored. None: all.
         origins: where turns must come from (`user`, `api`, `cron`, `batch`, `subagent`,

@@ -18,11 +18,12 @@ from hermes_ext.cli._patience import patience
 from hermes_ext.cli._request import Request, Result, projects_of
 from hermes_ext.cli._values import seconds
 from hermes_ext.doctor import Finding, Severity, advice_on, examine, in_order
-from hermes_ext.hosts.hermes.checks import host_findings
+from hermes_ext.hosts.hermes.checks import confinement_here, host_findings
 from hermes_ext.hosts.hermes.facts.host_package import host_package
 from hermes_ext.loading.inventory import inventory
 
 if TYPE_CHECKING:
+    from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
     from hermes_ext.hosts.hermes.canary.trial import Canary
 
 
@@ -43,7 +44,7 @@ def work(request: Request) -> Result:
     # Not at the top: no other command looks at other plugins.
     from hermes_ext.hosts.hermes.canary.neighbors import neighbor_findings
 
-    loading, findings = _examined(request)
+    loading, findings, survey = _examined(request)
     findings = _ordered(findings, neighbor_findings(request.home))
     canary = _tried(request) if request.canary else None
     if canary is not None:
@@ -54,15 +55,22 @@ def work(request: Request) -> Result:
         f"{severity}s": sum(finding["severity"] == severity for finding in findings)
         for severity in Severity
     }
-    host = host_package()
+    host, seen = host_package(), inventory(request.home, request.cwd)
+    confinement = confinement_here(seen.config, survey)
     payload = {
         "home": printable(request.home),
         "hermes_agent": host and host.version,
         "hermes_distribution": host and host.name,
-        **projects_of(inventory(request.home, request.cwd).projects),
+        **projects_of(seen.projects),
         "checked": loading.data.get("checked", 0),
         "findings": findings,
         "canary": None if canary is None else canary.to_json(),
+        "confinement": {
+            "rung": confinement.rung and str(confinement.rung),
+            "why": confinement.why,
+            "gaps": [*confinement.gaps],
+            "advice": [*confinement.advice],
+        },
         **counts,
     }
     if request.junit is not None:
@@ -70,7 +78,7 @@ def work(request: Request) -> Result:
     return Result(1 if counts["errors"] else 0, payload)
 
 
-def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
+def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]], Survey]:
     seconds = request.deadline or LOAD_SECONDS
     with patience("Looking at Hermes", quiet=request.ci) as tell:
         host = look_at_host(request.home)
@@ -79,7 +87,7 @@ def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
             request.home, request.cwd, seconds, request.prog, host=host, ci=request.ci
         )
     if loading.failure is None:
-        return loading, loading.data["findings"]
+        return loading, loading.data["findings"], host
     home, cwd, prog, culprit = request.home, request.cwd, request.prog, loading.culprit
     seen = inventory(home, cwd)
     hint = (
@@ -93,7 +101,7 @@ def _examined(request: Request) -> tuple[Loading, list[dict[str, Any]]]:
         *examine(home, cwd, host_tools=host.tools, ci=request.ci, prog=prog),
         *host_findings(home, seen, host, prog),
     )
-    return loading, [finding.to_json() for finding in in_order([stopped, *rest])]
+    return loading, [finding.to_json() for finding in in_order([stopped, *rest])], host
 
 
 def _tried(request: Request) -> Canary:
@@ -126,6 +134,7 @@ def page(payload: Mapping[str, Any], page: Page) -> None:
                 _told(finding, page)
             page.blank()
     _canary(payload["canary"], page)
+    _confinement(payload["confinement"], page)
     name, version = payload["hermes_distribution"], payload["hermes_agent"]
     host = f"{printable(name)} {printable(version)}" if name else "no hermes-agent here"
     about = f"{counted(payload['checked'], 'extension')} checked, {host}."
@@ -165,6 +174,16 @@ def _canary(canary: Mapping[str, Any] | None, page: Page) -> None:
         proof["detail"] for proof in canary["proofs"] if proof["status"] == "skipped"
     ):
         page.lines(f"Skipped: {reason}.", indent=4)
+    page.blank()
+
+
+def _confinement(found: Mapping[str, Any], page: Page) -> None:
+    """How calls are confined, and what that does not hold; without a way a finding says so."""
+    if found["rung"] is None:
+        return
+    page.line(("Calls are confined", "bold"), f" by {found['why']}")
+    for gap in found["gaps"]:
+        page.lines(f"Not held: {gap}.", indent=4)
     page.blank()
 
 

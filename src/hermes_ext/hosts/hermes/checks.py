@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import printable
+from hermes_ext.confine import Support, support
 from hermes_ext.doctor import Finding, Severity, place
+from hermes_ext.hooks.table import HookName
+from hermes_ext.hosts.hermes.adapter.places import LOCAL
 from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
 from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable, sentinel_fault
@@ -24,6 +27,7 @@ CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
     "slash commands": ("command-taken",),
     "plugin of Hermes": ("no-hermes-agent", "plugin-off", "sentinel-missing"),
     "attachment to Hermes": ("host-unseen", "host-changed"),
+    "confinement": ("confinement-unavailable",),
     "other plugins of Hermes": ("neighbor",),
 }
 """Every code of a finding about Hermes, by what was looked at."""
@@ -38,6 +42,32 @@ def host_findings(
     yield from _plugin_findings(home, seen.config, prog)
     yield from _sentinel_findings(home, seen.config, prog)
     yield from _seam_findings(known)
+    yield from _confinement_findings(seen, known)
+
+
+def confinement_here(config: ExtensionsConfig, survey: Survey) -> Support:
+    """How calls of Hermes are confined on this machine; a `rung` of None where they are not."""
+    if survey.backend != LOCAL:
+        return Support(None, f"Hermes runs commands elsewhere (terminal.backend: {survey.backend})")
+    lost = [(survey.statuses or {}).get(name) for name in survey.confining]
+    if any(lost):
+        return Support(None, "; ".join(filter(None, lost)))
+    return support(config.confine_minimum)
+
+
+def _confinement_findings(seen: Inventory | Loaded, survey: Survey) -> Iterator[Finding]:
+    found = confinement_here(seen.config, survey)
+    if found.rung is None:
+        judges = any(map(_handles_calls, seen.records))
+        severity = Severity.WARNING if judges else Severity.NOTE
+        told = f"no call can be confined, so those that extensions confine are refused: {found.why}"
+        hint = "; or ".join(found.advice) or None
+        yield Finding(severity, "confinement-unavailable", None, None, told, hint)
+
+
+def _handles_calls(record: ExtensionRecord) -> bool:
+    hooks = (hook.hook for hook in record.hooks)
+    return record.status is Status.ENABLED and HookName.INTERCEPT_TOOL_CALL in hooks
 
 
 def taken_command(name: str) -> str:

@@ -160,7 +160,7 @@ def refusal(rules: Rules) -> str | None:
             notices.say(str(lack))
     if refusal is not None:
         notices.say(refusal)
-    _note_lost(rules, tuple(map(str, found)))
+    _note_lost(rules, (*map(str, found), *state.unconfinable))
     return refusal
 
 
@@ -174,6 +174,17 @@ def _note_lost(rules: Rules, lines: tuple[str, ...]) -> None:
         state.lost_hooks[home] = lines
         note_lost_hooks(home, lines)
     state.noted = weakref.ref(rules), lines
+
+
+def note_unconfinable(line: str) -> None:
+    """For the person, and for `list`: why no call can be confined in this Hermes."""
+    if line in state.unconfinable:
+        return
+    state.unconfinable = (line,)
+    notices.say(line)
+    home = _home()
+    lines = state.lost_hooks[home] = (*state.lost_hooks.get(home, ()), line)
+    note_lost_hooks(home, lines)
 
 
 def refusal_without_turn(*ids: str | None) -> str | None:

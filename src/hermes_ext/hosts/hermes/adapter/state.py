@@ -58,6 +58,7 @@ class State:
         protocol: the stream on it that a protocol is written to.
         output_apart: whether standard output has become standard error.
         extensions_run: whether code of extensions runs in this process.
+        unconfinable: why no call can be confined in this Hermes, in a line; () where they can.
         sandboxes: what confined calls run in, by directory, writable paths and network.
         kernels: the modes of the Pythons that were started confined, and stay.
         unseen: whether Hermes has started a process where nobody sees it.
@@ -103,6 +104,7 @@ class State:
         self.output_apart = False
         self.extensions_run = False
 
+        self.unconfinable: tuple[str, ...] = ()
         self.sandboxes: dict[tuple[Any, ...], Sandbox] = {}
         self.kernels: set[str] = set()
         self.unseen = False

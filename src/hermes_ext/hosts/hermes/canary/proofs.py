@@ -113,7 +113,7 @@ def _why_not_reached(seen: Seen, fired: Mapping[str, int]) -> str:
         return "it did not fire"
     if not seen.requests:
         return "the model was not asked"
-    return "Hermes offers the model none of the tools read_file, todo and write_file"
+    return "Hermes offers the model none of the tools read_file, todo, write_file and terminal"
 
 
 def _input_faults(seen: Seen) -> Iterator[str]:
@@ -135,8 +135,14 @@ def _call_faults(seen: Seen) -> Iterator[str]:
     results = seen.results()
     if seen.written:
         yield "write_file ran although it was blocked"
+    if seen.escaped:
+        yield "a command wrote a file although it was confined"
     for call in seen.made:
         text = results.get(call.id or "", "")
+        if call.name == "terminal":
+            if marks.HELD not in text:
+                yield f"a confined command did not run: {_cut(text)}"
+            continue
         if call.name == "write_file" or marks.GIVEN in text:
             continue
         told = "it ran with what the model asked" if marks.ASKED in text else _cut(text)

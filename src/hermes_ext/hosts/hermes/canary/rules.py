@@ -53,6 +53,11 @@ def refuse_writing(tool_args: dict[str, Any]) -> Any:
     return None
 
 
+@register_hook("intercept_tool_call", guard=True, tools=["terminal"])
+def confine_commands() -> Any:
+    return HookResult.confine(reason=marks.REFUSAL)
+
+
 @register_hook("transform_tool_result")
 def rewrite_result(tool_name: str, tool_call_id: str, result: str) -> HookResult[Any]:
     _record("transform_tool_result", f"{tool_name} ({tool_call_id})")

@@ -108,6 +108,7 @@ def one_turn(
         # What Hermes and its plugins make of the last words is not what is tried.
         None if player.finished else failure,
         late,
+        (project / marks.CONFINED_FILE).exists(),
     )
 
 

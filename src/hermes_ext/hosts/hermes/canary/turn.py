@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_ext._values import frozen
+from hermes_ext.confine import support
 from hermes_ext.hosts.hermes.canary import marks
 from hermes_ext.hosts.hermes.facts.tools import TOOLS
 from hermes_ext.testing.model_server import ModelRequest, Reply, ToolUse
@@ -18,13 +19,19 @@ LAST_WORDS = "The canary is done."
 
 
 def calls_in(project: Path) -> tuple[ToolUse, ...]:
-    """One call of each way that a tool can take through Hermes, and one that is refused."""
+    """One call of each way that a tool can take through Hermes, and one that is refused.
+
+    Where this machine can confine, there is a command too, which tries what is not allowed to it.
+    """
     todo = {"id": "1", "content": f"{marks.ASKED}{marks.RAW}", "status": "pending"}
     blocked = {"path": str(project / marks.BLOCKED_FILE), "content": "x"}
+    held = f"echo x > '{project / marks.CONFINED_FILE}' || echo {marks.HELD}{marks.RAW}"
+    confined = ToolUse("terminal", {"command": held}, "canary-confined")
     return (
         ToolUse("read_file", {"path": str(project / marks.ASKED_FILE)}, "canary-read"),
         ToolUse("todo", {"todos": [todo]}, "canary-todo"),
         ToolUse("write_file", blocked, "canary-write"),
+        *([confined] if support().rung is not None else []),
     )
 
 
@@ -63,7 +70,7 @@ class Seen:
     fired: how often each hook fired, by hook and event. requests: what the model was asked. made:
     its calls. written: whether the refused call ran. seams: how the wraps stood at the turn's end.
     plugins: the loaded ones. failure: why the model did not come to its last words, None if it did.
-    late: whether that is because it took too long.
+    late: whether that is because it took too long. escaped: whether the confined command wrote.
     """
 
     fired: Mapping[tuple[str, str], int]
@@ -74,6 +81,7 @@ class Seen:
     plugins: tuple[str, ...]
     failure: str | None
     late: bool = False
+    escaped: bool = False
 
     def results(self) -> dict[str, str]:
         """The text that the model saw for each of its calls."""

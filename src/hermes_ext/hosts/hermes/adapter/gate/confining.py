@@ -20,6 +20,7 @@ from hermes_ext.chain.outcome import Confined, KeptBy
 from hermes_ext.confine import Confinement, ConfinementError, PrivateFolder, Sandbox
 from hermes_ext.effects import ToolKind
 from hermes_ext.hooks.payloads import ToolCall
+from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.gate.starting import MARK, ConfinedCall, NotStarted
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.person import notices
@@ -70,7 +71,9 @@ def why_not(confinement: Confinement, minimum: confine.Minimum) -> str | None:
 
     lost = lost_to_confinement()
     if lost:
-        return "; ".join(map(str, lost))
+        why = "; ".join(map(str, lost))
+        host.note_unconfinable(f"no call can be confined: {why}")
+        return why
     return confine.support(minimum).reason_not(confinement)
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from hermes_ext._values import asdict, frozen
+from hermes_ext.hosts.hermes.adapter.places import LOCAL, backend
 
 
 @frozen
@@ -20,6 +21,8 @@ class Survey:
         failure: why Hermes could not be looked at.
         commands: the names of its own slash commands.
         tools: the names of its tools, () where they are not known.
+        backend: where it runs commands: `local`, `docker` and so on.
+        confining: those of `statuses` without which it cannot have calls confined.
     """
 
     statuses: dict[str, str] | None = None
@@ -27,6 +30,8 @@ class Survey:
     failure: str | None = None
     commands: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    backend: str = LOCAL
+    confining: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """What `Survey(**…)` takes."""
@@ -53,6 +58,8 @@ def survey() -> Survey:
         failures[0] if failures else None,
         host_commands(),
         tool_names(),
+        backend(),
+        tuple(str(seam) for seam in SEAMS if seam.confines and not seam.newer),
     )
 
 
