@@ -388,7 +388,7 @@ def test_a_refusal_of_hermes_itself(hermes: HomeFactory) -> None:
         confined_home(hermes),
         PROLOGUE
         + """
-report(refused=terminal('sleep 1', timeout=100000), later=terminal('echo fine'))
+report(refused=terminal('true', workdir='/tmp;x'), later=terminal('echo fine'))
 """,
     )
     assert facts["refused"]["error"]
