@@ -26,7 +26,7 @@ _OF_BASH: Final = re.compile(
     |\becho\b[^\n]*\\|\becho\s+-[a-zA-Z]*[eE]|\(\(|\+=|\[\^|~[+-]
     |>\s*[^\s;|&<>]*[*?\[]
     |>\s*[^\s;|&<>"']*[$`]
-    |\b(?:pushd|popd|declare|typeset|let|mapfile|readarray)\b
+    |\b(?:builtin|pushd|popd|declare|typeset|let|mapfile|readarray)\b
     |\b(?:export|readonly|local)\s[^;\n]*\$""",
     re.VERBOSE,
 )
