@@ -10,17 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_ext.confine import Confinement, ConfinementError, Sandbox, inside, outside, support
-
-
-@pytest.fixture
-def sandbox(tmp_path: Path) -> Sandbox:
-    found = support()
-    if found.rung is None:
-        pytest.skip(found.why)
-    plans = tmp_path / "plans"
-    plans.mkdir()
-    return Sandbox(Confinement(writable=(plans,)), found)
+from hermes_ext.confine import ConfinementError, Sandbox, inside, outside
 
 
 def test_only_what_is_writable_is_written(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hermes_ext.confine._environment import confined_environment
 from hermes_ext.confine._model import Confinement
 from hermes_ext.confine._private import PrivateFolder
 from hermes_ext.confine._rung import Rung, Support
-from hermes_ext.confine._sockets import daemons_folders, listening
+from hermes_ext.confine._sockets import below, daemons_folders, listening
 from hermes_ext.exceptions import ConfinementError
 
 _READY: Final = b"+"  # the helper's own word for: everything held
@@ -186,22 +186,16 @@ class Sandbox:
 
     def _daemons(self) -> dict[str, list[bytes]]:
         """What is covered: whole folders where nothing in them is needed, else single sockets."""
-        writable = self._writable()
-        needed = (*writable, *self.sockets, *self.files)
+        needed = [os.fspath(path) for path in (*self._writable(), *self.sockets)]
         folders = [
             folder
             for folder in daemons_folders()
-            if not any(path.is_relative_to(folder) for path in needed)
+            if not any(below(path, (folder,)) for path in needed)
         ]
-        sockets = [
-            path
-            for path in listening()
-            if path not in self.sockets
-            and not any(path.is_relative_to(each) for each in (*writable, *folders))
-        ]
+        sockets = [path for path in listening() if not below(path, (*needed, *folders))]
         return {
-            "hidden": list(map(os.fsencode, folders)),
-            "masked": list(map(os.fsencode, sockets)),
+            "hidden": [os.fsencode(path) for path in folders],
+            "masked": [os.fsencode(path) for path in sockets],
         }
 
     def _writable(self) -> tuple[Path, ...]:

@@ -1,4 +1,7 @@
-"""Sockets of processes outside: through one of them a confined process would give orders."""
+"""Sockets of processes outside: through one of them a confined process would give orders.
+
+Called at each start, and a desktop has hundreds of them: paths are strings here.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +9,34 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 # Name services and logs: they answer or note down, and do nothing that is asked of them.
-_HARMLESS: Final = tuple(
-    map(
-        Path,
-        (
-            "/run/nscd/socket",
-            "/run/nslcd/socket",
-            "/run/systemd/resolve",
-            "/run/systemd/userdb",
-            "/run/systemd/journal",
-            "/run/avahi-daemon/socket",
-            "/run/samba/winbindd/pipe",
-            "/var/lib/sss/pipes/nss",
-            "/dev/log",
-        ),
-    )
+_HARMLESS: Final = (
+    "/run/nscd/socket",
+    "/run/nslcd/socket",
+    "/run/systemd/resolve",
+    "/run/systemd/userdb",
+    "/run/systemd/journal",
+    "/run/avahi-daemon/socket",
+    "/run/samba/winbindd/pipe",
+    "/var/lib/sss/pipes/nss",
+    "/dev/log",
 )
 
 
-def daemons_folders() -> list[Path]:
+def daemons_folders() -> list[str]:
     """Folders that hold nothing but daemons' sockets, of now or later."""
-    user, temporary = os.geteuid(), Path("/tmp")
-    names: tuple[str | Path, ...] = (
+    user, name = os.geteuid(), _name(os.geteuid())
+    names = (
         f"/run/user/{user}",
-        temporary / f"tmux-{user}",
-        temporary / ".X11-unix",
-        temporary / ".ICE-unix",
-        temporary / f"uscreens/S-{_name(user)}",
-        temporary / f"screens/S-{_name(user)}",
+        f"/tmp/tmux-{user}",
+        "/tmp/.X11-unix",
+        "/tmp/.ICE-unix",
+        f"/tmp/uscreens/S-{name}",
+        f"/tmp/screens/S-{name}",
         "/run/screen",
         "/run/dbus",
         "/run/docker",
@@ -46,19 +45,25 @@ def daemons_folders() -> list[Path]:
         "/run/crio",
         "/run/libvirt",
     )
-    return [path for path in dict.fromkeys(map(_real, names)) if path.is_dir()]
+    return [path for path in dict.fromkeys(map(os.path.realpath, names)) if os.path.isdir(path)]
 
 
-def listening() -> list[Path]:
+def listening() -> list[str]:
     """Every socket with a path that some process listens at and this user can reach."""
-    found: dict[Path, None] = {}
-    for name in _bound():
-        path = _real(name)
+    real = cache(os.path.realpath)
+    found: dict[str, None] = {}
+    for path in _bound():
+        folder, name = os.path.split(path)
         if _is_socket(path):
-            found[path] = None
+            found[os.path.join(real(folder), name)] = None
         else:  # made under another name and renamed, as ssh does
-            found.update(dict.fromkeys(_sockets_in(path.parent)))
-    return [path for path in found if not _is_below(path, _HARMLESS)]
+            found.update(dict.fromkeys(_sockets_in(real(folder))))
+    return [path for path in found if os.access(path, os.W_OK) and not below(path, _HARMLESS)]
+
+
+def below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is one of several or below one."""
+    return any(path == each or path.startswith(f"{each}/") for each in folders)
 
 
 def _bound() -> Iterator[str]:
@@ -80,26 +85,19 @@ def _working_directories() -> set[str]:
     return found
 
 
-def _sockets_in(folder: Path) -> Iterator[Path]:
+def _sockets_in(folder: str) -> Iterator[str]:
     with suppress(OSError), os.scandir(folder) as entries:
-        yield from (Path(each.path) for each in entries if _is_socket(each.path))
+        yield from (each.path for each in entries if _is_socket(each.path))
 
 
-def _is_socket(path: str | Path) -> bool:
+def _is_socket(path: str) -> bool:
     try:
         return stat.S_ISSOCK(os.lstat(path).st_mode)
     except OSError:
         return False
 
 
-def _is_below(path: Path, folders: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(each) for each in folders)
-
-
-def _real(path: str | Path) -> Path:
-    return Path(os.path.realpath(path))
-
-
+@cache
 def _name(user: int) -> str:
     import pwd
 

@@ -1,0 +1,46 @@
+"""The rungs of the ladder, each as this machine has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_ext.confine import Confinement, Minimum, Rung, Sandbox, Support, support
+
+LADDER: dict[Rung, tuple[Minimum, set[str]]] = {
+    Rung.NAMESPACES_AND_LANDLOCK: ("namespaces", {"bubblewrap"}),
+    Rung.NAMESPACES: ("namespaces", {"bubblewrap", "landlock"}),
+    Rung.BUBBLEWRAP: ("namespaces", {"namespaces", "landlock"}),
+    Rung.LANDLOCK: ("landlock", {"namespaces", "bubblewrap"}),
+}
+
+
+def on(rung: Rung) -> Support:
+    """What this machine offers on a rung; a test that needs it is skipped where there is none."""
+    minimum, without = LADDER[rung]
+    found = support(minimum, without=frozenset(without))
+    if found.rung is not rung:
+        pytest.skip(f"not the rung {rung}: {found.why}")
+    return found
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Sandbox:
+    """On the best rung; `plans` may be written."""
+    found = support()
+    if found.rung is None:
+        pytest.skip(found.why)
+    return _with_plans(tmp_path, found)
+
+
+@pytest.fixture(params=LADDER, ids=lambda rung: rung.name.lower())
+def each_sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
+    """On every rung; `plans` may be written."""
+    return _with_plans(tmp_path, on(request.param))
+
+
+def _with_plans(folder: Path, found: Support) -> Sandbox:
+    plans = folder / "plans"
+    plans.mkdir()
+    return Sandbox(Confinement(writable=(plans,)), found)

@@ -1,0 +1,330 @@
+"""A confined program starts as a bare one does, whatever `subprocess` is asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_ext.confine import (
+    Confinement,
+    ConfinementError,
+    PrivateFolder,
+    Rung,
+    Sandbox,
+    inside,
+)
+
+# What a program finds; numbers that differ from start to start are left out.
+_PROBE = """
+import json, os, signal, sys
+status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines())
+print(json.dumps({
+    "argv": sys.argv,
+    "called": open("/proc/self/cmdline").read().split("\\0")[0],
+    "cwd": os.getcwd(),
+    "environment": {name: os.environ[name] for name in os.environ if name in sys.argv[1:]},
+    "umask": os.umask(0),
+    "leads": [os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid()],
+    "descriptors": [
+        each for each in sorted(map(int, os.listdir("/proc/self/fd")))
+        if os.path.lexists(f"/proc/self/fd/{each}")
+    ],
+    "signals": [int(status[name], 16) & 0x7FFFFFFF for name in ("SigBlk", "SigIgn")],
+    "input": sys.stdin.read(),
+    "user": [os.getuid(), os.geteuid(), os.getgid()],
+}))
+"""
+_PROGRAM = (sys.executable, "-I", "-S", "-c", _PROBE)
+
+
+def _found(*arguments: str, **options: Any) -> dict[str, Any]:
+    options = {"input": "said", "capture_output": True, "text": True, **options}
+    done = subprocess.run([*_PROGRAM, *arguments], check=True, **options)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "cwd": {"cwd": "/usr"},
+    "env": {"env": {"PATH": os.environ["PATH"], "A": "b", "LC_ALL": "C"}},
+    "new session": {"start_new_session": True},
+    "process group": {"process_group": 0},
+    "preexec_fn": {"preexec_fn": lambda: os.umask(0o077)},
+    "umask": {"umask": 0o027},
+    "restore_signals": {"restore_signals": False},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_as_bare(options: dict[str, Any], each_sandbox: Sandbox) -> None:
+    """A program finds the arguments, directory, variables, signals, descriptors that it would."""
+    bare = _found("A", "LC_ALL", "HOME", **options)
+    with inside(each_sandbox):
+        confined = _found("A", "LC_ALL", "HOME", **options)
+    if each_sandbox.support.rung is Rung.BUBBLEWRAP:  # it leads, and starts the program
+        confined["leads"] = bare["leads"]
+    assert confined == bare
+
+
+def test_executable(each_sandbox: Sandbox) -> None:
+    """`executable` is what runs, under the name that the arguments say."""
+    with inside(each_sandbox):
+        done = subprocess.run(
+            ["named", "-c", "echo $0"], executable="/bin/sh", check=True, capture_output=True
+        )
+    assert done.stdout == b"named\n"
+
+
+def test_shell(each_sandbox: Sandbox) -> None:
+    """`shell=True` with a text, and a shell of the caller's choice."""
+    with inside(each_sandbox):
+        plain = subprocess.run("echo $0 $1", shell=True, check=True, capture_output=True)
+        other = subprocess.run(
+            "echo $BASH", shell=True, check=True, capture_output=True, executable="/bin/bash"
+        )
+    assert plain.stdout == b"/bin/sh\n"
+    assert b"bash" in other.stdout
+
+
+def test_passed_descriptors(each_sandbox: Sandbox) -> None:
+    """A pipe that the caller passes on is there, under its number."""
+    reading, writing = os.pipe()
+    with inside(each_sandbox):
+        found = _found(pass_fds=[writing])
+        subprocess.run(["sh", "-c", f"echo x > /dev/fd/{writing}"], check=True, pass_fds=[writing])
+    os.close(writing)
+    assert found["descriptors"] == [0, 1, 2, writing]
+    with open(reading, "rb") as file:
+        assert file.read() == b"x\n"
+
+
+def test_other_descriptors(each_sandbox: Sandbox) -> None:
+    """No descriptor is inherited that the caller does not pass on, `close_fds=False` or not."""
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    with inside(each_sandbox):
+        assert _found(close_fds=False)["descriptors"] == [0, 1, 2]
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize("status", [0, 3, 126, 127])
+def test_status(status: int, each_sandbox: Sandbox) -> None:
+    """The program's own status is the process's, 126 included."""
+    with inside(each_sandbox):
+        done = subprocess.run(["sh", "-c", f"exit {status}"], check=False)
+    assert done.returncode == status
+
+
+def test_signal(each_sandbox: Sandbox) -> None:
+    """A program that a signal ends shows it; bubblewrap, which is its parent, as a shell would."""
+    with inside(each_sandbox):
+        done = subprocess.run(["sh", "-c", "kill -TERM $$"], check=False)
+    bubblewrap = each_sandbox.support.rung is Rung.BUBBLEWRAP
+    assert done.returncode == (128 + signal.SIGTERM if bubblewrap else -signal.SIGTERM)
+
+
+def test_standard_output_again(each_sandbox: Sandbox, tmp_path: Path) -> None:
+    """A file that the caller gave to write to can be opened again, by `/dev/stdout`."""
+    with inside(each_sandbox), (tmp_path / "out").open("wb") as file:
+        subprocess.run(["sh", "-c", "echo a; echo b >> /dev/stdout"], check=True, stdout=file)
+    assert (tmp_path / "out").read_text() == "a\nb\n"
+
+
+def test_input_from_a_file(each_sandbox: Sandbox, tmp_path: Path) -> None:
+    """A file as standard input is read from where the caller left it."""
+    (tmp_path / "in").write_text("first\nsecond\n")
+    with inside(each_sandbox), (tmp_path / "in").open("rb", buffering=0) as file:
+        file.seek(6)
+        done = subprocess.run(["cat"], check=True, stdin=file, capture_output=True)
+    assert done.stdout == b"second\n"
+
+
+def test_large_environment(each_sandbox: Sandbox) -> None:
+    """Variables may be as large as the kernel lets them be, and hold any bytes."""
+    environment = {**os.environb, b"BIG": b"\xff" * 120_000}
+    with inside(each_sandbox):
+        done = subprocess.run(
+            ["sh", "-c", 'printf %s "$BIG" | wc -c'],
+            check=True,
+            capture_output=True,
+            env=environment,
+        )
+    assert int(done.stdout) == 120_000
+
+
+def test_preloaded_library(each_sandbox: Sandbox) -> None:
+    """LD_PRELOAD acts on the program, when it is confined, and not on what confines it."""
+    environment = {**os.environ, "LD_PRELOAD": "/no/such/library.so"}
+    bare = subprocess.run(["true"], check=True, capture_output=True, env=environment)
+    with inside(each_sandbox):
+        done = subprocess.run(["true"], check=True, capture_output=True, env=environment)
+    assert done.stderr == bare.stderr
+    assert done.stderr.count(b"no/such/library") == 1
+
+
+def test_server_in_the_background(each_sandbox: Sandbox, tmp_path: Path) -> None:
+    """A server that a command leaves behind goes on, answers, and stays confined."""
+    server = (
+        "import os, socket; s = socket.create_server(('127.0.0.1', 0)); "
+        "print(s.getsockname()[1], flush=True); os.close(1); c, _ = s.accept()\n"
+        "try: open('outside', 'w')\n"
+        "except OSError as error: c.sendall(b'refused')\n"
+        "open('plans/inside', 'w').write('x'); c.close()"
+    )
+    argv = ["sh", "-c", '"$0" -I -S -c "$1" 2>/dev/null & :', sys.executable, server]
+    with (
+        inside(each_sandbox),
+        subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        assert process.wait() == 0
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        assert connection.recv(100) == b"refused"
+        assert connection.recv(100) == b""
+    assert (tmp_path / "plans/inside").exists()
+
+
+def test_terminal(each_sandbox: Sandbox) -> None:
+    """A caller that starts programs itself, in a terminal of its own."""
+    ptyprocess = pytest.importorskip("ptyprocess", reason="ptyprocess is not installed")
+    argv = ["sh", "-c", "test -t 0 && tty < /dev/tty; touch /outside; stty size"]
+    with each_sandbox.start(argv) as start:
+        for fd in start.pass_fds:
+            os.set_inheritable(fd, True)
+        process = ptyprocess.PtyProcessUnicode.spawn(
+            start.argv, env=start.environment, pass_fds=start.pass_fds, dimensions=(5, 77)
+        )
+        start.confirm()
+    text = "".join(_read(process))
+    process.wait()
+    assert "not a tty" not in text
+    assert "5 77" in text
+    assert not Path("/outside").exists()
+
+
+def _read(process: Any) -> Iterator[str]:
+    with suppress(EOFError):
+        while True:
+            yield process.read()
+
+
+def test_as_a_prefix(each_sandbox: Sandbox, tmp_path: Path) -> None:
+    """`argv()` is for callers that pass no descriptor; it is good for any number of starts."""
+    environment = each_sandbox.environment(os.environ)
+    argv = each_sandbox.argv(["sh", "-c", "touch plans/a $TMPDIR/b outside"])
+    for _ in range(2):
+        done = subprocess.run(argv, cwd=tmp_path, check=False, env=environment, stderr=-1)
+        assert done.returncode == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"plans"}
+    assert (tmp_path / "plans/a").exists()
+
+
+def test_as_a_prefix_that_fails(each_sandbox: Sandbox, tmp_path: Path) -> None:
+    """A set-up that fails runs nothing, has status 126 and says why."""
+    argv = each_sandbox.argv(["echo", "ran"])
+    (tmp_path / "plans").rename(tmp_path / "old")
+    (tmp_path / "plans").mkdir()
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (126, "")
+    assert "not confined" in done.stderr
+
+
+# What fails ---------------------------------------------------------------------------------
+
+
+def _without_helper(sandbox: Sandbox) -> None:
+    sandbox.private.helper.unlink()
+
+
+def _without_sentinel(sandbox: Sandbox) -> None:
+    sandbox.private.sentinel.unlink()
+
+
+def _sentinel_within_reach(sandbox: Sandbox) -> None:
+    sandbox.private.sentinel.unlink()
+    sandbox.private.sentinel.symlink_to(sandbox.private.path / "within")
+    (sandbox.private.path / "within").touch()
+
+
+def _private_folder_replaced(sandbox: Sandbox) -> None:
+    sandbox.private.path.rename(sandbox.private.path.with_name("old"))
+    sandbox.private.path.symlink_to("/")
+
+
+FAILURES = [_without_helper, _without_sentinel, _sentinel_within_reach, _private_folder_replaced]
+
+
+@pytest.mark.parametrize("broken", FAILURES, ids=lambda each: each.__name__.strip("_"))
+def test_nothing_runs_unconfined(broken: Any, each_sandbox: Sandbox, tmp_path: Path) -> None:
+    """Whatever is wrong with the set-up, the program does not run."""
+    own = PrivateFolder.of(tmp_path, Confinement())
+    sandbox = Sandbox(each_sandbox.confinement, each_sandbox.support, own)
+    broken(sandbox)
+    with inside(sandbox) as run, pytest.raises(ConfinementError):
+        subprocess.run(["touch", tmp_path / "plans/ran"], check=False, stderr=subprocess.DEVNULL)
+    assert run.failure
+    assert run.started == 0
+    assert not (tmp_path / "plans/ran").exists()
+
+
+def test_a_python_that_does_not_start(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A helper that ends before it says that everything holds has confined nothing."""
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    with inside(sandbox), pytest.raises(ConfinementError):
+        subprocess.run(["touch", tmp_path / "plans/ran"], check=False)
+
+
+# Contexts -----------------------------------------------------------------------------------
+
+
+def test_own_work(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The host's own work starts processes in any way."""
+    with inside(sandbox) as run:
+        with run.own():
+            assert os.system(f"touch {tmp_path}/own") == 0
+        with pytest.raises(ConfinementError):
+            os.system("true")
+    assert (tmp_path / "own").exists()
+
+
+def test_threads(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A thread that runs in a copy of the context is confined; a plain one is not."""
+
+    def touch(name: str) -> None:
+        subprocess.run(["touch", tmp_path / name], check=False, stderr=subprocess.DEVNULL)
+
+    with inside(sandbox):
+        context = copy_context()
+        for target in (lambda: touch("plain"), lambda: context.run(touch, "copied")):
+            thread = threading.Thread(target=target)
+            thread.start()
+            thread.join()
+    assert {path.name for path in tmp_path.iterdir()} == {"plans", "plain"}
+
+
+def test_nothing_is_changed_before() -> None:
+    """Importing the package changes nothing of `subprocess`, and neither does `outside`."""
+    script = (
+        "import subprocess; before = subprocess.Popen.__init__\n"
+        "from hermes_ext.confine import Confinement, Sandbox, inside, outside\n"
+        "with outside(): subprocess.run(['true'], check=True)\n"
+        "assert subprocess.Popen.__init__ is before"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,215 @@
+"""What a machine offers, and what a sandbox says and leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.confine.conftest import on
+
+from hermes_ext.confine import (
+    Confinement,
+    ConfinementError,
+    PrivateFolder,
+    Rung,
+    Sandbox,
+    Support,
+    inside,
+    support,
+)
+
+NOTHING = frozenset({"namespaces", "landlock", "bubblewrap"})
+
+
+def test_nothing_is_left() -> None:
+    """Without any rung there is a reason and advice, and no sandbox."""
+    found = support("landlock", without=NOTHING)
+    assert found.rung is None
+    assert "not available" in found.why
+    assert found.advice
+    with pytest.raises(ConfinementError, match="not available"):
+        Sandbox(Confinement(), found)
+
+
+def test_landlock_alone_only_where_it_is_accepted() -> None:
+    """The weakest rung is found only by those who accept it; its gaps are named."""
+    on(Rung.LANDLOCK)
+    others = frozenset({"namespaces", "bubblewrap"})
+    assert support(without=others).rung is None
+    assert any("confine_minimum: landlock" in line for line in support(without=others).advice)
+    assert any("modes, owners, times" in line for line in support("landlock", without=others).gaps)
+
+
+def test_no_network_by_an_old_landlock() -> None:
+    """Landlock alone closes the network from ABI 4 on; before that there is no such confinement."""
+    old = Support(Rung.LANDLOCK, "Landlock alone", abi=3)
+    assert old.reason_not(Confinement()) is None
+    assert "network" in (old.reason_not(Confinement(network="none")) or "")
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32", "freebsd14"])
+def test_other_systems(system: str) -> None:
+    """On other systems the package is imported, and says that there is no confinement."""
+    script = (
+        "import hermes_ext.confine as confine, sys\n"
+        f"sys.platform = {system!r}\n"
+        "found = confine.support('landlock')\n"
+        f"assert found.rung is None and {system!r} in found.why, found"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# What a refusal looks like ------------------------------------------------------------------
+
+REFUSED = [
+    "touch: cannot touch 'a': Read-only file system",
+    "OSError: [Errno 30] Read-only file system: 'a'",
+    "Error: EROFS: read-only file system, open 'a'",
+    "sqlite3.OperationalError: attempt to write a readonly database",
+    "failed to write `a`: Read-only file system (os error 30)",
+]
+NOT_REFUSED = ["", "ls: cannot access 'a': No such file or directory", "3 passed", "read-only"]
+DENIED = ["sh: 1: cannot create a: Permission denied", "PermissionError: [Errno 13] a"]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused(text: str, each_sandbox: Sandbox) -> None:
+    """A refusal by the kernel is known by what programs usually say."""
+    with inside(each_sandbox) as run:
+        assert run.refused(f"before\n{text}\nafter")
+
+
+@pytest.mark.parametrize("text", [*NOT_REFUSED, *DENIED])
+def test_not_refused(text: str, each_sandbox: Sandbox) -> None:
+    """Other failures are none; a missing permission is one on Landlock alone."""
+    alone = each_sandbox.support.rung is Rung.LANDLOCK
+    with inside(each_sandbox) as run:
+        assert run.refused(text) is (alone and text in DENIED)
+
+
+# Sockets ------------------------------------------------------------------------------------
+
+
+def _answers(path: Path) -> bool:
+    program = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    argv = [sys.executable, "-I", "-S", "-c", program, str(path)]
+    return subprocess.run(argv, check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def test_sockets_of_the_callers_own(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A socket that the caller names is reached, one below a writable path too, and no other."""
+    paths = [tmp_path / "own", tmp_path / "plans/a", tmp_path / "other"]
+    listeners = [socket.socket(socket.AF_UNIX) for _ in paths]
+    for path, listener in zip(paths, listeners, strict=True):
+        listener.bind(str(path))
+        listener.listen()
+    own = Sandbox(sandbox.confinement, sandbox.support, sockets=(tmp_path / "own",))
+    with inside(own):
+        assert list(map(_answers, paths)) == [True, True, False]
+    for listener in listeners:
+        listener.close()
+
+
+def test_single_files(each_sandbox: Sandbox, tmp_path: Path) -> None:
+    """A file that the caller names can be written, and nothing beside it."""
+    (tmp_path / "state").touch()
+    sandbox = Sandbox(each_sandbox.confinement, each_sandbox.support, files=(tmp_path / "state",))
+    with inside(sandbox):
+        subprocess.run(
+            ["sh", "-c", "echo x > state; echo x > other"],
+            cwd=tmp_path,
+            check=False,
+            stderr=subprocess.DEVNULL,
+        )
+    assert (tmp_path / "state").read_text() == "x\n"
+    assert not (tmp_path / "other").exists()
+
+
+# The private folder ---------------------------------------------------------------------------
+
+_MAKES = """
+import os, sys
+from pathlib import Path
+from hermes_ext.confine import Confinement, PrivateFolder
+folder = PrivateFolder.of(Path("/"), Confinement())
+print(folder.path, flush=True)
+if sys.argv[1] == "fork" and not os.fork():
+    sys.exit()
+if sys.argv[1] == "fork":
+    os.wait()
+    assert folder.path.exists()
+if sys.argv[1] == "killed":
+    os.kill(os.getpid(), 9)
+"""
+
+
+def _made(how: str, **variables: str) -> tuple[Path, int]:
+    done = subprocess.run(
+        [sys.executable, "-c", _MAKES, how],
+        check=False,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **variables},
+    )
+    return Path(done.stdout.splitlines()[0]), done.returncode
+
+
+def test_the_private_folder_is_removed(tmp_path: Path) -> None:
+    """It goes with the process that made it, not with a child of that; a killed one's is swept."""
+    for how in ("ends", "fork"):
+        assert _made(how, TMPDIR=str(tmp_path))[1] == 0
+        assert list(tmp_path.iterdir()) == []
+    left, status = _made("killed", TMPDIR=str(tmp_path))
+    assert status == -signal.SIGKILL
+    assert left.exists()
+    _made("ends", TMPDIR=str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_private_folder_is_not_shared(tmp_path: Path) -> None:
+    """Calls that may do more, or belong to another project, have another."""
+    some = Confinement(writable=(tmp_path,))
+    kinds = [Confinement(), some, Confinement(network="none")]
+    folders = [PrivateFolder.of(tmp_path, each) for each in kinds]
+    folders.append(PrivateFolder.of(tmp_path / "other", Confinement()))
+    assert len({folder.path for folder in folders}) == 4
+    assert PrivateFolder.of(tmp_path, some) is folders[1]
+    assert {oct(folder.path.stat().st_mode)[-3:] for folder in folders} == {"700"}
+
+
+# Variables ------------------------------------------------------------------------------------
+
+VARIABLES: list[tuple[dict[str, str], Callable[[Path], dict[str, str]]]] = [
+    ({}, lambda private: {"TMPDIR": f"{private}/tmp", "MYPY_CACHE_DIR": f"{private}/mypy"}),
+    ({"TMPDIR": "/var/tmp", "A": "b"}, lambda private: {"TMPDIR": f"{private}/tmp", "A": "b"}),
+    ({}, lambda private: {"PYTEST_ADDOPTS": f"-o cache_dir={private}/pytest"}),
+    (
+        {"PYTEST_ADDOPTS": "-q -x"},
+        lambda private: {"PYTEST_ADDOPTS": f"-q -x -o cache_dir={private}/pytest"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), VARIABLES)
+def test_variables(
+    given: dict[str, str], expected: Callable[[Path], dict[str, str]], sandbox: Sandbox
+) -> None:
+    """Temporary files and caches go into the private folder, whatever was set."""
+    found = sandbox.environment(given)
+    assert expected(sandbox.private.path).items() <= found.items()
+
+
+def test_variables_of_a_users_own(sandbox: Sandbox, tmp_path: Path) -> None:
+    """One that names a writable place stays; a tool's own folder that is writable stays in use."""
+    writable = (tmp_path / ".pytest_cache", tmp_path / "plans")
+    writable[0].mkdir()
+    own = Sandbox(Confinement(writable=writable), sandbox.support)
+    found = own.environment({"RUFF_CACHE_DIR": str(tmp_path / "plans/ruff")})
+    assert found["RUFF_CACHE_DIR"] == str(tmp_path / "plans/ruff")
+    assert "PYTEST_ADDOPTS" not in found
