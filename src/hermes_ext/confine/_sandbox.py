@@ -23,6 +23,7 @@ from hermes_ext.confine._rung import Rung, Support
 from hermes_ext.confine._sockets import below, daemons_folders, listening
 from hermes_ext.exceptions import ConfinementError
 
+NOT_CONFINED: Final = "the process could not be confined"
 _READY: Final = b"+"  # the helper's own word for: everything held
 _LONGEST_START: Final = 20.0  # seconds; a machine that is busy takes a tenth of one
 
@@ -277,4 +278,4 @@ def _raise_for(said: bytes) -> None:
         number = int(said[2:])
         raise OSError(number, os.strerror(number))
     reason = said[1:].decode(errors="replace") if said.startswith(b"!") else "the helper ended"
-    raise ConfinementError(f"the process could not be confined: {reason}")
+    raise ConfinementError(f"{NOT_CONFINED}: {reason}")

@@ -386,7 +386,8 @@ def _become(spec: dict[str, Any], argv: list[bytes]) -> None:
 def _found(name: bytes, environment: Any) -> list[bytes]:
     if b"/" in name:
         return [name]
-    return [os.path.join(each, name) for each in environment.get(b"PATH", b"").split(b":")]
+    folders = environment.get(b"PATH", os.fsencode(os.defpath)).split(b":")
+    return [os.path.join(each, name) for each in folders]
 
 
 def _report(spec: dict[str, Any], what: bytes) -> None:
