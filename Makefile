@@ -33,6 +33,7 @@ test: $(VENV)/installed-dev ## all tests, those with the real Hermes too (ARGS="
 test-long: $(VENV)/installed-dev ## on the other versions of Hermes that are proven, and the long campaigns
 	LONG=1 $(BIN)/python -m pytest -n 3 --dist worksteal tests/effects/oracle/test_oracle.py \
 		tests/crash tests/load/test_neighbors.py
+	LONG=1 $(BIN)/python -m pytest tests/confine/corpus
 	$(BIN)/python -m tests.fuzz.run --seconds 10 --seed 7
 	$(BIN)/nox
 

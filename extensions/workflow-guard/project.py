@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from hermes_ext.confine import Confinement, Reason
 from hermes_ext.effects import Change, ChangeKind, Effects
 
 from .plan import Plan, in_words
+from .tracked import is_tracked
 
 # What gives a file a second name.
 _LINKING = frozenset({"ln", "os.link", "Path.hardlink_to"})
 
+_MOST_FILES = 10_000  # a folder with more is not handed out in any case
 _LOOKED_UP = Reason("workflow-guard", "no plan yet")
 
 
@@ -44,20 +47,32 @@ class Project:
     def handed_out(self, effects: Effects) -> tuple[Path, ...]:
         """The folders that the programs of a call are to write without a plan.
 
-        Only what is there, and no file: what confines programs holds folders. Nothing where some
-        commands run as they are, because those would run, or believe, what is left there. The
-        folder of a plan that a person is asked about only in a call that this person is asked
-        about.
+        What confines programs knows folders, so only those that are there, and in which a program
+        finds nothing that may not be written. The folder of a plan that a person is asked about
+        only in a call that this person is asked about. Nothing where some commands run as they are,
+        because those would run, or believe, what is left there.
         """
         if self.settings["allowed_commands"]:
             return ()
         plan = self.plan.place
         asks = self.settings["plan"]["approval"] == "ask"
         closed = None if plan is None or not asks or effects.change_of(plan) else plan
+        found = (
+            *(each for each in self._allowed if self._holds_documents(each)),
+            *(each for each in self._scratch if not is_tracked(each, self.root)),
+        )
         return tuple(
-            folder
-            for folder in self._open
-            if folder.is_dir() and not (closed and closed.is_relative_to(folder))
+            each
+            for each in found
+            if each.is_dir() and not (closed is not None and closed.is_relative_to(each))
+        )
+
+    def _holds_documents(self, folder: Path) -> bool:
+        """Whether all that there is to lose in a folder may be written."""
+        files = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
+        return all(
+            self.may_change(Change(each, ChangeKind.WRITE)) or _is_empty(each)
+            for each in islice(files, _MOST_FILES)
         )
 
     def writable(self, effects: Effects) -> tuple[Path, ...]:
@@ -66,13 +81,17 @@ class Project:
         return Confinement.of(folders, root=self.root, reason=_LOOKED_UP).writable
 
     @cached_property
+    def _allowed(self) -> tuple[Path, ...]:
+        return self._places("allowed_paths")
+
+    @cached_property
     def _scratch(self) -> tuple[Path, ...]:
         return self._places("scratch_paths")
 
     @cached_property
     def _open(self) -> tuple[Path, ...]:
         """What may be written without a plan, but for the plan."""
-        return (*self._places("allowed_paths"), *self._scratch)
+        return (*self._allowed, *self._scratch)
 
     def _places(self, setting: str) -> tuple[Path, ...]:
         found = map(self._place, self.settings[setting])
@@ -107,7 +126,7 @@ class Project:
             return False
         if change.path == self.plan.place:
             return not change.tree or change.kind is ChangeKind.DELETE
-        return any(self._is_allowed(change, each) for each in self._places("allowed_paths"))
+        return any(self._is_allowed(change, each) for each in self._allowed)
 
     def _is_allowed(self, change: Change, place: Path) -> bool:
         if change.path == place:
@@ -169,6 +188,13 @@ class Project:
 
 def _links(change: Change) -> bool:
     return change.link or change.by in _LINKING
+
+
+def _is_empty(file: Path) -> bool:
+    try:
+        return not file.lstat().st_size
+    except FileNotFoundError:
+        return True
 
 
 def _resolved(path: Path | None) -> Path | None:

@@ -238,3 +238,10 @@ def test_guards_only_judge():
             judging |= {Action.ASK, Action.CONFINE}
         assert TABLE[hook].verdicts == judging
         assert TABLE[hook].verdicts <= TABLE[hook].actions
+
+
+def test_bounds_as_plain_data():
+    """What may change is told; that exact calls may run only where it is so."""
+    made = HookResult("confine", {"reason": "r", "or_exact": True, "advice": "do this"}).value
+    assert made.to_json() == {"writable": [], "network": "host", "or_exact": True}
+    assert Bounds(["a"], "none", "r").to_json() == {"writable": ["a"], "network": "none"}

@@ -385,13 +385,17 @@ class TestUnavailable:
         assert (outcome.blocked, outcome.settled.by) == (False, "setting")
 
 
-@pytest.mark.parametrize("answer", ["", 0, False, RuntimeError("broken")], ids=repr)
+@pytest.mark.parametrize(
+    "answer",
+    ["", 0, False, RuntimeError("x"), SystemExit(0), KeyboardInterrupt(), asyncio.CancelledError()],
+    ids=repr,
+)
 def test_a_confiner_that_does_not_answer_confines_nothing(call: Call, answer: Any) -> None:
     """Only None is a promise; a failure of the host's is none."""
 
     class Broken:
         def reason_not(self, call: ToolCall, confinement: Confinement) -> Any:
-            if isinstance(answer, Exception):
+            if isinstance(answer, BaseException):
                 raise answer
             return answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,76 @@ def test_reading_passes(untouched: Any, tool: str, args: dict[str, Any]) -> None
     """Without a plan, tools that only read, or write nothing of a project's, run."""
     outcome = untouched.call(tool, args)
     assert outcome.action in RUNS, outcome.message
+
+
+def written_by_make(guard: Any) -> list[str]:
+    """Which folders a command may write that nobody knows."""
+    writable = guard.call(*shell("make")).confinement.writable
+    return [str(each.relative_to(guard.root)) for each in writable]
+
+
+def test_folders_with_other_files_than_documents(guarded: Guard) -> None:
+    """What is in them could be changed by a command, whatever its name: they are not handed out."""
+    guard = guarded(allowed_paths=["plans/", "docs/", "."])
+    guard.write("plans/x.md")
+    guard.write("plans/.gitkeep", "")
+    guard.write("docs/conf.py")
+    assert written_by_make(guard) == ["plans"]
+    assert guard.call(*write("docs/x.md")).action == "pass"
+    assert "Write there with write_file" in guard.call(*shell("echo x > docs/x.md")).message
+    guard.write("plans/x.py")
+    assert written_by_make(guard) == []
+    assert written_by_make(guarded(allowed_suffixes=[], allowed_paths=["docs"])) == ["docs"]
+    assert written_by_make(guarded(allowed_paths=["plans", "plans/x.py"])) == ["plans"]
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["a clone", "a work tree"])
+def test_scratch_paths_that_git_keeps(guarded: Guard, linked: bool, tmp_path: Path) -> None:
+    """They are sources that happen to have the name, and not handed out."""
+    guard = guarded()
+    guard.write("coverage/report.html")
+    guard.write(".pytest_cache/x")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com"]
+    subprocess.run([*git, "init", "-q", "."], cwd=guard.root, check=True)
+    assert written_by_make(guard) == [".pytest_cache", "coverage"]
+    subprocess.run([*git, "add", "coverage"], cwd=guard.root, check=True)
+    if linked:
+        subprocess.run([*git, "commit", "-qm", "x"], cwd=guard.root, check=True)
+        tree = ["worktree", "add", "-q", str(tmp_path / "tree")]
+        subprocess.run([*git, *tree], cwd=guard.root, check=True)
+        guard = guarded(root=tmp_path / "tree")
+        guard.write(".pytest_cache/x")
+    assert written_by_make(guard) == [".pytest_cache"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "path"), [("allowed_paths", "plans"), ("scratch_paths", "coverage")]
+)
+def test_folders_that_are_not_what_they_seem(guarded: Guard, setting: str, path: str) -> None:
+    """A link, and one with a file that has a second name outside, are not handed out."""
+    guard = guarded(**{setting: [path]})
+    source = guard.write("src/app.md")
+    (guard.root / path).symlink_to("src")
+    assert written_by_make(guard) == []
+    (guard.root / path).unlink()
+    (guard.root / path).mkdir()
+    assert written_by_make(guard) == [path]
+    (guard.root / path / "x.md").hardlink_to(source)
+    assert written_by_make(guard) == []
+
+
+def test_known_changes_of_scratch_paths(guarded: Guard) -> None:
+    """Commands may make them, tools for files may not; and no links."""
+    guard = guarded()
+    guard.write("coverage/old.html")
+    assert guard.call(*shell("rm -rf coverage/*; echo x > coverage/new.js")).action == "confine"
+    for call in (
+        write("coverage/x.md"),
+        shell("rm -rf coverage"),
+        shell("ln -s ../app.py coverage/x"),
+        shell("echo x > .hypothesis"),
+    ):
+        assert guard.call(*call).blocked, call
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,14 @@ def test_a_missing_plan_is_told_what_it_needs(guarded: Guard) -> None:
     assert f"{PLAN} is missing. {needs}" in guard.instructions()[0]
 
 
+def test_a_confined_call_is_told_why(guarded: Guard) -> None:
+    """In few words: what is wrong with the plan."""
+    guard = guarded(plan=RULES)
+    guard.write(PLAN, "# Tests\nStatus: approved\n")
+    [reason] = guard.call("terminal", {"command": "make"}).confinement.reasons
+    assert (reason.extension, reason.text) == ("workflow-guard", 'the plan has no heading "Goal"')
+
+
 def test_a_person_says_yes_to_the_plan(guarded: Guard) -> None:
     """With `approval: ask` each change of the plan needs a person's yes, before and after."""
     guard = guarded(plan={"status": "approved", "approval": "ask"})

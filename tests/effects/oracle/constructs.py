@@ -502,7 +502,7 @@ _ALL = (
     Construct("oddities", ODDITIES, exact=0.4, count=450),
     Construct("mixed", flow.MIXED, exact=0.45, nests=True, count=600),
     Construct("posix", flow.POSIX, exact=0.45, nests=True, count=150),
-    Construct("damaged", ("«any»",), exact=0.2, nests=True, damaged=True, count=300),
+    Construct("damaged", ("«any»",), exact=0.15, nests=True, damaged=True, count=300),
 )
 CONSTRUCTS: Final = {construct.name: construct for construct in _ALL}
 

@@ -17,6 +17,11 @@ from hermes_ext.effects._words import Hole, Word
 # -- Python ---------------------------------------------------------------------------------------
 
 _FLAGS: Final = frozenset("bBdEhIOPqRsSuvVx")
+# Of `-W` and `-X`. Others import a module, or write caches elsewhere.
+_HARMLESS_VALUES: Final = re.compile(
+    r"(?:(?:default|error|always|module|once|ignore)(?:::\w*)?|dev|faulthandler|importtime"
+    r"|no_debug_ranges|utf8(?:=[01])?|warn_default_encoding)\Z"
+)
 
 
 def python(call: Call) -> None:
@@ -34,8 +39,8 @@ def python(call: Call) -> None:
             words.insert(0, word)
             break
         if word in ("-W", "-X") and words:
-            del words[0]
-            continue
+            value = words.pop(0)
+            word += value if isinstance(value, str) else ""
         option = _python_option(word)
         if option is None:
             call.unknown(f"{word} is not known")
@@ -56,7 +61,7 @@ def _python_option(word: str) -> tuple[str, str, str] | None:
     for place, letter in enumerate(word[1:], 1):
         if letter in ("c", "m"):
             return word[1:place], letter, word[place + 1 :]
-        if letter in ("W", "X") and word[place + 1 :]:
+        if letter in ("W", "X") and _HARMLESS_VALUES.match(word, place + 1):
             return word[1:place], "", ""
         if letter not in _FLAGS:
             return None

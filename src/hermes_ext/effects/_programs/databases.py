@@ -44,7 +44,10 @@ def _only_reads(text: Word) -> bool:
 def sqlite(call: Call) -> None:
     """`sqlite3 FILE QUERY`."""
     words = [each for each in call.words if isinstance(each, Hole) or not _SQLITE_FLAGS.match(each)]
+    if any(each in ("-version", "--version") for each in call.words):
+        return
     if not words:
+        call.unknown("is not told what to ask in its words")
         return
     if any(isinstance(each, Hole) or each.startswith("-") for each in words[:2]):
         call.unknown("has options that are not known")

@@ -73,6 +73,8 @@ def run_subcommand(call: Call) -> None:
     """What the first operand names."""
     entry, words = call.entry, call.operands
     if not words:
+        if entry.default:
+            call.do("unknown", entry.default)
         return
     if isinstance(words[0], Hole):
         call.unknown("is given a subcommand that is not known before it runs")

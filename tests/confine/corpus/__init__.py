@@ -1,0 +1,1 @@
+"""What confined commands answer, compared with the same commands run bare."""
