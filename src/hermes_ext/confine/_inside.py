@@ -144,7 +144,7 @@ def _confining(original: Callable[..., None]) -> Callable[..., None]:
         asked = dict(zip(_POSITIONAL, arguments, strict=False))
         token = _in_popen.set(True)
         try:
-            _start(original, self, run, asked | options)
+            _start_again(original, self, run, asked | options)
         except ConfinementError as error:
             run.failure = error.message
             raise
@@ -154,6 +154,19 @@ def _confining(original: Callable[..., None]) -> Callable[..., None]:
         return None
 
     return init
+
+
+def _start_again(
+    original: Callable[..., None], popen: Any, run: Run, options: dict[str, Any]
+) -> None:
+    """Bubblewrap fails where a socket that it is to cover has gone since: once more, then."""
+    try:
+        _start(original, popen, run, {**options})
+    except ConfinementError:
+        if run.sandbox.support.rung is not Rung.BUBBLEWRAP:
+            raise
+        vars(popen).pop("_devnull", None)  # closed by the first
+        _start(original, popen, run, options)
 
 
 def _start(original: Callable[..., None], popen: Any, run: Run, options: dict[str, Any]) -> None:
