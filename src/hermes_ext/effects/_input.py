@@ -21,8 +21,8 @@ fd fdfind fg fgrep bg file find findmnt finger fmt fold free gawk getconf getent
 ggrep gfind gh git grep groups gsed gtar gunzip gzcat gzip hadolint hd head help hexdump hg
 history host hostname hostnamectl iconv id ifconfig info install iostat ipcs jaq jar jobs join
 journalctl jq jsonlint kill killall last lastlog ld ldd less link ln locale locate logname ls
-lsattr lsblk lscpu lsd lsmem lsmod lsns lsof lspci lsusb lz4 lzcat lzma machine man mawk md5
-md5sum mkdir mkfifo mknod mktemp mlocate more mpstat mv namei nawk ncal netstat nl nm nproc
+lsattr lsblk lscpu lsd lsmem lsmod lsns lsof lspci lsusb lzcat lzma machine man mawk md5
+md5sum mkdir mkfifo mknod mktemp mlocate more mpstat mtr mv namei nawk ncal netstat nl nm nproc
 nslookup numfmt objdump od original-awk otool paste pathchk pbpaste pcre2grep pcregrep pdffonts
 pdfinfo pgrep pidof pigz ping ping6 pkg-config pkill plocate pr printenv printf ps pstree
 pwd readelf readlink realpath reset rev rg rm rmdir route sdiff sed sensors seq setfacl setfattr
@@ -38,13 +38,13 @@ zipinfo zless zmore zstd zstdcat :
 _READ_LISTED: Final = """
 apt apt-mark apk arch as ash asdf at aws az bash batch brew bsdtar bun bundle bundler busybox c++
 caffeinate cargo cc chrt clang clang++ composer conda crontab dash defaults dnf docker
-docker-compose doas dpkg env flatpak flock g++ gcc gcloud gem gmake go gofmt gtimeout helm ionice
+docker-compose doas dpkg env flatpak flock g++ gcc gcloud gem gmake go gofmt gtimeout helm ionice ip
 java javac ksh kubectl launchctl ltrace make mamba micromamba mvn nerdctl nice ninja node nodejs
-nohup npm nvm oc patch perl php pip pip3 pipx pnpm podman poetry pyenv pypy3 python python3
+nohup npm nvm oc openssl patch perl php pip pip3 pipx pnpm podman poetry pyenv pypy3 python python3
 python3.8 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 rbash rpm rsync ruby
 rustc rustup
 service setsid sh snap stdbuf strace sudo svn sysctl taskset terraform timeout unbuffer uv watch
-xz-utils yarn yum zsh
+wget yarn yum zsh
 """
 _DATA: Final = frozenset(_DATA_LISTED.split())
 _READ: Final = frozenset(_READ_LISTED.split())

@@ -52,6 +52,7 @@ class Recorder:
         skip: rules that are not applied: the tests find out so that each of them is needed.
         by: what is at work, for messages.
         doubts: how often something was not known.
+        stops: whether a command may keep later ones from running: `exit` in a branch, `set -e`.
     """
 
     def __init__(self, machine: Machine, skip: Iterable[str] = ()) -> None:
@@ -70,6 +71,7 @@ class Recorder:
         self._tags: dict[tuple[tuple[str, ...], tuple[str, ...]], str] = {}
         self._told: set[str] = set()
         self.doubts = 0
+        self.stops = False
         self._exported: set[str] = set()
         self._looked_up = 0
         self._parts = 0

@@ -11,7 +11,7 @@ from tests.effects.oracle.code import PYTHON
 from tests.effects.oracle.listed import LISTED, LISTED_OF_GIT
 from tests.effects.oracle.oddities import ODDITIES
 from tests.effects.oracle.programs import CONFIGURED, PROGRAMS, templates_of
-from tests.effects.oracle.second import EVALUATED, FED, MADE, SCRIPTS
+from tests.effects.oracle.second import EVALUATED, FED, KEPT, MADE, SCRIPTS
 from tests.effects.oracle.tricks import TRICKS
 
 __all__ = ["CONSTRUCTS", "READERS", "WRITERS", "Construct", "of_program"]
@@ -496,6 +496,7 @@ _ALL = (
     Construct("tricks", TRICKS, exact=0.25, count=350),
     Construct("evaluated", EVALUATED, exact=0.1, count=250),
     Construct("fed", FED, exact=0.3, count=400),
+    Construct("kept", KEPT, exact=0.12, count=180),
     Construct("made-names", MADE, exact=0.2, count=120),
     Construct("scripts", SCRIPTS, exact=0.4, count=500),
     Construct("sequences", flow.STEPS, exact=0.4, several=True, count=250),

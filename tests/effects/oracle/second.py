@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["EVALUATED", "FED", "MADE", "SCRIPTS"]
+__all__ = ["EVALUATED", "FED", "KEPT", "MADE", "SCRIPTS"]
 
 # Ways in which a name or a word comes to hold code; `x` and `$1` are what is evaluated then.
 _HELD: Final = (
@@ -181,4 +181,129 @@ SCRIPTS: Final = tuple(
     for written in _WRITTEN
     for started in _STARTED
     for text in _LINES[:3]
+)
+
+# What a command prints, or a file holds, where it would be easy to be wrong about it.
+KEPT: Final = (
+    *(
+        f"{written}; {used}"
+        for written in (
+            "if [ -f missing ]; then echo docs/guide.md > names.txt; fi",
+            "false && echo docs/guide.md > names.txt",
+            "true || echo docs/guide.md > names.txt",
+            "for x in $(true); do echo docs/guide.md > names.txt; done",
+            "f() { echo docs/guide.md > names.txt; }",
+            "echo docs/guide.md > names.txt",
+            "(exit; echo docs/guide.md > names.txt)",
+            "(set -e; false; echo docs/guide.md > names.txt)",
+            "(if true; then exit; fi; echo docs/guide.md > names.txt)",
+            "(: $((1/0)); echo docs/guide.md > names.txt)",
+            "(: ${missing:?}; echo docs/guide.md > names.txt) 2>/dev/null",
+            "f() { return; echo docs/guide.md > names.txt; }; f",
+            "while true; do break; echo docs/guide.md > names.txt; done",
+            "(set -C; echo docs/guide.md > names.txt) 2>/dev/null",
+            "chmod a-w names.txt; echo docs/guide.md > names.txt",
+            "echo docs/guide.md >&2 > names.txt",
+            "echo docs/guide.md > names.txt >&2",
+            "exec 3> names.txt; echo todo.txt >&3; exec 3>&-",
+            "ln names.txt other.txt; echo docs/guide.md > other.txt",
+            "ln -s names.txt other.txt; echo docs/guide.md > other.txt",
+            "echo docs/guide.md | tee names.txt",
+            "rm names.txt; ln -s list.txt names.txt; echo docs/guide.md > names.txt",
+            "echo docs/guide.md > names.txt; sed -i s/docs/src/ names.txt",
+            "echo src/app.py > a; cp a names.txt; echo docs/guide.md > a",
+            "echo src/app.py > a; mv a names.txt",
+            "{ echo src/app.py; echo todo.txt; } > names.txt",
+            "(cd docs; echo src/app.py > names.txt)",
+            "echo src/app.py > names.txt &",
+        )
+        for used in (
+            "xargs rm -f < names.txt",
+            "rm -f $(cat names.txt)",
+            "while read -r x; do rm -f $x; done < names.txt",
+            "xargs -a names.txt touch",
+        )
+    ),
+    *(
+        f"x=$({printed}); touch ${{x}}«name»"
+        for printed in (
+            "echo docs/ >&-",
+            "echo docs/ >&2",
+            "echo docs/ 1>&2",
+            "echo docs/ > /dev/null",
+            "echo docs/ > /dev/stdout",
+            "cd missing 2>&1; echo docs/",
+            "exec >/dev/null; echo docs/",
+            "exec true; echo docs/",
+            "trap 'echo docs/' EXIT",
+            "echo docs/ &",
+            "echo docs/ | true",
+            "! echo docs/",
+            "time echo docs/",
+            "echo docs/ | tee «new»",
+            "echo docs/ |& cat",
+            "set -e; false; echo docs/",
+            "set -u; : $missing; echo docs/",
+            "if true; then exit; fi; echo docs/",
+            "f() { exit; }; f; echo docs/",
+            "f() { return; echo docs/; }; f",
+            "f() { echo docs/; }; f",
+            "f() { echo docs/; }; f > «new»",
+            "false || exit; echo docs/",
+            "while true; do break; echo docs/; done",
+            "echo src >/dev/null; echo docs/",
+            "if false; then echo src/; else echo docs/; fi",
+            "case a in b) echo src/;; *) echo docs/;; esac",
+            "test -f missing && echo docs/",
+            "test -f list.txt && echo docs/",
+            "for x in; do echo docs/; done",
+            "for x in docs/; do echo $x; done",
+            "readonly x=1; x=2; echo docs/",
+            "echo docs/; read y",
+            "{ read y; cat; } <<E\na\ndocs/\nE\n",
+            "{ read y; echo docs/; } <<< a",
+            "{ cat; cat; } <<< docs/",
+            "{ echo a >&2; } 2>&1; echo docs/",
+            "{ echo docs/ >&2; } 2>&1",
+            "bash -c 'echo docs/'",
+            "bash -ec 'false; echo docs/'",
+            "cat <(echo docs/)",
+            "cat - <<< docs/",
+            "echo docs/ | cat -",
+            "eval echo docs/",
+            "command echo docs/",
+            "cd docs && pwd",
+            "cd missing && pwd",
+            "cd docs; pwd",
+            "cd - >/dev/null; echo docs/",
+            "(echo docs/)",
+            "(exit; echo docs/)",
+            "echo -n docs/",
+            "printf %s docs/",
+            "printf '%s/' docs",
+            "echo docs/ $missing",
+            'echo "docs/$missing"',
+            "echo docs/; echo",
+        )
+    ),
+    "{ echo todo.txt >&2; } 2>&1 | xargs rm -f",
+    "echo docs/guide.md > names.txt | xargs rm -f < names.txt",
+    "{ read -r x; xargs rm -f; } < names.txt",
+    "{ head -1 > /dev/null; xargs rm -f; } <<E\nlist.txt\ntodo.txt\nE",
+    "echo 'touch «fresh»' > a; ln a b; echo 'rm list.txt' > b; bash a",
+    "echo 'touch «fresh»' > a; rm a; bash a; «w»",
+    "mkdir d; cp src/util.py d/json.py; echo 'import json' > d/x.py; python3 d/x.py",
+    "mkdir d; echo 'open(\"«fresh»\", \"w\")' > d/json.py; echo 'import json' > d/x; python3 d/x",
+    "echo true > a; printf '#!/usr/bin/perl\\nunlink \"list.txt\";\\n' > a; chmod +x a; ./a",
+    "false && echo : > a; printf '#!/usr/bin/perl\\nunlink q(list.txt);\\n' > a; chmod +x a; ./a",
+    "echo 'rm list.txt' > zdiff; source zdiff",
+    "echo 'echo $0 > «fresh»' > a; bash a",
+    "echo 'touch \"$0-«name»\"' > a; chmod +x a; ./a; bash a; source ./a",
+    "echo 'cd docs' > a; source ./a; touch «name»",
+    "echo 'cd docs' > a; bash a; touch «name»",
+    "echo 'x=docs/' > a; . ./a; touch ${x}«name»",
+    "echo 'x=docs/' > a; bash a; touch ${x}«name»",
+    "echo 'exit; touch «fresh»' > a; source ./a; «w»",
+    "echo 'touch $1' > a; set -- «fresh»; source ./a",
+    "echo 'touch $1' > a; set -- «fresh»; source ./a «new»",
 )

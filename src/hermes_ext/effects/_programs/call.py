@@ -26,7 +26,7 @@ _OF_BASH: Final = re.compile(
     |\becho\b[^\n]*\\|\becho\s+-[a-zA-Z]*[eE]|\(\(|\+=|\[\^|~[+-]
     |>\s*[^\s;|&<>]*[*?\[]
     |>\s*[^\s;|&<>"']*[$`]
-    |\b(?:pushd|popd|declare|typeset|let|mapfile|readarray)\b
+    |\b(?:builtin|pushd|popd|declare|typeset|let|mapfile|readarray)\b
     |\b(?:export|readonly|local)\s[^;\n]*\$""",
     re.VERBOSE,
 )
@@ -51,8 +51,8 @@ class Shell(Protocol):
     def text(self, code: str, args: Sequence[Word] = (), *, stdin: Word | None = None) -> None:
         """The text of a shell of its own: `sh -c CODE NAME ARGS…`."""
 
-    def python(self, code: str) -> None:
-        """Python code."""
+    def python(self, code: str, script: Word = "") -> None:
+        """Python code; `script`: the file that it is in."""
 
     def held(self, word: Word) -> Sequence[Word]:
         """What a file may hold that the call itself writes; nothing if it does not."""

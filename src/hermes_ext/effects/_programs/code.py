@@ -73,7 +73,7 @@ def _python_file(call: Call, words: Sequence[Word]) -> None:
         call.rec.read(words[0])
         for text in call.shell.held(words[0]) or (Hole(),):
             if isinstance(text, str):
-                _run_code(call, text, words[1:])
+                _run_code(call, text, words[1:], words[0])
             else:
                 call.unknown("runs a file that is not looked into", *call.words, text)
     elif isinstance(call.shell.stdin, str):
@@ -82,10 +82,10 @@ def _python_file(call: Call, words: Sequence[Word]) -> None:
         call.unknown("runs code that is not known before it runs")
 
 
-def _run_code(call: Call, code: str, args: Sequence[Word]) -> None:
+def _run_code(call: Call, code: str, args: Sequence[Word], script: Word = "") -> None:
     """Python code; what it is given it may do anything with, where it is not understood."""
     before = call.rec.doubts
-    call.shell.python(code)
+    call.shell.python(code, script)
     for each in args if call.rec.doubts > before else ():
         call.rec.mention(each)
 

@@ -280,6 +280,7 @@ def shell(call: Call) -> None:
     """`sh -c CODE`, `sh FILE`, `sh` with its input."""
     letters, words = _shell_options(call)
     _check_settings(call, letters or set())
+    call.rec.stops |= bool(letters and letters & {"e", "u"})
     if letters is None:
         call.unknown("runs what is not known before it runs")
     elif "c" in letters:

@@ -11,7 +11,7 @@ import ast
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hermes_ext.effects._python import names
@@ -30,13 +30,16 @@ _MOST_REASONS: Final = 3
 _MOST_TEXTS: Final = 5_000
 
 
-def read_code(code: str, shell: Shell, *, looks_for_modules: bool = False) -> None:
+def read_code(
+    code: str, shell: Shell, *, looks_for_modules: bool = False, folders: Sequence[str] = ()
+) -> None:
     """Announce what the text of a Python program does.
 
     Args:
         code: the program.
         shell: starts what the program starts; its recorder is told what happens.
         looks_for_modules: whether the interpreter looks for modules where the shell stands.
+        folders: where it looks instead.
     """
     recorder = shell.rec
     if len(code) > _LONGEST:
@@ -53,7 +56,7 @@ def read_code(code: str, shell: Shell, *, looks_for_modules: bool = False) -> No
         raise TooMuch(_MOST_NODES, "parts of Python code")
     reading = _Reading(program, shell)
     if looks_for_modules:
-        reading.look_for_modules()
+        reading.look_for_modules(folders or recorder.cwd)
     try:
         reading.read()
     except RecursionError:
@@ -74,11 +77,11 @@ class _Reading(ast.NodeVisitor):
             for node in program.nodes
         )
 
-    def look_for_modules(self) -> None:
+    def look_for_modules(self, folders: Sequence[str]) -> None:
         """Files in the working directory stand in for modules of the same name."""
-        if not self._rec.cwd or not self._rec.machine.local:
+        if not folders or not self._rec.machine.local:
             self._rec.unknown("where Python looks for modules is not known")
-        for directory in self._rec.cwd:
+        for directory in folders:
             made = (each.partition(".")[0] for each in self._rec.made_below(directory))
             found = _modules_in(directory, self._may_import)
             for name in (*found, *filter(self._may_import, made)):

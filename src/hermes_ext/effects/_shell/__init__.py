@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hermes_ext.effects._shell import reading
 from hermes_ext.effects._shell.builtins import BUILTINS
 from hermes_ext.effects._shell.compound import STATEMENTS
@@ -13,8 +15,8 @@ class Reading(reading.Reading):
     builtins = BUILTINS
     compounds = STATEMENTS
 
-    def code(self, code: str) -> None:
-        """Announce what Python code does."""
+    def code(self, code: str, folders: Sequence[str]) -> None:
+        """Announce what Python code does; `folders`: where it looks for modules."""
         from hermes_ext.effects._python.reading import read_code
 
-        read_code(code, self, looks_for_modules=True)
+        read_code(code, self, looks_for_modules=True, folders=folders)

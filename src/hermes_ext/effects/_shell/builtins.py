@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable
 from typing import Final
 
 from hermes_ext.effects._shell.marks import HOLE
 from hermes_ext.effects._shell.reading import NAME, Builtin, Reading
 from hermes_ext.effects._shell.state import MOST_VALUES, Ends, State, either, forget
-from hermes_ext.effects._words import Hole, Word, is_many
+from hermes_ext.effects._words import Hole, Word, is_many, shown
 
 _SILENT: Final = frozenset(
     {".", "cd", "exit", "getopts", "let", "mapfile", "read", "readarray", "shift", "source"}
 )
+_LEAVES: Final = frozenset({"break", "continue", "exec", "exit", "logout", "return"})
 _SET_HARMLESS: Final = re.compile(r"[-+][euxv]+\Z")
-_SET_NAMES: Final = frozenset({"errexit", "nounset", "pipefail", "xtrace", "verbose", "noclobber"})
+_SET_NAMES: Final = frozenset({"errexit", "nounset", "pipefail", "xtrace", "verbose"})
 
 
 def _quiet(run: Callable[[Reading, list[Word], State], Ends | None]) -> Builtin:
     """A command whose output is not followed. It may succeed or fail where it gives no ends."""
 
     def builtin(shell: Reading, words: list[Word], state: State) -> Ends:
+        shell.rec.stops |= words[0] in _LEAVES and (shell.unsure > 0 or words[0] != "exit")
         if words[0] not in _SILENT and (words[0] != "cd" or "-" in words):
             shell.out.append(
                 shell.files.all if words == ["exec"] else Hole(tags=shell.rec.tag(words[1:]))
@@ -129,7 +132,9 @@ def _source(shell: Reading, words: list[Word], state: State) -> Ends | None:
     held = shell.held(words[1]) if words[1:] else ()
     if words[2:]:
         state.arguments = None
-    if held and all(isinstance(each, str) for each in held):
+    # A name without a slash is looked for elsewhere first.
+    elsewhere = any(isinstance(w, str) and "/" not in w and shutil.which(w) for w in words[1:2])
+    if held and not elsewhere and all(isinstance(each, str) for each in held):
         with shell.deeper():
             return either(shell.read(str(each), state.copy()) for each in held)
     shell.out.append(Hole())
@@ -245,8 +250,9 @@ _VALUED: Final = {"read": "dinNptu", "mapfile": "dnOsuCc", "readarray": "dnOsuCc
 
 def _lines(stdin: Word | None) -> tuple[str, ...]:
     """What `read` may read, besides what nobody knows: something else may have read before."""
-    lines = stdin.splitlines() if isinstance(stdin, str) else []
-    return tuple(line.strip() for line in lines) if len(lines) < MOST_VALUES else ()
+    lines = [] if stdin is None else shown(stdin).splitlines()
+    known = tuple(line.strip() for line in lines if "\ufffd" not in line)
+    return known if len(lines) < MOST_VALUES else ()
 
 
 def _printf(shell: Reading, words: list[Word], state: State) -> Ends:
@@ -277,6 +283,7 @@ def _let(shell: Reading, words: list[Word], state: State) -> None:
 
 def _set_options(shell: Reading, words: list[Word], state: State) -> None:
     rest = words[1:]
+    shell.rec.stops = True  # -e, -u
     while rest:
         word = rest[0]
         if word in ("--", "-") or (isinstance(word, str) and word[:1] not in ("-", "+")):

@@ -13,7 +13,7 @@ from hermes_ext.effects._words import Hole, Word, shown, tags_of
 _MOST: Final = 4  # texts that a file may hold
 _LONGEST: Final = 2_000_000
 # These leave a file's text as it is.
-_KEEPING: Final = frozenset({"chmod", "chown", "chgrp", "touch", "ln", "ln -s"})
+_KEEPING: Final = frozenset({"chmod", "chown", "chgrp", "touch"})
 # Programs are told to show or carry such files, and seldom to run them.
 _PROSE: Final = re.compile(
     r"\.(?:adoc|cfg|conf|css|csv|env|html?|ini|json|lock|log|md|patch|diff|rst|svg|toml|tsv|txt|xml"
@@ -36,14 +36,21 @@ class Files:
         self._by: dict[Word, set[str]] = {}
         self.all = Hole()
 
-    def put(self, word: Word, content: Word, by: str, *, append: bool = False) -> None:
-        """A file gets a text."""
-        for key in self._keys(word):
-            old = self._held.get(key, ())
+    def put(
+        self, word: Word, content: Word, by: str, *, append: bool = False, certain: bool = True
+    ) -> None:
+        """A file gets a text; `certain`: it surely does."""
+        keys = self._keys(word)
+        for key in keys:
+            known = self._held.get(key, ())
+            before = known or (self._before(key),)
+            sure = certain and len(keys) == 1 and self._is_writable(key, by)
+            kept = known if sure else before
             if append:
-                new = tuple(_joined(each, content) for each in old or (self._before(key),))
+                added = [_joined(each, content) for each in before]
+                new = tuple(added if sure else dict.fromkeys((*kept, *added)))
             else:
-                new = tuple(dict.fromkeys((*old, content)))
+                new = tuple(dict.fromkeys((*kept, content)))
             if len(new) > _MOST or any(len(shown(each)) > _LONGEST for each in new):
                 text = "\n".join(map(shown, new))
                 new = (Hole(text=text[:_LONGEST], tags=tags_of(new)),)
@@ -70,6 +77,11 @@ class Files:
             if key in named or not _PROSE.search(name) or _RUN_ALL_THE_SAME.search(name):
                 yield from contents
 
+    def blur(self) -> None:
+        """Files may have further names from now on, by which they change."""
+        for key, texts in self._held.items():
+            self._held[key] = tuple(dict.fromkeys((*texts, self.all)))
+
     def below(self, folder: str) -> Iterator[Word]:
         """What files in a directory of this name hold: hooks of git."""
         for key, contents in self._held.items():
@@ -79,6 +91,14 @@ class Files:
     def _before(self, key: Word) -> Word:
         there = isinstance(key, Hole) or not self._rec.machine.local or os.path.lexists(key)
         return Hole() if there else ""
+
+    def _is_writable(self, key: Word, by: str) -> bool:
+        """Whether a redirection there does not fail, as far as the file itself can tell."""
+        if isinstance(key, Hole) or not self._rec.machine.local:
+            return False
+        if self._rec.changed_by(key) - self._by.get(key, set()) - {by}:
+            return False  # by chmod, for one
+        return not os.path.lexists(key) or os.access(key, os.W_OK)
 
     def _keys(self, word: Word) -> list[Word]:
         if isinstance(word, Hole):

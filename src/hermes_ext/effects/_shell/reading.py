@@ -84,6 +84,7 @@ class Reading(ABC):
         rec: told what happens.
         stdin: what the command at hand reads: a text, a `Hole`, or None where nothing is given.
         out: what was printed, piece by piece, since somebody looks.
+        unsure: whether the command at hand may run, or not, or several times.
         files: what the call has written. pipes: what process substitutions print, by their names.
     """
 
@@ -97,6 +98,8 @@ class Reading(ABC):
         self._given: Sequence[tuple[str, Word]] = ()
         self._depth = 0
         self._doubted = 0
+        self.unsure = 0
+        self._ran = 0
         self.defined_with: tuple[Node, ...] = ()
         self._followed: set[Word] = set()
         self.out: list[Word] = []
@@ -138,15 +141,17 @@ class Reading(ABC):
             self._state = outer
             self.rec.cwd = before
 
-    def python(self, code: str) -> None:
-        """Python code, run where the shell stands."""
+    def python(self, code: str, script: Word = "") -> None:
+        """Python code, run where the shell stands; `script`: the file that it is in."""
         self._followed.add(code)
+        above = os.path.dirname(script) if isinstance(script, str) else ""
+        folders = self.below(self.rec.cwd, above or ".") or ()
         with self._reading(Hole() if code == self.stdin else None):
-            self.code(code)
+            self.code(code, folders)
 
     @abstractmethod
-    def code(self, code: str) -> None:
-        """Announce what Python code does."""
+    def code(self, code: str, folders: Sequence[str]) -> None:
+        """Announce what Python code does; `folders`: where it looks for modules."""
 
     def held(self, word: Word) -> Sequence[Word]:
         """What a file may hold that the call itself writes, or a pipe; nothing if that is none."""
@@ -227,10 +232,10 @@ class Reading(ABC):
     def _captured(self, run: Callable[[State], Ends], state: State) -> Word:
         """Run in a subshell; gives what it prints."""
         kept = (self.out, self.reader)
-        self.out = []
+        self.out, ran = [], self._ran
         try:
             run(state.copy())
-            return self._taken(0)
+            return self._taken(0, certain=self._is_sure(ran))
         finally:
             self.out, self.reader = kept
             self.enter(state)
@@ -247,11 +252,19 @@ class Reading(ABC):
         tags = tags_of(pieces) + (self.rec.tag(words) if words else "")
         return Hole(text=shown(found), tags=tags)
 
+    def _is_sure(self, ran: int = 0) -> bool:
+        """Whether what was read since `ran` commands surely has happened."""
+        return not (self.rec.stops and self._ran - ran > 1)
+
     @contextmanager
     def _perhaps(self) -> Iterator[None]:
         """What is printed inside is printed, or not, or several times."""
         mark = len(self.out)
-        yield
+        self.unsure += 1
+        try:
+            yield
+        finally:
+            self.unsure -= 1
         if len(self.out) > mark:
             self.out.append(self._taken(mark, certain=False))
 
@@ -330,13 +343,18 @@ class Reading(ABC):
             ok, failed = self._item(line.items[0], state)
         else:
             before = self.stdin
+            self.unsure += 1  # they run at once: what one writes, another may read, or not
             for number, item in enumerate(line.items):
                 if number and not self.rec.on("pipeline"):
                     break
-                mark = len(self.out)
+                mark, ran = len(self.out), self._ran
                 self._item(item, state.copy())
+                before = self.stdin if number == 0 else before
+                if item.mixed:
+                    self.out.append(Hole())
                 if number + 1 < len(line.items):
-                    self.stdin = self._taken(mark)
+                    self.stdin = self._taken(mark, certain=self._is_sure(ran))
+            self.unsure -= 1
             self.stdin = before
             self.enter(state)
             ok, failed = state, state
@@ -345,6 +363,7 @@ class Reading(ABC):
     def _item(self, item: Item, state: State) -> Ends:
         self.enter(state)
         self.rec.step()
+        self._ran += 1
         node = item.node
         if node is not None and node.type in ("command", "variable_assignment"):
             return self._simple(node, state, item)
@@ -373,16 +392,20 @@ class Reading(ABC):
     def _redirected(self, redirects: Sequence[Node], state: State) -> Iterator[None]:
         before, mark = self.stdin, len(self.out)
         targets = [each for redirect in redirects for each in self.redirect(redirect, state)]
+        feeds = self.stdin is not before
         try:
             yield
         finally:
-            self.stdin = before
+            self.stdin = before if feeds else self.stdin
             self._keep(targets, mark)
 
     def _keep(self, targets: Sequence[_Target], mark: int) -> None:
         """What was printed since `mark` goes to the last file that it is redirected to."""
         printing = [each for each in targets if each.prints]
         content = self._taken(mark) if printing else ""
+        if printing and printing[-1].word == _ELSEWHERE and content != "":
+            # `2>&1` around it may bring it back.
+            self.out.append(Hole(text=shown(content), tags=tags_of([content])))
         for each in targets:
             if isinstance(each.word, str) and _SINKS.match(each.word):
                 continue
@@ -391,7 +414,8 @@ class Reading(ABC):
                 text = self.files.all
             elif each.operator.startswith("&"):
                 text = Hole(text=shown(text), tags=tags_of((text,)))
-            self.files.put(each.word, text, each.operator, append=">>" in each.operator)
+            appends, certain = ">>" in each.operator, not self.unsure and self._is_sure()
+            self.files.put(each.word, text, each.operator, append=appends, certain=certain)
 
     def redirect(self, node: Node, state: State) -> Sequence[_Target]:
         """A redirection; gives the files that are written."""
@@ -427,13 +451,14 @@ class Reading(ABC):
     def _file_redirect(self, node: Node, state: State) -> Sequence[_Target]:
         operator = next((each.type for each in node.children if not each.is_named), "")
         destinations, _ = destinations_of(node)
+        descriptor = next((c for c in node.children if c.type == "file_descriptor"), None)
+        number = "" if descriptor is None else self.reader.source.text(descriptor)
         if operator in (">&-", "<&-"):
-            return ()
+            closed = number == "1" or (not number and operator == ">&-")
+            return [_Target(_ELSEWHERE, operator, True)] if closed else ()
         if not destinations or operator not in _REDIRECTIONS:
             self.reader.strange(node)
             return ()
-        descriptor = next((c for c in node.children if c.type == "file_descriptor"), None)
-        number = "" if descriptor is None else self.reader.source.text(descriptor)
         # Several words are an error to the shell, which then runs nothing.
         words = [
             word
@@ -445,8 +470,10 @@ class Reading(ABC):
     def _to_file(self, operator: str, word: Word, number: str) -> _Target | None:
         prints = number in ("", "1") and operator not in ("<>", "<", "<&")
         if operator in (">&", "<&") and isinstance(word, str) and re.fullmatch(r"\d+-?|-", word):
-            other = operator == ">&" and prints and word not in ("1", "-")
-            return _Target("/dev/stderr", operator, True) if other else None
+            if number == "2" and word == "1":
+                self.out.append(Hole())  # errors, if there are any
+            other = prints and word != "1" and operator == ">&"
+            return _Target(_ELSEWHERE, operator, True) if other else None
         with self.rec.under("redirect"):
             # What bash finds behind `>&` it expands a second time.
             if operator == ">&" and isinstance(word, str) and _EXPANDED_AGAIN.search(word):
@@ -546,12 +573,20 @@ class Reading(ABC):
         builtin = self.builtins.get(name) if isinstance(name, str) else None
         if builtin is None:
             self.print(words, assignments, state)
+            self._consume(name)
             return state, state
         for variable, value in assignments:
             if variable != "IFS" or name not in ("read", "mapfile", "readarray"):
                 self.check_variable(variable, value)
         self._also(assignments, state)
-        return builtin(self, words, state)
+        ends = builtin(self, words, state)
+        self._consume(name)
+        return ends
+
+    def _consume(self, name: Word) -> None:
+        """What a command has read is not there for the next one."""
+        if isinstance(self.stdin, str) and name not in _NOT_READING:
+            self.stdin = Hole(text=self.stdin) if self.stdin else ""
 
     def print(
         self, words: list[Word], assignments: Sequence[tuple[str, Word]], state: State
@@ -582,8 +617,10 @@ class Reading(ABC):
         if not (assignments or self._given) and self._is_trusted(words):
             return
         name = words[0]
-        if isinstance(name, str) and (script := self._script(words)):
+        scripts = self._scripts(words) if isinstance(name, str) else []
+        for script in scripts:
             self.program(script, assignments)
+        if scripts:
             return
         outer, self._doubted = self._doubted, 0
         begun = self.rec.doubts
@@ -603,27 +640,30 @@ class Reading(ABC):
 
     def _copy(self, name: str, words: Sequence[Word]) -> None:
         """What `tee`, `cp` and `mv` write is known where what they read is."""
+        certain = not self.unsure and self._is_sure()
         *sources, target = [w for w in words[1:] if isinstance(w, Hole) or w[:1] != "-"] or [""]
         if name == "tee" and self.stdin is not None:
             for each in (*sources, target) if target else ():
-                self.files.put(each, self.stdin, name, append="-a" in words)
+                self.files.put(each, self.stdin, name, append="-a" in words, certain=certain)
+        elif name in ("ln", "link"):
+            self.files.blur()
         elif name in ("cp", "install", "mv"):
             folder = self.rec.is_directory(target) is True
             for each in sources[:_MOST_GIVEN]:
                 inside = f"{target}/{os.path.basename(str(each).rstrip('/'))}"
                 for text in self.held(each):
-                    self.files.put(inside if folder else target, text, name)
+                    place = inside if folder else target
+                    self.files.put(place, text, name, certain=certain and len(sources) == 1)
 
-    def _script(self, words: Sequence[Word]) -> list[Word]:
-        """How a file is run that the call itself has written; empty for any other program."""
+    def _scripts(self, words: Sequence[Word]) -> list[list[Word]]:
+        """How a file is run that the call itself has written; none for any other program."""
         path = str(words[0])
-        held = self.files.get(path) if "/" in path else ()
-        if not held:
-            return []
-        first = shown(held[0]).partition("\n")[0]
-        runs = first[2:].split() if first.startswith("#!") else ["bash"]
-        runs = runs[1:] if os.path.basename(runs[0]) == "env" else runs
-        return [*runs, *words]
+        found: dict[str, None] = {}
+        for each in self.files.get(path) if "/" in path else ():
+            first = shown(each).partition("\n")[0]
+            found[first[2:] if first.startswith("#!") else "bash"] = None
+        runs = [each.split() for each in found]
+        return [[*(r[1:] if os.path.basename(r[0]) == "env" else r), *words] for r in runs if r]
 
     def _feed(self, name: Word, words: Sequence[Word], *, doubted: bool) -> None:
         """What a program may run that it is given by another way than by its words."""
@@ -765,6 +805,7 @@ class Reading(ABC):
             values = (marks.hole(values),)
         if not self.rec.on("assignment"):
             values = ("",)
+        self.rec.stops |= name in state.fixed
         if name in state.fixed:
             values = tuple(dict.fromkeys((*state.variables.get(name, (HOLE,)), *values)))
         state.variables[name] = values
@@ -791,6 +832,11 @@ class Reading(ABC):
 Builtin: TypeAlias = Callable[[Reading, list[Word], State], Ends]
 Statement: TypeAlias = Callable[[Reading, Node, State], Ends]
 
+_NOT_READING: Final = frozenset(
+    {":", "[", "cd", "echo", "exit", "false", "let", "printf", "pwd", "return", "set", "shift",
+     "test", "trap", "true"}
+)  # fmt: skip
+_ELSEWHERE: Final = "/dev/stderr"
 _INPUTS: Final = frozenset({"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 # Of these, what stands in them prints once, in this order.
 _ONCE: Final = frozenset(

@@ -77,13 +77,14 @@ class Item:
     """A command of a line, of any kind, with the redirections behind it.
 
     words: further arguments, which stand behind a redirection. dash: whether a `-` stands before
-    `<<`, which the grammar leaves out.
+    `<<`, which the grammar leaves out. mixed: whether `|&` stands behind it.
     """
 
     node: Node | None
     redirects: list[Node] = field(factory=list)
     words: list[Node] = field(factory=list)
     dash: bool = False
+    mixed: bool = False
 
 
 @define
@@ -123,7 +124,9 @@ def _arrange(node: Node, lines: list[Line]) -> None:
 def _operator(node: Node, lines: list[Line]) -> None:
     if node.type in ("&&", "||"):
         lines.append(Line(node.type))
-    elif node.type not in ("|", "|&", "\n"):
+    elif node.type == "|&":
+        lines[-1].items[-1].mixed = True
+    elif node.type not in ("|", "\n"):
         lines[-1].strange.append(node)
 
 

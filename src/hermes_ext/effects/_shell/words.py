@@ -407,6 +407,7 @@ class WordReader:
                 other = (HOLE,)
         other = tuple(marks.plain(each) for each in other)
         if operator.endswith("?"):
+            self.rec.stops = True
             return values
         if operator.endswith("+"):
             return (*other, "")
@@ -460,6 +461,7 @@ class WordReader:
 
     def evaluate(self, text: str, state: State) -> None:
         """The text of an expression, whose substitutions have been run."""
+        self.rec.stops |= "/" in text or "%" in text  # by nothing, perhaps
         for why in evaluated(text, state):
             self.rec.unknown(why)
 
