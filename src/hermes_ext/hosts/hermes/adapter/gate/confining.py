@@ -27,6 +27,7 @@ from hermes_ext.hosts.hermes.adapter.person import notices
 from hermes_ext.hosts.hermes.adapter.places import LOCAL, backend
 from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.hosts.hermes.facts.tools import TOOLS
+from hermes_ext.trust.place import project_of
 from hermes_ext.turns.turn import Turn
 
 _PROCESSES: Final = frozenset({ToolKind.SHELL, ToolKind.CODE})
@@ -224,15 +225,15 @@ def line_of(confinement: Confinement, root: Path) -> str:
     """What the model is told where the kernel refused something."""
     who = ", ".join(dict.fromkeys(reason.extension for reason in confinement.reasons))
     why = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
-    but = ", ".join(_shown(path, root) for path in confinement.writable)
+    project = Path(os.path.realpath(project_of(root) or root))
+    but = ", ".join(_shown(path, project) for path in confinement.writable)
     network = " and without network" if confinement.network == "none" else ""
     where = f"the project read-only{f' except {but}' if but else ''}{network}"
     return f"[{who}] this command ran with {where}: {why}"
 
 
-def _shown(path: Path, root: Path) -> str:
-    real = Path(os.path.realpath(root))
-    return f"{path.relative_to(real) if path.is_relative_to(real) else path}/"
+def _shown(path: Path, project: Path) -> str:
+    return f"{path.relative_to(project) if path.is_relative_to(project) else path}/"
 
 
 def _decoded(result: Any) -> dict[str, Any] | None:

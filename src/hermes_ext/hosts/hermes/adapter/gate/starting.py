@@ -153,7 +153,11 @@ def spawn_in_terminal(
                     pass_fds=start.pass_fds,
                     **kwargs,
                 )
-            start.confirm()
+            try:
+                start.confirm()
+            except BaseException:
+                process.close(force=True)
+                raise
     except ConfinementError as error:
         call.run.failure = error.message
         raise NotStarted(error.message) from error
