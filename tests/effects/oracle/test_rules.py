@@ -68,15 +68,15 @@ _WRITE: Final = [name for name in Knowledge.bundled() if _writes(Knowledge.bundl
 _REASONS: Final = {
     "it needs a service, or rights that nobody has": (
         "apt apt-cache arp aws chattr chgrp chown chroot dbus-run-session dmesg docker gcloud "
-        "hostname ifconfig ip journalctl mysql netstat nsenter route su systemctl systemd-run "
-        "terraform tmux unshare"
+        "hostname ifconfig ip journalctl mysql netstat nsenter route service su systemctl "
+        "systemd-run terraform tmux unshare"
     ),
     "it needs a terminal": "less man more script watch zless zmore",
     "it needs a desktop": "open pbcopy start trash trash-put xclip xdg-open xsel xvfb-run",
     "it takes seconds": "javac npx",
     "the shell has its own": "[ fc history jobs printf test wait",
     "what it writes is no file that it can write here": (
-        "base64 date dig ed host ldd lsof nm nslookup objdump pkg-config size stty whois yq"
+        "arch base64 date dig ed host ldd lsof nm nslookup objdump pkg-config size stty whois yq"
     ),
     "no machine that the templates were written on had it": (
         "7za 7zr 7zz ack ag ant at az bat batcat batch bazel bun bundle bundler bunx "
