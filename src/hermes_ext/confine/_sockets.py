@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from glob import glob
 from pathlib import Path
 from typing import Final
 
@@ -28,15 +29,15 @@ _HARMLESS: Final = (
 
 
 def daemons_folders() -> list[str]:
-    """Folders that hold nothing but daemons' sockets, of now or later."""
-    user, name = os.geteuid(), _name(os.geteuid())
+    """Folders that hold nothing but daemons' sockets, of now or later; root reaches everybody's."""
+    user = os.geteuid()
+    whose = _name(user) if user else "*"
     names = (
-        f"/run/user/{user}",
-        f"/tmp/tmux-{user}",
+        f"/run/user/{user}" if user else "/run/user",
+        *glob(f"/tmp/tmux-{user or '*'}"),
+        *glob(f"/tmp/*screens/S-{whose}"),
         "/tmp/.X11-unix",
         "/tmp/.ICE-unix",
-        f"/tmp/uscreens/S-{name}",
-        f"/tmp/screens/S-{name}",
         "/run/screen",
         "/run/dbus",
         "/run/docker",

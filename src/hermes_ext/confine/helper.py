@@ -227,13 +227,12 @@ def _make_dev(nodes: dict[str, int]) -> None:
 
 def _settle_descriptors(spec: dict[str, Any]) -> None:
     """Leave 0 to 2 and what the caller passes on; no directory: it leads to the old mounts."""
-    kept = sorted({0, 1, 2, *spec["keep"]} | ({spec["status"]} - {None}))
+    kept = sorted({0, 1, 2, *spec["keep"], spec["status"]})
     for low, high in zip(kept, (*kept[1:], 1 << 20), strict=True):
         os.closerange(low + 1, high)
     for fd in kept:
         _settle(fd)
-    if spec["status"] is not None:
-        os.set_inheritable(spec["status"], False)
+    os.set_inheritable(spec["status"], False)
 
 
 def _settle(fd: int) -> None:
@@ -371,7 +370,7 @@ def _become(spec: dict[str, Any], argv: list[bytes]) -> None:
     if spec["restore_signals"]:  # Python ignores SIGPIPE and SIGXFSZ from its start on
         for number in spec["ignored_by_python"]:
             _libc.signal(number, None)
-    environment = os.environb if spec["environment"] is None else spec["environment"]
+    environment = spec["environment"]
     last: OSError | None = None
     for program in spec["programs"] or _found(argv[0], environment):
         try:
@@ -386,15 +385,13 @@ def _become(spec: dict[str, Any], argv: list[bytes]) -> None:
 def _found(name: bytes, environment: Any) -> list[bytes]:
     if b"/" in name:
         return [name]
-    return [os.path.join(each, name) for each in environment.get(b"PATH", b"").split(b":")]
+    folders = environment.get(b"PATH", os.fsencode(os.defpath)).split(b":")
+    return [os.path.join(each, name) for each in folders]
 
 
 def _report(spec: dict[str, Any], what: bytes) -> None:
-    status = spec.get("status")
-    if status is not None:
-        os.write(status, what)
-    elif what.startswith(b"!"):
-        os.write(2, b"not confined: " + what[1:] + b"\n")
+    if "status" in spec:  # else not even the specification could be read
+        os.write(spec["status"], what)
 
 
 def _write(path: str, text: str) -> None:
