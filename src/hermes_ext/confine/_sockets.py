@@ -10,7 +10,6 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
-from glob import glob
 from pathlib import Path
 from typing import Final
 
@@ -31,11 +30,12 @@ _HARMLESS: Final = (
 def daemons_folders() -> list[str]:
     """Folders that hold nothing but daemons' sockets, of now or later; root reaches everybody's."""
     user = os.geteuid()
-    whose = _name(user) if user else "*"
+    own = f"/S-{_name(user)}" if user else ""
     names = (
         f"/run/user/{user}" if user else "/run/user",
-        *glob(f"/tmp/tmux-{user or '*'}"),
-        *glob(f"/tmp/*screens/S-{whose}"),
+        f"/tmp/tmux-{user}",
+        f"/tmp/uscreens{own}",
+        f"/tmp/screens{own}",
         "/tmp/.X11-unix",
         "/tmp/.ICE-unix",
         "/run/screen",
