@@ -68,8 +68,8 @@ _WRITE: Final = [name for name in Knowledge.bundled() if _writes(Knowledge.bundl
 _REASONS: Final = {
     "it needs a service, or rights that nobody has": (
         "apt apt-cache arp aws chattr chgrp chown chroot dbus-run-session dmesg docker gcloud "
-        "hostname ifconfig ip journalctl mysql netstat nsenter route su systemctl systemd-run "
-        "terraform tmux unshare"
+        "hostname ifconfig ip journalctl mysql netstat nsenter route service su systemctl "
+        "systemd-run terraform tmux unshare"
     ),
     "it needs a terminal": "less man more script watch zless zmore",
     "it needs a desktop": "open pbcopy start trash trash-put xclip xdg-open xsel xvfb-run",
