@@ -76,7 +76,12 @@ class Project:
         )
 
     def writable(self, effects: Effects) -> tuple[Path, ...]:
-        """Those of them that a program can write: not all folders may be handed out."""
+        """Those of them that a program can write: not all folders may be handed out.
+
+        Nothing for a call that is not known to change anything: to look into them takes time.
+        """
+        if not effects.changes:
+            return ()
         folders = map(str, self.handed_out(effects))
         return Confinement.of(folders, root=self.root, reason=_LOOKED_UP).writable
 

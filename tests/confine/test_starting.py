@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
 from pathlib import Path
@@ -203,13 +203,18 @@ def test_terminal(each_sandbox: Sandbox) -> None:
     """A caller that starts programs itself, in a terminal of its own."""
     ptyprocess = pytest.importorskip("ptyprocess", reason="ptyprocess is not installed")
     argv = ["sh", "-c", "test -t 0 && tty < /dev/tty; touch /outside; stty size"]
-    with each_sandbox.start(argv) as start:
-        for fd in start.pass_fds:
-            os.set_inheritable(fd, True)
-        process = ptyprocess.PtyProcessUnicode.spawn(
-            start.argv, env=start.environment, pass_fds=start.pass_fds, dimensions=(5, 77)
-        )
-        start.confirm()
+
+    def spawn() -> Any:
+        with each_sandbox.start(argv) as start:
+            for fd in start.pass_fds:
+                os.set_inheritable(fd, True)
+            process = ptyprocess.PtyProcessUnicode.spawn(
+                start.argv, env=start.environment, pass_fds=start.pass_fds, dimensions=(5, 77)
+            )
+            start.confirm()
+        return process
+
+    process = _again(spawn, each_sandbox)
     text = "".join(_read(process))
     process.wait()
     assert "not a tty" not in text
@@ -217,31 +222,18 @@ def test_terminal(each_sandbox: Sandbox) -> None:
     assert not Path("/outside").exists()
 
 
+def _again(start: Callable[[], Any], sandbox: Sandbox) -> Any:
+    """Bubblewrap fails where a socket of some other test that it is to cover has gone since."""
+    for _ in range(5 if sandbox.support.rung is Rung.BUBBLEWRAP else 0):
+        with suppress(ConfinementError):
+            return start()
+    return start()
+
+
 def _read(process: Any) -> Iterator[str]:
     with suppress(EOFError):
         while True:
             yield process.read()
-
-
-def test_as_a_prefix(each_sandbox: Sandbox, tmp_path: Path) -> None:
-    """`argv()` is for callers that pass no descriptor; it is good for any number of starts."""
-    environment = each_sandbox.environment(os.environ)
-    argv = each_sandbox.argv(["sh", "-c", "touch plans/a $TMPDIR/b outside"])
-    for _ in range(2):
-        done = subprocess.run(argv, cwd=tmp_path, check=False, env=environment, stderr=-1)
-        assert done.returncode == 1
-    assert {path.name for path in tmp_path.iterdir()} == {"plans"}
-    assert (tmp_path / "plans/a").exists()
-
-
-def test_as_a_prefix_that_fails(each_sandbox: Sandbox, tmp_path: Path) -> None:
-    """A set-up that fails runs nothing, has status 126 and says why."""
-    argv = each_sandbox.argv(["echo", "ran"])
-    (tmp_path / "plans").rename(tmp_path / "old")
-    (tmp_path / "plans").mkdir()
-    done = subprocess.run(argv, check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (126, "")
-    assert "not confined" in done.stderr
 
 
 # What fails ---------------------------------------------------------------------------------

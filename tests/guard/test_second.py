@@ -52,6 +52,9 @@ LISTED = [
     "grep -rl model ~/.hermes | xargs sed -i s/model/x/",
     f"d=$(dirname {CONFIG}); rm -rf $d/extensions",
     "x=$(echo $HOME)/.hermes; rm -rf $x/extensions",
+    'cd "$(ls -d ~/.hermes)" && rm -rf *',
+    "xargs rm -rf <<< $(ls -d ~/.hermes/*)",
+    "f=$(find ~ -maxdepth 2 -name config.yaml | grep hermes); echo x >> $f",
 ]
 WRITTEN = [
     f"cat > fix.sh <<'E'\n{WIPE}\nE\nbash fix.sh",
@@ -73,6 +76,8 @@ WRITTEN = [
     f'echo \'{{"scripts": {{"x": "{WIPE}"}}}}\' > package.json; npm run x',
     f"echo 'import os; os.system(\"{WIPE}\")' > conftest.py; pytest",
     f"echo '{WIPE}' > .git/hooks/pre-commit; git commit -m x",
+    'for p in extensions; do echo "rm -rf ~/.hermes/$p"; done > a.sh; sh a.sh',
+    "awk '{print \"rm -rf \" $0}' <<< ~/.hermes/extensions > a.sh; sh a.sh",
 ]
 HARMLESS = [
     f"cat > notes.md <<'E'\nedit {CONFIG}, not {WIPE}\nE\nmake test",

@@ -281,16 +281,20 @@ def test_variables_of_the_user(hermes: HomeFactory, tmp_path: Path) -> None:
         PROLOGUE
         + """
 told = in_turn('echo $TMPDIR $RUFF_CACHE_DIR; mktemp', 'echo $TMPDIR')
+options = in_turn('echo $PYTEST_ADDOPTS')
 snapshots = [path for path in os.listdir(os.environ['TMPDIR']) if path.startswith('hermes-snap')]
 poison = [terminal(f'echo echo poisoned >> {os.environ["TMPDIR"]}/{each}') for each in snapshots]
 background = terminal('echo $TMPDIR', background=True)['session_id']
 told.append(typed('wait', session_id=background, timeout=5)['output'])
 Path('free').write_text('')
-report(told=told, snapshots=snapshots, poison=poison, after=terminal('echo $RUFF_CACHE_DIR'))
+report(told=told, options=options, snapshots=snapshots, poison=poison,
+       after=terminal("echo $RUFF_CACHE_DIR"))
 """,
         TMPDIR=str(mine),
         RUFF_CACHE_DIR=str(mine / "ruff"),
+        PYTEST_ADDOPTS="--color=no",
     )
+    assert facts["options"][0].startswith("--color=no -o cache_dir=")
     words = [word for text in facts["told"] for word in text.split() if word.startswith("/")]
     assert len(words) == 5
     assert all("/hermes-ext-confined-" in word for word in words)

@@ -62,7 +62,9 @@ def test_first_import(model_factory: ModelFactory, hermes: HomeFactory, first: s
         + "from hermes_ext.hosts.hermes.adapter.wraps.attaching import standings\n"
         + "import agent.copilot_acp_client, agent.title_generator, cli\n"
         + "import gateway.platforms.api_server, gateway.run\n"
-        + "wrong = {str(e.seam): e.status for e in standings() if e.status != 'attached'}\n"
+        # What newer Hermes alone has, or imports for a pseudo terminal, may wait.
+        + "found = [e for e in standings() if not (e.seam.newer and e.status == 'waiting')]\n"
+        + "wrong = {str(e.seam): e.status for e in found if e.status != 'attached'}\n"
         + "assert not wrong, wrong\n"
     ).check()
     first_request, second = model.main_requests

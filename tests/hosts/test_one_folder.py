@@ -52,7 +52,6 @@ MEANS_SOMETHING_ELSE: Final = {
     ("cli/_trying_pages.py", "tools"): OPTION,
     ("doctor.py", "tools"): "a setting of extensions",
     ("effects/_tools.py", "patch"): "a text that changes files",
-    ("effects/_variables.py", "HERMES_"): "among the variables that programs of any kind obey",
     ("effects/readings.py", "patch"): "an argument",
     ("hooks/payloads.py", "cron"): "an origin",
     ("hooks/registration.py", "tools"): OPTION,

@@ -115,6 +115,33 @@ def test_a_subagent_is_held_to_the_same_rules(model_factory: Factory, hermes: Fa
     assert list(home.project.iterdir()) == []
 
 
+def test_allowed_commands_run_unconfined(hermes_session: StartSession) -> None:
+    """They change what they change; with anything else in the call, nothing changes."""
+    commands = ("sh fix.sh; sh other.sh", "sh other.sh", "sh fix.sh")
+    seen: list[str] = []
+    replies = iter(Reply(tool_calls=(ToolUse("terminal", {"command": each}),)) for each in commands)
+
+    def script(_request: ModelRequest) -> Reply:
+        seen.append(session.read("app.py"))
+        return next(replies, Reply("Done."))
+
+    session = hermes_session(
+        script=script,
+        extensions=["workflow-guard"],
+        config={"workflow-guard": {"allowed_commands": ["sh fix.sh"]}},
+        hermes_config=NO_NUDGES,
+    )
+    session.write("app.py", BUGGY)
+    session.write("fix.sh", "sed -i s/-/+/ app.py && echo fixed\n")
+    session.write("other.sh", "sed -i s/-/x/ app.py\n")
+    run = session.run(PROMPT)
+    assert seen == [BUGGY, BUGGY, BUGGY, FIXED]
+    *confined, unconfined = run.tool_results
+    for each in confined:
+        assert "[workflow-guard] this command ran with the project read-only: no plan yet" in each
+    assert json.loads(unconfined)["output"] == "fixed"
+
+
 def test_the_readmes_settings_are_shown(hermes: Factory) -> None:
     """`info` shows the settings."""
     home = hermes(None, extensions=TURN_ON["extensions"])

@@ -12,6 +12,7 @@ from typing import Final
 _CACHES: Final = (
     ("TMPDIR", "tmp", ""),
     ("XDG_RUNTIME_DIR", "run", ""),
+    ("TMUX_TMPDIR", "run", ""),
     ("RUFF_CACHE_DIR", "ruff", ".ruff_cache"),
     ("MYPY_CACHE_DIR", "mypy", ".mypy_cache"),
     ("PYTHONPYCACHEPREFIX", "pycache", "__pycache__"),

@@ -28,6 +28,14 @@ _READ_ONLY: Final = re.compile(
 _DENIED: Final = re.compile(r"permission denied|\bEACCES\b|errno 13\b|os error 13\b", re.IGNORECASE)
 
 
+# The order in which `subprocess.Popen` takes its arguments.
+_POSITIONAL: Final = (
+    *("args", "bufsize", "executable", "stdin", "stdout", "stderr", "preexec_fn", "close_fds"),
+    *("shell", "cwd", "env", "universal_newlines", "startupinfo", "creationflags"),
+    *("restore_signals", "start_new_session", "pass_fds"),
+)
+
+
 @define
 class Run:
     """What became of the processes that were started inside.
@@ -133,9 +141,10 @@ def _confining(original: Callable[..., None]) -> Callable[..., None]:
         run = _run.get()
         if run is None or _in_popen.get():
             return original(self, *arguments, **options)
+        asked = dict(zip(_POSITIONAL, arguments, strict=False))
         token = _in_popen.set(True)
         try:
-            _start(original, self, run, *arguments, **options)
+            _start_again(original, self, run, asked | options)
         except ConfinementError as error:
             run.failure = error.message
             raise
@@ -147,49 +156,32 @@ def _confining(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
-def _start(
-    original: Callable[..., None],
-    popen: Any,
-    run: Run,
-    args: Any,
-    bufsize: int = -1,
-    executable: Any = None,
-    stdin: Any = None,
-    stdout: Any = None,
-    stderr: Any = None,
-    preexec_fn: Any = None,
-    close_fds: bool = True,
-    shell: bool = False,
-    cwd: Any = None,
-    env: Any = None,
-    *more: Any,
-    pass_fds: Any = (),
-    restore_signals: bool = True,
-    **options: Any,
+def _start_again(
+    original: Callable[..., None], popen: Any, run: Run, options: dict[str, Any]
 ) -> None:
+    """Bubblewrap fails where a socket that it is to cover has gone since: once more, then."""
+    try:
+        _start(original, popen, run, {**options})
+    except ConfinementError:
+        if run.sandbox.support.rung is not Rung.BUBBLEWRAP:
+            raise
+        vars(popen).pop("_devnull", None)  # closed by the first
+        _start(original, popen, run, options)
+
+
+def _start(original: Callable[..., None], popen: Any, run: Run, options: dict[str, Any]) -> None:
     """`subprocess.Popen.__init__` with the helper before the program."""
-    argv, program = _as_argv(args, executable, shell=shell)
+    args, program = options.pop("args"), options.pop("executable", None)
+    argv, program = _as_argv(args, program, shell=options.pop("shell", False))
     with run.sandbox.start(
-        argv, env, executable=program, pass_fds=pass_fds, restore_signals=restore_signals
+        argv,
+        options.pop("env", None),
+        executable=program,
+        pass_fds=options.pop("pass_fds", ()),
+        restore_signals=options.get("restore_signals", True),
     ) as start:
-        original(
-            popen,
-            start.argv,
-            bufsize,
-            None,
-            stdin,
-            stdout,
-            stderr,
-            preexec_fn,
-            True,
-            False,
-            cwd,
-            start.environment,
-            *more,
-            pass_fds=start.pass_fds,
-            restore_signals=restore_signals,
-            **options,
-        )
+        ours = {"env": start.environment, "pass_fds": start.pass_fds, "close_fds": True}
+        original(popen, start.argv, **{**options, **ours})
         popen.args = args
         try:
             start.confirm()

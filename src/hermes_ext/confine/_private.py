@@ -49,8 +49,12 @@ class PrivateFolder:
 
 @cache
 def _made(pid: int, root: Path, writable: tuple[Path, ...], network: Network) -> PrivateFolder:
+    import fcntl  # other systems have none
+
     _sweep()
     base = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{pid}-{_started(pid)}-")).resolve()
+    # Open as long as the process: systemd-tmpfiles takes nothing out of a folder that is locked.
+    fcntl.flock(os.open(base, os.O_RDONLY), fcntl.LOCK_SH)
     atexit.register(_remove, base, pid)
     sentinel = base / "sentinel"
     sentinel.touch(0o600)

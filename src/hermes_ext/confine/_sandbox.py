@@ -8,7 +8,6 @@ import select
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,8 +22,9 @@ from hermes_ext.confine._rung import Rung, Support
 from hermes_ext.confine._sockets import below, daemons_folders, listening
 from hermes_ext.exceptions import ConfinementError
 
+NOT_CONFINED: Final = "the process could not be confined"
 _READY: Final = b"+"  # the helper's own word for: everything held
-_LONGEST_START: Final = 20.0  # seconds; a machine that is busy takes a tenth of one
+_LONGEST_START: Final = 60.0  # seconds; a machine that is busy takes a tenth of one
 
 
 @define
@@ -102,20 +102,6 @@ class Sandbox:
         """A program's variables, with temporary files and caches in the private folder."""
         return confined_environment(environment, self.private.path, self._writable())
 
-    def argv(self, argv: Sequence[str]) -> list[str]:
-        """What to start instead of `argv`, for callers that can pass no descriptor.
-
-        A set-up that fails ends with status 126 and a line on standard error. The environment
-        should be one of `environment()`. The specification lies beside the private folder and
-        is good for any number of starts.
-        """
-        spec = self._specification(status=None, keep=(), environment=None)
-        name = self.private.sentinel.with_name("specification")
-        fd, path = tempfile.mkstemp(dir=name.parent, prefix=name.name)
-        with open(fd, "wb") as file:
-            file.write(marshal.dumps(spec))
-        return [*self._prefix(spec, path), *argv]
-
     def start(
         self,
         argv: Sequence[str | bytes],
@@ -178,15 +164,13 @@ class Sandbox:
             "writable": [_identified(path) for path in self._writable()],
             **({} if rung is Rung.LANDLOCK else self._daemons()),
             "sentinel": os.fsencode(self.private.sentinel),
-            "programs": None,
-            "restore_signals": True,
             "ignored_by_python": [int(signal.SIGPIPE), int(signal.SIGXFSZ)],
             **more,
         }
 
     def _daemons(self) -> dict[str, list[bytes]]:
         """What is covered: whole folders where nothing in them is needed, else single sockets."""
-        needed = [os.fspath(path) for path in (*self._writable(), *self.sockets)]
+        needed = [os.path.realpath(path) for path in (*self._writable(), *self.sockets)]
         folders = [
             folder
             for folder in daemons_folders()
@@ -277,4 +261,4 @@ def _raise_for(said: bytes) -> None:
         number = int(said[2:])
         raise OSError(number, os.strerror(number))
     reason = said[1:].decode(errors="replace") if said.startswith(b"!") else "the helper ended"
-    raise ConfinementError(f"the process could not be confined: {reason}")
+    raise ConfinementError(f"{NOT_CONFINED}: {reason}")

@@ -28,15 +28,16 @@ _HARMLESS: Final = (
 
 
 def daemons_folders() -> list[str]:
-    """Folders that hold nothing but daemons' sockets, of now or later."""
-    user, name = os.geteuid(), _name(os.geteuid())
+    """Folders that hold nothing but daemons' sockets, of now or later; root reaches everybody's."""
+    user = os.geteuid()
+    own = f"/S-{_name(user)}" if user else ""
     names = (
-        f"/run/user/{user}",
+        f"/run/user/{user}" if user else "/run/user",
         f"/tmp/tmux-{user}",
+        f"/tmp/uscreens{own}",
+        f"/tmp/screens{own}",
         "/tmp/.X11-unix",
         "/tmp/.ICE-unix",
-        f"/tmp/uscreens/S-{name}",
-        f"/tmp/screens/S-{name}",
         "/run/screen",
         "/run/dbus",
         "/run/docker",

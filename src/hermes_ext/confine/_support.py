@@ -12,11 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from attrs import evolve
+
 from hermes_ext.confine import _inside
 from hermes_ext.confine._model import Confinement
 from hermes_ext.confine._private import PrivateFolder
 from hermes_ext.confine._rung import Minimum, Rung, Support, gaps
-from hermes_ext.confine._sandbox import Sandbox
+from hermes_ext.confine._sandbox import NOT_CONFINED, Sandbox
 from hermes_ext.exceptions import ConfinementError
 
 # Writes where it may, and must fail where it may not; the second argument is a file outside.
@@ -46,24 +48,38 @@ def _found(minimum: Minimum, without: frozenset[str]) -> Support:
     if not sys.platform.startswith("linux") or os.uname().machine.startswith(_NUMBERED_OTHERWISE):
         return Support(None, f"confinement is not available on {sys.platform}")
     reasons: list[str] = []
-    for candidate in _ladder(minimum, without):
-        failure = _try(candidate)
-        if failure is None:
-            return candidate
-        reasons.append(f"{candidate.rung}: {failure}")
-    why = "; ".join(reasons) or "nothing of the ladder may be used"
-    return Support(None, f"confinement is not available: {why}", _advice(minimum, without))
+    for rung, candidate in _ladder(minimum, without):
+        failure = candidate if isinstance(candidate, str) else _try(candidate)
+        if isinstance(candidate, Support) and failure is None:
+            weak = candidate.rung is Rung.LANDLOCK
+            return evolve(candidate, advice=_advice(minimum, without)) if weak else candidate
+        reasons.append(f"{rung}: {failure}")
+    why = f"confinement is not available here: {'; '.join(reasons)}"
+    return Support(None, why, _advice(minimum, without))
 
 
-def _ladder(minimum: Minimum, without: frozenset[str]) -> Iterator[Support]:
+def _ladder(minimum: Minimum, without: frozenset[str]) -> Iterator[tuple[str, Support | str]]:
+    """Each rung, or why it is left out."""
     abi = 0 if "landlock" in without else _landlock_abi()
-    # Without Landlock root reaches processes outside that have as few rights, through /proc.
-    if "namespaces" not in without and (abi or os.geteuid()):
-        yield _offer(Rung.NAMESPACES_AND_LANDLOCK if abi else Rung.NAMESPACES, abi)
-    if "bubblewrap" not in without and shutil.which("bwrap"):
-        yield _offer(Rung.BUBBLEWRAP, abi)
-    if minimum == "landlock" and abi >= _LEAST_ABI:
-        yield _offer(Rung.LANDLOCK, abi)
+    top = Rung.NAMESPACES_AND_LANDLOCK if abi else Rung.NAMESPACES
+    if "namespaces" in without:
+        yield top, "switched off"
+    elif not abi and not os.geteuid():
+        # Root reaches processes outside that have as few rights, through /proc.
+        yield top, "no Landlock, which root needs with them"
+    else:
+        yield top, _offer(top, abi)
+    if "bubblewrap" in without:
+        yield Rung.BUBBLEWRAP, "switched off"
+    else:
+        there = shutil.which("bwrap")
+        yield Rung.BUBBLEWRAP, _offer(Rung.BUBBLEWRAP, abi) if there else "not installed"
+    if minimum != "landlock":
+        yield Rung.LANDLOCK, "not accepted by confine_minimum"
+    elif abi < _LEAST_ABI:
+        yield Rung.LANDLOCK, f"the kernel has ABI {abi} of {_LEAST_ABI}" if abi else "no Landlock"
+    else:
+        yield Rung.LANDLOCK, _offer(Rung.LANDLOCK, abi)
 
 
 def _offer(rung: Rung, abi: int) -> Support:
@@ -85,7 +101,7 @@ def _try(candidate: Support) -> str | None:
         with _inside.inside(sandbox):
             code = subprocess.run(argv, check=False, capture_output=True).returncode
     except (OSError, ConfinementError) as error:
-        return str(error)
+        return str(error).removeprefix(f"{NOT_CONFINED}: ")
     return None if code == 0 else f"a trial ended with status {code}"
 
 

@@ -49,19 +49,20 @@ _LAST_RIGHT = {1: 12, 2: 13}  # by ABI: make_sym, refer; from 3 on truncate
 _FILE_WRITES = 1 << 1 | 1 << 14  # write_file, truncate: what a rule for a file may name
 _IOCTL_DEV = 1 << 15  # ABI 5
 
-# By architecture as seccomp tells it: its numbers of ioctl and socket, and of an older call that
-# sockets are made by, where there is one. A 64-bit kernel runs 32-bit calls too.
+# By architecture as seccomp tells it: its numbers of ioctl, socket and mount, and of an older call
+# that sockets are made by, where there is one. A 64-bit kernel runs 32-bit calls too.
 _X86, _X86_64, _ARM, _ARM64 = 0x40000003, 0xC000003E, 0x40000028, 0xC00000B7
 _CALLS = {
-    _X86_64: (16, 41, 0),
-    _X86: (54, 359, 102),
-    _ARM64: (29, 198, 0),
-    _ARM: (54, 281, 0),
-    0xC00000F3: (29, 198, 0),  # riscv64
-    0xC0000102: (29, 198, 0),  # loongarch64
-    0xC0000015: (54, 326, 102),  # ppc64le
-    0x80000016: (54, 359, 102),  # s390x
+    _X86_64: (16, 41, 165, 0),
+    _X86: (54, 359, 21, 102),
+    _ARM64: (29, 198, 40, 0),
+    _ARM: (54, 281, 21, 0),
+    0xC00000F3: (29, 198, 40, 0),  # riscv64
+    0xC0000102: (29, 198, 40, 0),  # loongarch64
+    0xC0000015: (54, 326, 21, 102),  # ppc64le
+    0x80000016: (54, 359, 21, 102),  # s390x
 }
+_NEWER_MOUNT_CALLS = (428, 429, 430, 431, 432, 433, 442)  # open_tree to fspick, mount_setattr
 _IO_URING_SETUP = 425
 _TIOCSTI, _TIOCLINUX, _AF_VSOCK = 0x5412, 0x541C, 40
 
@@ -92,7 +93,7 @@ def _confine(spec: dict[str, Any]) -> None:
     cwd = os.getcwd()
     if spec["mode"] == "namespaces":
         terminal = _terminal()
-        _enter_namespaces(own_network=spec["network"] == "none")
+        _enter_namespaces(own_network=spec["network"] == "none", landlock=spec["abi"] > 0)
         _check_call("private mounts", _libc.mount(None, b"/", None, _REC | _PRIVATE, None))
         nodes = _device_nodes(terminal)
         writable = [_own_mount(*each) for each in spec["writable"]]
@@ -110,15 +111,16 @@ def _confine(spec: dict[str, Any]) -> None:
     _drop_rights()
     if spec["abi"]:
         _restrict(spec)
-    if _terminal() or spec["network"] == "none":
-        _filter_calls(no_network=spec["network"] == "none")
+    no_network, no_mounts = spec["network"] == "none", not spec["abi"]
+    if _terminal() or no_network or no_mounts:
+        _filter_calls(no_network=no_network, no_mounts=no_mounts)
     _check_refused(spec, (errno.EROFS, errno.EACCES))
 
 
 # Namespaces ---------------------------------------------------------------------------------
 
 
-def _enter_namespaces(*, own_network: bool) -> None:
+def _enter_namespaces(*, own_network: bool, landlock: bool) -> None:
     """Own mounts and System V IPC; as an ordinary user by the rights of an own user namespace."""
     user, group = os.geteuid(), os.getegid()
     flags = _NEWNS | _NEWIPC | (_NEWNET if own_network else 0) | (_NEWUSER if user else 0)
@@ -127,10 +129,18 @@ def _enter_namespaces(*, own_network: bool) -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
         _write("/proc/self/gid_map", f"{group} {group} 1")
-        # In a namespace below this one somebody would have all rights again.
-        _write("/proc/sys/user/max_user_namespaces", "0")
+        _no_more_namespaces(landlock=landlock)
     if own_network:
         _loopback_up()
+
+
+def _no_more_namespaces(*, landlock: bool) -> None:
+    """In a user namespace below this one somebody would have all rights again, to mount too."""
+    try:
+        _write("/proc/sys/user/max_user_namespaces", "0")
+    except OSError:  # containers have it read-only
+        if not landlock:  # which refuses mounts there as well
+            raise
 
 
 def _loopback_up() -> None:
@@ -227,13 +237,12 @@ def _make_dev(nodes: dict[str, int]) -> None:
 
 def _settle_descriptors(spec: dict[str, Any]) -> None:
     """Leave 0 to 2 and what the caller passes on; no directory: it leads to the old mounts."""
-    kept = sorted({0, 1, 2, *spec["keep"]} | ({spec["status"]} - {None}))
+    kept = sorted({0, 1, 2, *spec["keep"], spec["status"]})
     for low, high in zip(kept, (*kept[1:], 1 << 20), strict=True):
         os.closerange(low + 1, high)
     for fd in kept:
         _settle(fd)
-    if spec["status"] is not None:
-        os.set_inheritable(spec["status"], False)
+    os.set_inheritable(spec["status"], False)
 
 
 def _settle(fd: int) -> None:
@@ -315,18 +324,22 @@ def _allow(ruleset: int, fd: int, writes: int) -> None:
     os.close(fd)
 
 
-def _filter_calls(*, no_network: bool) -> None:
-    """Seccomp: no typing into a terminal; without a network no sockets to a machine's host.
+def _filter_calls(*, no_network: bool, no_mounts: bool) -> None:
+    """Seccomp: no typing into a terminal, and what else has no other layer.
 
-    A network namespace does not hold those of virtual machines. An architecture that is not in
-    the table runs nothing: its calls could not be told apart.
+    Without a network no sockets to the host of a virtual machine, which a network namespace does
+    not hold. Without Landlock, which refuses them, no mounts: in a user namespace inside, control
+    groups could be mounted. An architecture that is not in the table runs nothing: its calls
+    could not be told apart.
     """
     program = [(0x20, 0, 0, 4)]  # the architecture
-    for architecture, (ioctl, socket, older) in _CALLS.items():
+    for architecture, (ioctl, socket, mount, older) in _CALLS.items():
         rules = [*_refuse(ioctl, 24, _TIOCSTI), *_refuse(ioctl, 24, _TIOCLINUX)]
         if no_network:
             rules += [*_refuse(socket, 16, _AF_VSOCK), *_refuse(_IO_URING_SETUP)]
             rules += _refuse(older) if older else []
+        for call in (mount, *_NEWER_MOUNT_CALLS) if no_mounts else ():
+            rules += _refuse(call)
         if architecture == _X86_64:
             rules += [(0x20, 0, 0, 0), (0x35, 0, 1, 1 << 30), (0x06, 0, 0, 0x50000 | errno.ENOSYS)]
         rules.append((0x06, 0, 0, 0x7FFF0000))  # allow
@@ -371,7 +384,7 @@ def _become(spec: dict[str, Any], argv: list[bytes]) -> None:
     if spec["restore_signals"]:  # Python ignores SIGPIPE and SIGXFSZ from its start on
         for number in spec["ignored_by_python"]:
             _libc.signal(number, None)
-    environment = os.environb if spec["environment"] is None else spec["environment"]
+    environment = spec["environment"]
     last: OSError | None = None
     for program in spec["programs"] or _found(argv[0], environment):
         try:
@@ -386,15 +399,13 @@ def _become(spec: dict[str, Any], argv: list[bytes]) -> None:
 def _found(name: bytes, environment: Any) -> list[bytes]:
     if b"/" in name:
         return [name]
-    return [os.path.join(each, name) for each in environment.get(b"PATH", b"").split(b":")]
+    folders = environment.get(b"PATH", os.fsencode(os.defpath)).split(b":")
+    return [os.path.join(each, name) for each in folders]
 
 
 def _report(spec: dict[str, Any], what: bytes) -> None:
-    status = spec.get("status")
-    if status is not None:
-        os.write(status, what)
-    elif what.startswith(b"!"):
-        os.write(2, b"not confined: " + what[1:] + b"\n")
+    if "status" in spec:  # else not even the specification could be read
+        os.write(spec["status"], what)
 
 
 def _write(path: str, text: str) -> None:

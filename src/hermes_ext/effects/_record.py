@@ -199,8 +199,7 @@ class Recorder:
             known = [word.prefix, word.suffix.lstrip("/")]
         for text in known:
             self._mention_paths(text, self._mentions)
-        for tag in word.tags if isinstance(word, Hole) else "":
-            self._list(tag)
+        self.used(word)
 
     def _mention_paths(self, text: str, into: set[str]) -> None:
         pieces = {text: None} if len(text) <= _LONGEST_PATH else {}
@@ -230,8 +229,12 @@ class Recorder:
         self._tags[given, self.cwd] = found
         return found
 
+    def used(self, word: Word) -> None:
+        """A name is changed, or given to something that is not known: tell what it comes from."""
+        for tag in word.tags if isinstance(word, Hole) else "":
+            self._list(tag)
+
     def _list(self, tag: str) -> None:
-        """What has this mark is changed, or given to something that is not known."""
         if tag in self._told:
             return
         self._told.add(tag)

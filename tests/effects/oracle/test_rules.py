@@ -76,7 +76,7 @@ _REASONS: Final = {
     "it takes seconds": "javac npx",
     "the shell has its own": "[ fc history jobs printf test wait",
     "what it writes is no file that it can write here": (
-        "base64 date dig ed host ldd lsof nm nslookup objdump pkg-config size stty whois yq"
+        "arch base64 date dig ed host ldd lsof nm nslookup objdump pkg-config size stty whois yq"
     ),
     "no machine that the templates were written on had it": (
         "7za 7zr 7zz ack ag ant at az bat batcat batch bazel bun bundle bundler bunx "

@@ -81,6 +81,7 @@ def _moved(shell: Reading, found: tuple[str, ...] | None, state: State, target: 
     moved = state.copy()
     moved.cwd, moved.old = found or (), state.cwd
     shell.rec.read(target)
+    shell.rec.used(target)
     there = shell.rec.is_directory(found[0]) if found and len(found) == 1 else None
     return moved, None if there else state
 
@@ -264,15 +265,6 @@ def _printf(shell: Reading, words: list[Word], state: State) -> Ends:
     return state, state
 
 
-def _test(shell: Reading, words: list[Word], state: State) -> Ends:
-    """`test -v NAME[INDEX]` evaluates the index."""
-    looked_up = any(each in ("-v", "-R") for each in words)
-    if looked_up and any(isinstance(each, Hole) or "[" in each for each in words[1:]):
-        shell.rec.unknown("a name with an expression in it is looked up", *words)
-    shell.program(words)
-    return state, state
-
-
 def _let(shell: Reading, words: list[Word], state: State) -> None:
     for word in words[1:]:
         if isinstance(word, Hole):
@@ -340,5 +332,4 @@ BUILTINS: Final[dict[str, Builtin]] = {
     **dict.fromkeys(("builtin", "command", "time"), _wrapped),
     "eval": _eval,
     "printf": _printf,
-    "test": _test,
 }

@@ -680,7 +680,7 @@ class Reading(ABC):
             for each in given:
                 if each not in self._followed:
                     self.rec.mention(each)
-        elif given and may_run_input(base) and Knowledge.bundled().knows(base):
+        elif given and may_run_input(base, words) and Knowledge.bundled().knows(base):
             self.rec.unknown(f"`{base}` may run what it is fed", *given)
 
     def _is_trusted(self, words: Sequence[Word]) -> bool:

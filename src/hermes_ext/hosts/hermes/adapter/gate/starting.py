@@ -103,8 +103,9 @@ def wrap_command(
 
 def _exports() -> str:
     """Sets the private folder's variables, on the line of the command."""
-    variables = _call().sandbox.environment({})
-    pairs = (f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    sandbox = _call().sandbox
+    variables = sandbox.environment(os.environ)  # some add to what the user has set
+    pairs = (f"{name}={shlex.quote(variables[name])}" for name in sandbox.environment({}))
     return f"export {' '.join(pairs)}; "
 
 
