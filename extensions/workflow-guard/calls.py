@@ -80,14 +80,11 @@ def _programs(event: ToolCall, effects: Effects, project: Project) -> Refusal | 
 def _files(effects: Effects, project: Project) -> Confined | None:
     """What becomes of a call of a tool for files, which writes only what it may.
 
-    Where confined programs may write, too, one of them could make a link of a folder between this
-    look and the writing.
+    A program of an earlier call, which may still run, could make a link of a folder between this
+    look and the writing. So the call can write only where it was seen to.
     """
-    writable = project.writable(effects)
-    inside = [project.programs_may_change(each, writable) for each in effects.changes]
-    if not inside or not all(inside):
-        return None
-    return Confined(project.handed_out(effects), "allowed_paths")
+    folders = project.written_in(effects)
+    return Confined(folders, "allowed_paths") if folders else None
 
 
 def _unknown(event: ToolCall, effects: Effects) -> Refusal:

@@ -31,7 +31,8 @@ def runs_as_it_is(event: ToolCall, effects: Effects, project: Project) -> bool:
     """Whether a call of a shell, which is not known to be harmless, is by these patterns.
 
     All that they do not name has to be known to write only what may be written. What they name has
-    to start in the project, and must not be pointed to what can be written without a plan.
+    to start in the project, and must not be pointed to what can be written without a plan, nor find
+    code there by itself.
     """
     patterns = project.settings["allowed_commands"]
     if not patterns or effects.exact or effects.variables or _leads_astray(effects, project):
@@ -42,7 +43,8 @@ def runs_as_it_is(event: ToolCall, effects: Effects, project: Project) -> bool:
 
     machine = evolve(event.machine or Machine(), trusts=trusts)
     rest = effects_of(event, machine=machine)
-    return rest.exact and all(map(project.may_change, rest.changes))
+    harmless = rest.exact and all(map(project.may_change, rest.changes))
+    return harmless and not project.holds_examples()
 
 
 def _leads_astray(effects: Effects, project: Project) -> bool:

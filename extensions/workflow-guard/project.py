@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -20,6 +22,7 @@ from .tracked import is_tracked
 _LINKING = frozenset({"ln", "os.link", "Path.hardlink_to"})
 
 _MOST_FILES = 10_000  # a folder with more is not handed out in any case
+_EXAMPLE = re.compile(rb">>>|^\s*(```|~~~)\W*py|^\s*\.\. +(code|doctest|test)", re.MULTILINE)
 _LOOKED_UP = Reason("workflow-guard", "no plan yet")
 
 
@@ -69,11 +72,38 @@ class Project:
 
     def _holds_documents(self, folder: Path) -> bool:
         """Whether all that there is to lose in a folder may be written."""
-        files = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
-        return all(
-            self.may_change(Change(each, ChangeKind.WRITE)) or _is_empty(each)
-            for each in islice(files, _MOST_FILES)
-        )
+        try:
+            return all(
+                self.may_change(Change(each, ChangeKind.WRITE)) or _is_empty(each)
+                for each in islice(_files_in(folder), _MOST_FILES)
+            )
+        except RecursionError:  # folders in folders, a thousand deep
+            return False
+
+    def holds_examples(self) -> bool:
+        """Whether a document that may be written without a plan has code that tests could run.
+
+        As pytest does by itself, of the files called `test*.txt`.
+        """
+        found = (file for folder in self._open for file in _files_in(folder))
+        files = list(islice(found, _MOST_FILES + 1))
+        return len(files) > _MOST_FILES or any(map(_has_examples, (*files, self.plan.place)))
+
+    def written_in(self, effects: Effects) -> tuple[Path, ...]:
+        """The folders that a tool for files writes in, and that programs may write or once might.
+
+        Not the root: what is in it is not handed out. Where a folder as a whole cannot be held, as
+        one with too many files, only the part of it that is written in.
+        """
+        found: dict[Path, None] = {}
+        if sys.platform == "win32":  # where nothing is confined
+            return ()
+        for change in effects.changes:
+            around = {each for each in change.path.parents if each in self._allowed} - {self.root}
+            for place in filter(Path.is_dir, sorted(filter(self.is_own, around))[:1]):
+                part = next(each for each in change.path.parents if each.is_dir())
+                found[place if self._held((place,)) or not self._held((part,)) else part] = None
+        return tuple(found)
 
     def writable(self, effects: Effects) -> tuple[Path, ...]:
         """Those of them that a program can write: not all folders may be handed out.
@@ -82,8 +112,11 @@ class Project:
         """
         if not effects.changes:
             return ()
-        folders = map(str, self.handed_out(effects))
-        return Confinement.of(folders, root=self.root, reason=_LOOKED_UP).writable
+        return self._held(self.handed_out(effects))
+
+    def _held(self, folders: Iterable[Path]) -> tuple[Path, ...]:
+        """Those of the folders that what confines programs can hold them to."""
+        return Confinement.of(map(str, folders), root=self.root, reason=_LOOKED_UP).writable
 
     @cached_property
     def _allowed(self) -> tuple[Path, ...]:
@@ -193,6 +226,20 @@ class Project:
 
 def _links(change: Change) -> bool:
     return change.link or change.by in _LINKING
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    return (Path(at, name) for at, _, names in os.walk(folder) for name in names)
+
+
+def _has_examples(file: Path | None) -> bool:
+    """Whether a file has examples for doctest, or blocks of Python."""
+    try:
+        return (
+            file is not None and file.is_file() and _EXAMPLE.search(file.read_bytes()) is not None
+        )
+    except OSError:
+        return True
 
 
 def _is_empty(file: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +158,19 @@ def test_more_files_than_anybody_can_look_at(root: Path, monkeypatch: pytest.Mon
     for number in range(5):
         (root / "plans" / f"{number}").touch()
     assert why(root, "plans") == "it has more than 5 files"
+
+
+def test_folders_in_folders(root: Path) -> None:
+    """A directory with more of them than can be followed is left out."""
+    at = os.open(root / "plans", os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    assert of(root, "plans").writable == ()
+    subprocess.run(["rm", "-r", root / "plans" / "d"], check=True)  # Python cannot
 
 
 def test_a_directory_that_cannot_be_searched(root: Path) -> None:

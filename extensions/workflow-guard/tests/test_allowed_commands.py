@@ -100,6 +100,21 @@ def test_all_else_stays_confined(guarded: Guard, command: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "code", [">>> touch()\n", "```python\ntouch()\n```\n", ".. testcode::\n\n   touch()\n"]
+)
+def test_documents_that_tests_run(guarded: Guard, code: str) -> None:
+    """pytest runs the examples of `test*.txt` by itself, and anybody may write one."""
+    guard = guarded(allowed_commands=PATTERNS, plan={"headings": ["Goal"]})
+    call = {"command": "python -m pytest"}
+    guard.write("plans/test_x.txt", "A text.\n```sh\nls\n```\n")
+    assert guard.call("terminal", call).action == "pass"
+    for path in ("plans/new/test_x.txt", "plans/active/plan.md"):
+        file = guard.write(path, f"A text.\n{code}")
+        assert guard.call("terminal", call).action == "confine"
+        file.unlink()
+
+
+@pytest.mark.parametrize(
     "command", ["npm run lint > app.py", "npm run lint; rm app.py", "cp x app.py && npm run lint"]
 )
 def test_what_is_known_to_write_elsewhere_is_refused(guarded: Guard, command: str) -> None:

@@ -203,6 +203,37 @@ def test_files_among_the_plans_are_written_confined(guarded: Guard) -> None:
     for call in (write("plans/x.md"), update("plans/x.md"), write("plans/new/x.md")):
         assert guard.call(*call).confinement.writable == (guard.root / "plans",)
     assert guard.call(*update("app.py")).blocked
+    # Such a command may have been started when the folder was handed out.
+    guard.write("plans/left.py")
+    assert written_by_make(guard) == []
+    assert guard.call(*write("plans/x.md")).confinement.writable == (guard.root / "plans",)
+
+
+def test_files_in_a_part_of_the_plans(guarded: Guard) -> None:
+    """Where the folder as a whole cannot be held, what is written in can be; else nothing runs."""
+    guard = guarded()
+    source = guard.write("elsewhere.md")
+    (guard.root / "plans/active").mkdir(parents=True)
+    (guard.root / "plans/linked.md").hardlink_to(source)
+    active = guard.call(*write("plans/active/plan.md"))
+    assert active.confinement.writable == (guard.root / "plans/active",)
+    assert "another name elsewhere" in guard.call(*write("plans/x.md")).message
+
+
+def test_folders_in_folders(guarded: Guard) -> None:
+    """A thousand of them keep nobody from looking around."""
+    guard = guarded()
+    (guard.root / "plans").mkdir()
+    at = os.open(guard.root / "plans", os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    assert written_by_make(guard) == []
+    assert guard.call(*shell("ls")).action in RUNS
+    subprocess.run(["rm", "-r", guard.root / "plans/d"], check=True)  # Python cannot
 
 
 @pytest.mark.parametrize(("tool", "args"), BLOCKED.values(), ids=BLOCKED)
@@ -257,7 +288,8 @@ def test_folders_with_other_files_than_documents(guarded: Guard) -> None:
     guard.write("plans/.gitkeep", "")
     guard.write("docs/conf.py")
     assert written_by_make(guard) == ["plans"]
-    assert guard.call(*write("docs/x.md")).action == "pass"
+    assert guard.call(*write("docs/x.md")).confinement.writable == (guard.root / "docs",)
+    assert guard.call(*write("x.md")).action == "pass"
     assert "Write there with write_file" in guard.call(*shell("echo x > docs/x.md")).message
     guard.write("plans/x.py")
     assert written_by_make(guard) == []

@@ -47,7 +47,7 @@ def resolved(text: str, root: Path | None) -> Path:
         path = real.joinpath(*parts)
         _check_place(path, real)
         _look_into(real, parts)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise error if isinstance(error, NotWritable) else NotWritable(_told(error)) from None
     return path
 
@@ -133,7 +133,9 @@ def _raised(error: OSError) -> None:
         raise error
 
 
-def _told(error: OSError | ValueError) -> str:
+def _told(error: OSError | ValueError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "its folders are nested too deeply"
     if isinstance(error, FileNotFoundError):
         return "it does not exist"
     if getattr(error, "errno", None) in (errno.ENOTDIR, errno.ELOOP):
