@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from tests import debian
 
 from hermes_ext.confine import Confinement, Minimum, Rung, Sandbox, Support, support
 
@@ -14,6 +16,13 @@ LADDER: dict[Rung, tuple[Minimum, set[str]]] = {
     Rung.BUBBLEWRAP: ("namespaces", {"namespaces", "landlock"}),
     Rung.LANDLOCK: ("landlock", {"namespaces", "bubblewrap"}),
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bubblewrap() -> None:
+    """The rung of this name needs its program; it is not part of every Debian."""
+    if shutil.which("bwrap") is None and debian.can_install():
+        debian.install(["bubblewrap"])
 
 
 def on(rung: Rung) -> Support:

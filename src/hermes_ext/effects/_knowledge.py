@@ -43,6 +43,7 @@ class Entry:
         runs: how many operands stand before the command that it runs; None if it runs none.
         unknown: why nobody can say what it does; "" if that is known.
         program: the reading in `_programs` that announces what it does.
+        word_files: whether a word that begins with `@` names a file with more words.
         depends_on: files, looked for from the directory upwards, that change what it does.
     """
 
@@ -55,6 +56,7 @@ class Entry:
     runs: int | None = None
     unknown: str = ""
     program: str = ""
+    word_files: bool = False
     depends_on: tuple[str, ...] = ()
     may_harm: bool = False
 
@@ -113,6 +115,7 @@ def _entry(written: Mapping[str, Any], above: Table | None) -> Entry:
         runs=None if runs is None else int(runs),
         unknown=str(written.get("unknown", "")),
         program=program,
+        word_files=bool(written.get("word_files")),
         depends_on=tuple(written.get("depends_on", ())),
         may_harm=harm or bool(program) or bool(written.get("unknown")) or runs is not None,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from attrs import frozen
+from tests import debian
 
 # Debian's names; first those that every such system has, whose programs count all the same.
 PACKAGES: Final = (
@@ -63,15 +64,12 @@ def missing() -> tuple[str, ...]:
 
 
 def install(packages: tuple[str, ...]) -> None:
-    """Install by apt-get; its lists are read anew first.
+    """Install these packages.
 
     Raises:
         subprocess.CalledProcessError: A package cannot be installed.
     """
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for words in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
-        command = ["apt-get", "-qq", *words]
-        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    debian.install(packages)
     _files_of.cache_clear()
 
 

@@ -5,7 +5,6 @@ times or more. `-s` shows the progress.
 """
 
 import os
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Final
 
 import pytest
 from filelock import FileLock
+from tests import debian
 from tests.confine.corpus import machine
 from tests.confine.corpus.comparing import Comparison, NotConfined, compared
 from tests.confine.corpus.drawn import Command, Drawn
@@ -43,8 +43,8 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """A project of the person whom the test is about, with every program installed."""
     if "LONG" not in os.environ:
         pytest.skip("LONG=1 runs it: two minutes, and the set-up installs packages")
-    if os.geteuid() or shutil.which("apt-get") is None:
-        pytest.skip("the set-up installs programs by apt-get, as root")
+    if not debian.can_install():
+        pytest.skip(debian.NOT_HERE)
     with FileLock(Path(tempfile.gettempdir(), "hermes-ext-corpus.lock")):
         if missing := machine.missing():
             machine.install(missing)

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from hermes_ext.effects._options import is_unclear
 from hermes_ext.effects._programs.call import Call
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, beginning
 
 _PACKERS: Final = frozenset(
     {"gzip", "bzip2", "xz", "zstd", "pigz", "lz4", "lzma", "lzip", "pbzip2", "gzip -9", "xz -9"}
@@ -185,7 +186,9 @@ def sevenzip(call: Call) -> None:
 def ar(call: Call) -> None:
     """`ar KEYS ARCHIVE FILE…`."""
     words = [each for each in call.words if each != "--"]
-    if len(words) < 2 or isinstance(words[0], Hole) or words[0].startswith("--"):
+    options = any(re.match(r"--|@", beginning(each)) for each in words)  # `@`: of a file
+    unclear = any(isinstance(each, Hole) and is_unclear(each) for each in words)
+    if len(words) < 2 or options or unclear or isinstance(words[0], Hole):
         call.unknown("is not followed here")
         return
     keys = words[0].lstrip("-")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hermes_ext.effects._options import Below, Read
 from hermes_ext.effects._record import Recorder
-from hermes_ext.effects._words import Hole, Word
+from hermes_ext.effects._words import Hole, Word, beginning
 
 if TYPE_CHECKING:
     from hermes_ext.effects._knowledge import Entry
@@ -207,6 +207,8 @@ class Call:
                 self.unknown(f"{given.short or given.name} {given.unknown}")
             for deed, value in zip(option.values if option else (), given.values, strict=False):
                 _DEEDS[deed](self, value)
+        if self.entry.word_files and any(beginning(each)[:1] == "@" for each in self.words):
+            self.unknown("takes its words from a file")
         if self.found.unclear and self.entry.open:
             self.unknown("may be given options that are not known before it runs")
 

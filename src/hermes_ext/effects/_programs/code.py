@@ -226,6 +226,13 @@ _NODE: Final = re.compile(
 )
 
 
+def interpreter(call: Call) -> None:
+    """`php -v`: one flag of those listed; everything else runs code."""
+    flags = [name for option in call.entry.table.options for name in option.names]
+    if [*call.words] not in [[name] for name in flags]:
+        call.unknown("runs code that is not looked into")
+
+
 def ruby(call: Call) -> None:
     """`ruby -e 'puts RUBY_VERSION'`."""
     if list(call.words) in (["-v"], ["--version"]):

@@ -44,7 +44,7 @@ def _only_reads(text: Word) -> bool:
 def sqlite(call: Call) -> None:
     """`sqlite3 FILE QUERY`."""
     words = [each for each in call.words if isinstance(each, Hole) or not _SQLITE_FLAGS.match(each)]
-    if any(each in ("-version", "--version") for each in call.words):
+    if list(call.words) in (["-version"], ["--version"]):
         return
     if not words:
         call.unknown("is not told what to ask in its words")
@@ -61,7 +61,7 @@ def sqlite(call: Call) -> None:
     if isinstance(file, str) and file.startswith("file:"):
         call.unknown("is given an address, which may say more than a name", file)
     # It makes the file if there is none.
-    if call.there(file) is not True and file != ":memory:":
+    if "-readonly" not in call.words and call.there(file) is not True and file != ":memory:":
         call.write(file)
     call.read(file)
 
