@@ -399,6 +399,20 @@ report(refused=terminal('true', workdir='/tmp;x'), later=terminal('echo fine'))
     assert facts["later"]["output"] == "fine"
 
 
+def test_a_terminal_that_cannot_start(hermes: HomeFactory) -> None:
+    """Where ptyprocess would go on as a second Hermes in its child, and wait for that."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+told = [terminal(each, background=True, pty=True) for each in ('echo a\\0b', 'echo \\udce9\\ud800')]
+report(told=told, later=terminal('echo fine'))
+""",
+    )
+    assert all(one["error"] for one in facts["told"])
+    assert facts["later"]["output"] == "fine"
+
+
 HINTS = """
 from types import SimpleNamespace as Tool
 from tools import mcp_tool

@@ -10,7 +10,7 @@ import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from attrs import frozen
 
@@ -55,7 +55,8 @@ def _made(pid: int, root: Path, writable: tuple[Path, ...], network: Network) ->
     base = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{pid}-{_started(pid)}-")).resolve()
     # Open as long as the process: systemd-tmpfiles takes nothing out of a folder that is locked.
     fcntl.flock(os.open(base, os.O_RDONLY), fcntl.LOCK_SH)
-    atexit.register(_remove, base, pid)
+    _at_the_end()
+    _bases[base] = pid
     sentinel = base / "sentinel"
     sentinel.touch(0o600)
     private = base / "private"
@@ -66,9 +67,28 @@ def _made(pid: int, root: Path, writable: tuple[Path, ...], network: Network) ->
     return PrivateFolder(private, sentinel, compiled)
 
 
-def _remove(base: Path, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child has its parent's handlers
-        shutil.rmtree(base, ignore_errors=True)
+_bases: Final[dict[Path, int]] = {}
+
+
+@cache
+def _at_the_end() -> None:
+    """Remove the folders when this process ends, by `os._exit` too: so does `hermes -z`."""
+    leave = os._exit
+
+    def remove_and_leave(status: int) -> NoReturn:
+        with suppress(BaseException):
+            _remove()
+        leave(status)
+
+    atexit.register(_remove)
+    os._exit = remove_and_leave
+
+
+def _remove() -> None:
+    for base, pid in list(_bases.items()):
+        if os.getpid() == pid:  # a forked child has its parent's handlers
+            del _bases[base]
+            shutil.rmtree(base, ignore_errors=True)
 
 
 def _sweep() -> None:

@@ -135,20 +135,28 @@ def adopt_local(original: Original, *args: Any, **kwargs: Any) -> Any:
 def spawn_in_terminal(
     original: Original, cls: Any, argv: Any, cwd: Any = None, env: Any = None, **kwargs: Any
 ) -> Any:
-    """Wraps `ptyprocess.PtyProcess.spawn`, which starts its process past `subprocess`."""
+    """Wraps `ptyprocess.PtyProcess.spawn`, which starts its process past `subprocess`.
+
+    What it raises in the forked child goes up there: the child would go on as a second Hermes, and
+    this one wait for it. So nothing is left to raise but in `preexec_fn`, where it ends the child.
+    """
     call = _call()
+    if any(b"\0" in os.fsencode(each) for each in argv):
+        raise ValueError("embedded null byte")
     try:
         with call.sandbox.start(argv, env) as start:
 
             def keep_open() -> None:
                 for fd in start.pass_fds:
                     os.set_inheritable(fd, True)
+                if cwd is not None:
+                    os.chdir(cwd)
 
             with call.run.own():
                 process = original(
                     cls,
                     start.argv,
-                    cwd,
+                    None,
                     start.environment,
                     preexec_fn=keep_open,
                     pass_fds=start.pass_fds,
