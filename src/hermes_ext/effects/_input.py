@@ -36,14 +36,15 @@ zipinfo zless zmore zstd zstdcat :
 """
 # What these do is known where it is known at all; else what they are fed may be what they run.
 _READ_LISTED: Final = """
-apk apt apt-mark arch as asdf ash at aws az bash batch brew bsdtar bun bundle bundler busybox c++
-caffeinate cargo cc chrt clang clang++ composer conda crontab dash defaults deno dnf doas docker
-docker-compose dpkg env flatpak flock g++ gcc gcloud gem gmake go gofmt gtimeout helm ionice ip
-java javac julia ksh kubectl launchctl ltrace lua luajit make mamba micromamba mvn nerdctl nice
-ninja node nodejs nohup npm nvm oc patch perl php pip pip3 pipx pnpm podman poetry pyenv pypy3
-python python3 python3.10 python3.11 python3.12 python3.13 python3.14 python3.8 python3.9 R rbash
-rpm Rscript rsync ruby rustc rustup service setsid sh snap stdbuf strace sudo svn sysctl taskset
-terraform timeout ts-node tsx unbuffer uv watch wget yarn yum zsh
+apk apt apt-mark arch as asdf ash at aws az bash batch black brew bsdtar bun bundle bundler busybox
+c++ caffeinate cargo cc chrt clang clang++ cmake composer conda crontab dash defaults deno dnf doas
+docker docker-compose dpkg env eslint ffmpeg ffprobe flatpak flock g++ gcc gcloud gem gmake go
+gofmt gtimeout helm ionice ip java javac julia ksh kubectl launchctl ltrace lua luajit make mamba
+micromamba mvn mypy nerdctl nice ninja node nodejs nohup npm nvm oc patch perl php pip pip3 pipx
+pnpm podman poetry prettier pyenv pypy3 python python3 python3.10 python3.11 python3.12 python3.13
+python3.14 python3.8 python3.9 R rbash rpm Rscript rsync ruby ruff rustc rustup service setsid sh
+snap stdbuf strace sudo svn sysctl taskset terraform timeout ts-node tsc tsx unbuffer uv watch wget
+yarn yum zsh
 """
 _DATA: Final = frozenset(_DATA_LISTED.split())
 _READ: Final = frozenset(_READ_LISTED.split())

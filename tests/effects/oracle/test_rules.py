@@ -79,7 +79,8 @@ _REASONS: Final = {
         "arch base64 date dig ed host ldd lsof nm nslookup objdump pkg-config size stty whois yq"
     ),
     "no machine that the templates were written on had it": (
-        "7za 7zr 7zz ack ag ant at az bat batcat batch bazel bun bundle bundler bunx "
+        "7za 7zr 7zz ack ag ant at az bat batcat batch bazel black bun bundle bundler bunx "
+        "eslint ffmpeg ffprobe mypy prettier ruff tsc "
         "caffeinate cargo claude code codex composer crontab crontab_e csh deno docker-compose "
         " emacs entr expect fd fdfind fish gedit gem gfind gh ghci go gradle groovy guile "
         "helix helm hermes hermes-ext hg httpie hx info invoke jaq joe jsonlint julia just kak "

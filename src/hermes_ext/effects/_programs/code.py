@@ -227,7 +227,7 @@ _NODE: Final = re.compile(
 
 
 def interpreter(call: Call) -> None:
-    """`php -v`: one flag of those listed; everything else runs code."""
+    """`php -v`, `ruff --version`: one flag of those listed; everything else runs code."""
     flags = [name for option in call.entry.table.options for name in option.names]
     if [*call.words] not in [[name] for name in flags]:
         call.unknown("runs code that is not looked into")

@@ -68,6 +68,8 @@ def sqlite(call: Call) -> None:
 
 def sql(call: Call) -> None:
     """`psql -c QUERY`, `mysql -e QUERY`."""
+    if list(call.words) in (["-V"], ["--version"]):
+        return
     call.check_options()
     queries = call.values("-c", "--command", "-e", "--execute")
     if call.name == "psql":
