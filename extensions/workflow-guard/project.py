@@ -148,6 +148,9 @@ class Project:
         # Of temporary files each call has a folder of its own.
         if change.by == "mktemp" and not self.is_own(change.path):
             return True
+        # Only where its output is a terminal; and then it is refused, as any other.
+        if change.by == "nohup":
+            return True
         if not any(map(change.path.is_relative_to, writable)):
             return False
         # These cannot go: they are what is held.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -197,6 +199,37 @@ def test_server_in_the_background(each_sandbox: Sandbox, tmp_path: Path) -> None
         assert connection.recv(100) == b"refused"
         assert connection.recv(100) == b""
     assert (tmp_path / "plans/inside").exists()
+
+
+_TYPES = """
+import fcntl, os, sys
+fcntl.ioctl(int(sys.argv[1]) if sys.argv[1:] else os.open("/dev/tty", os.O_RDWR), 0x5412, b"x")
+"""
+
+
+@pytest.mark.parametrize("passed", [False, True], ids=["controlling", "passed on"])
+def test_a_terminal_beside_pipes(each_sandbox: Sandbox, passed: bool) -> None:
+    """Nothing types into the caller's terminal, however it is reached."""
+    main, terminal = os.openpty()
+
+    def control() -> None:
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+    with inside(each_sandbox):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _TYPES, *([str(terminal)] if passed else [])],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            start_new_session=True,
+            preexec_fn=control,
+            pass_fds=(terminal,),
+        )
+    os.close(main)
+    os.close(terminal)
+    assert done.returncode == 1
+    assert "Error: [Errno" in done.stderr
 
 
 def test_terminal(each_sandbox: Sandbox) -> None:

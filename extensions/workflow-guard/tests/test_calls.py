@@ -152,6 +152,7 @@ CONFINED = {
     "names that are made at run time": shell("ls *.py | xargs rm"),
     "no path": shell('rm "$f"'),
     "a folder for temporary files": shell('T=$(mktemp -d) && make > "$T/log"'),
+    "a file that nothing goes to": shell("nohup make > /dev/null 2>&1"),
     "no command": ("terminal", {}),
     "in the background": ("terminal", {"command": "npm start", "background": True}),
     "code": ("execute_code", {"code": "import app"}),

@@ -112,7 +112,7 @@ def _confine(spec: dict[str, Any]) -> None:
     if spec["abi"]:
         _restrict(spec)
     no_network, no_mounts = spec["network"] == "none", not spec["abi"]
-    if _terminal() or no_network or no_mounts:
+    if _reaches_terminal(spec) or no_network or no_mounts:
         _filter_calls(no_network=no_network, no_mounts=no_mounts)
     _check_refused(spec, (errno.EROFS, errno.EACCES))
 
@@ -190,6 +190,15 @@ def _hide(folders: list[bytes], sockets: list[bytes]) -> None:
 
 def _terminal() -> str | None:
     return next((os.ttyname(fd) for fd in range(3) if os.isatty(fd)), None)
+
+
+def _reaches_terminal(spec: dict[str, Any]) -> bool:
+    """Whether a program could type: one that has pipes may have a controlling terminal, too."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return any(map(os.isatty, (0, 1, 2, *spec["keep"])))
+    return True
 
 
 def _device_nodes(terminal: str | None) -> dict[str, int]:
