@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 from collections.abc import Callable, Iterator
@@ -199,6 +200,23 @@ def test_server_in_the_background(each_sandbox: Sandbox, tmp_path: Path) -> None
         assert connection.recv(100) == b"refused"
         assert connection.recv(100) == b""
     assert (tmp_path / "plans/inside").exists()
+
+
+def test_a_project_in_shared_memory(each_sandbox: Sandbox) -> None:
+    """It is there as anywhere else."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        plans = Path(folder, "plans")
+        plans.mkdir()
+        Path(folder, "kept").write_text("kept")
+        sandbox = Sandbox(Confinement(writable=(plans,)), each_sandbox.support)
+        script = "cat kept; echo plan > plans/x; echo x > kept; echo x > /dev/shm/x; mktemp"
+        with inside(sandbox):
+            argv = ["sh", "-c", script]
+            done = subprocess.run(argv, check=True, cwd=folder, capture_output=True, text=True)
+        assert done.stdout.startswith(f"kept{sandbox.private.path}/tmp/")
+        assert done.stderr.count("cannot create") == 2
+        assert (plans / "x").read_text() == "plan\n"
+        assert Path(folder, "kept").read_text() == "kept"
 
 
 _TYPES = """

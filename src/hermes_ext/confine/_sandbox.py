@@ -216,15 +216,18 @@ def bubblewrap(spec: Mapping[str, Any]) -> list[str]:
     through /proc: root gets a process namespace. No `--die-with-parent`, which would end servers
     in the background with it, and no `--new-session`, which costs job control.
     """
+    writable = [path for path, _, _ in spec["writable"]]
+    shared_memory = [b"/dev/shm"] if any(p.startswith(b"/dev/shm/") for p in writable) else []
     return [
         shutil.which("bwrap") or "bwrap",
         *("--ro-bind", "/", "/", "--dev", "/dev", "--unshare-ipc"),
+        *_each("--ro-bind {0} {0}", shared_memory),
         *(("--unshare-net",) if spec["network"] == "none" else ()),
         *(() if os.geteuid() else _ROOT),
         *_each("--tmpfs {}", spec["hidden"]),
         *_each("--remount-ro {}", spec["hidden"]),
         *_each("--ro-bind /dev/null {}", spec["masked"]),
-        *_each("--bind {0} {0}", [path for path, _, _ in spec["writable"]]),
+        *_each("--bind {0} {0}", writable),
         "--",
     ]
 

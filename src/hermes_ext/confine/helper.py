@@ -95,13 +95,13 @@ def _confine(spec: dict[str, Any]) -> None:
         terminal = _terminal()
         _enter_namespaces(own_network=spec["network"] == "none", landlock=spec["abi"] > 0)
         _check_call("private mounts", _libc.mount(None, b"/", None, _REC | _PRIVATE, None))
-        nodes = _device_nodes(terminal)
-        writable = [_own_mount(*each) for each in spec["writable"]]
+        nodes = _device_nodes(terminal, _needs_shared_memory(spec, cwd))
+        writable = [(_own_mount(*each), each) for each in spec["writable"]]
         _set_mount("every mount read-only", -100, b"/", _RDONLY | _NODEV, 0, _RECURSIVE)
         _hide(spec["hidden"], spec["masked"])
         _make_dev(nodes)
-        for clone, target in writable:
-            _system("writable mount", _MOVE_MOUNT, clone, b"", target, b"", 4 | 0x40)
+        for clone, place in writable:
+            _system("writable mount", _MOVE_MOUNT, clone, b"", _open_same(*place), b"", 4 | 0x40)
         os.chdir(cwd)  # what was the directory lies below the new mounts
     for path, device, inode in spec["writable"]:
         os.close(_open_same(path, device, inode))
@@ -162,7 +162,7 @@ def _open_same(path: bytes, device: int, inode: int) -> int:
     return fd
 
 
-def _own_mount(path: bytes, device: int, inode: int) -> tuple[int, int]:
+def _own_mount(path: bytes, device: int, inode: int) -> int:
     """A mount of its own for a writable path; what is mounted below it stays read-only."""
     fd = _open_same(path, device, inode)
     was_writable = not os.fstatvfs(fd).f_flag & os.ST_RDONLY
@@ -171,7 +171,8 @@ def _own_mount(path: bytes, device: int, inode: int) -> tuple[int, int]:
     _set_mount("writable mount", clone, b"", _RDONLY | _NODEV, 0, _EMPTY_PATH | _RECURSIVE)
     if was_writable:
         _set_mount("writable mount", clone, b"", 0, _RDONLY, _EMPTY_PATH)
-    return clone, fd
+    os.close(fd)
+    return clone
 
 
 def _hide(folders: list[bytes], sockets: list[bytes]) -> None:
@@ -201,7 +202,13 @@ def _reaches_terminal(spec: dict[str, Any]) -> bool:
     return True
 
 
-def _device_nodes(terminal: str | None) -> dict[str, int]:
+def _needs_shared_memory(spec: dict[str, Any], cwd: str) -> bool:
+    """Whether the project, or the caller's temporary folder, lies there: then it stays, to read."""
+    places = (os.fsencode(cwd), *(path for path, _, _ in spec["writable"]))
+    return any(each.startswith(b"/dev/shm/") for each in places)
+
+
+def _device_nodes(terminal: str | None, shared_memory: bool) -> dict[str, int]:
     """Clones of the device nodes that the own /dev is to have, by name."""
     graphics = [name for name in os.listdir("/dev") if name.startswith(_GRAPHICS)]
     nodes = {name: f"/dev/{name}" for name in (*_NODES, *graphics)}
@@ -209,10 +216,16 @@ def _device_nodes(terminal: str | None) -> dict[str, int]:
         nodes["console"] = terminal  # where ttyname() finds it
     if os.path.exists("/dev/log") and not os.path.islink("/dev/log"):
         nodes["log"] = "/dev/log"
+    if shared_memory:
+        nodes["shm"] = "/dev/shm"
     flags = _CLONE | os.O_CLOEXEC | _RECURSIVE
-    return {
+    clones = {
         name: _system(path, _OPEN_TREE, -100, path.encode(), flags) for name, path in nodes.items()
     }
+    if shared_memory:
+        read_only, what = _EMPTY_PATH | _RECURSIVE, "/dev/shm read-only"
+        _set_mount(what, clones["shm"], b"", _RDONLY | _NODEV, 0, read_only)
+    return clones
 
 
 def _make_dev(nodes: dict[str, int]) -> None:
@@ -231,8 +244,9 @@ def _make_dev(nodes: dict[str, int]) -> None:
     _check_call(
         "/dev/pts", _libc.mount(b"devpts", b"/dev/pts", b"devpts", _NOSUID | _NOEXEC, options)
     )
-    os.mkdir("/dev/shm")
-    os.chmod("/dev/shm", 0o1777)
+    if "shm" not in nodes:
+        os.mkdir("/dev/shm")
+        os.chmod("/dev/shm", 0o1777)
     links = {"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "/proc/self/fd/0"}
     links |= {"stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
     if "log" not in nodes and log != "/dev/log":
