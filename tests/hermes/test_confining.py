@@ -413,6 +413,32 @@ report(told=told, later=terminal('echo fine'))
     assert facts["later"]["output"] == "fine"
 
 
+def test_checkpoints(hermes: HomeFactory) -> None:
+    """Hermes's own git starts a program that a repository among the plans names: confined, too."""
+    facts = play(
+        confined_home(hermes, git=True),
+        PROLOGUE
+        + """
+import subprocess
+agent = stage.agent(enabled_toolsets=['terminal', 'file'], checkpoints_enabled=True)
+git = 'git -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m x'
+Path('hook.sh').write_text(f'#!/bin/sh\\necho ran >> {os.getcwd()}/kept\\n')
+Path('hook.sh').chmod(0o755)
+subprocess.run(f'git add -A && {git}', shell=True, check=True)
+made = terminal(f'mkdir plans/r && cd plans/r && git init -q && {git} &&'
+                f' git config core.fsmonitor {os.getcwd()}/hook.sh')
+for name in ('plans/a.md', 'plans/b.md', 'plans/c.md'):
+    stage.use(agent, write(name))
+store = next(Path(os.environ['HERMES_HOME'], 'checkpoints').rglob('objects')).parent
+refs = subprocess.run(['git', '--git-dir', str(store), 'for-each-ref'], capture_output=True)
+report(made=made, kept=Path('kept').read_text(), refs=refs.stdout.decode())
+""",
+    )
+    assert facts["made"]["exit_code"] == 0
+    assert facts["kept"] == "kept"
+    assert facts["refs"]
+
+
 HINTS = """
 from types import SimpleNamespace as Tool
 from tools import mcp_tool

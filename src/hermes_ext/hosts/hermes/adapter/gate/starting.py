@@ -195,6 +195,30 @@ def no_scope(original: Original, *args: Any, **kwargs: Any) -> bool:
     return False
 
 
+_LOOKS_AT_FILES: Final = frozenset({"add", "diff", "status"})
+_KEPT_IN: Final = ("objects", "indexes")  # and not the store's configuration, which names programs
+
+
+def checkpoint(original: Original, args: Any, store: Any, *more: Any, **options: Any) -> Any:
+    """Wraps `tools.checkpoint_manager._run_git`, by which Hermes keeps the files of a project.
+
+    Of a repository among them, which a confined command may have made, git starts the programs that
+    its configuration names. So they can change nothing. Where nothing can be confined, no unknown
+    command has run without a plan.
+    """
+    from hermes_ext import confine
+    from hermes_ext.hosts.hermes.adapter import host
+
+    support = confine.support("landlock")
+    if args[0] not in _LOOKS_AT_FILES or support.rung is None or host.rules_for().idle:
+        return original(args, store, *more, **options)
+    folders = (Path(os.path.realpath(store), each) for each in _KEPT_IN)
+    confinement = confine.Confinement(tuple(each for each in folders if each.is_dir()))
+    private = confine.PrivateFolder.of(Path(store), confinement)
+    with confine.inside(confine.Sandbox(confinement, support, private)):
+        return original(args, store, *more, **options)
+
+
 def _call() -> ConfinedCall:
     call = state.confined.get()
     assert call is not None, "only wraps of confined calls come here"

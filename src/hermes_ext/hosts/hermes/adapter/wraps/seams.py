@@ -289,6 +289,15 @@ SEAMS: Final = (
         confines=True,
     ),
     Seam(
+        "tools.checkpoint_manager",
+        "_run_git",
+        starting.checkpoint,
+        "what git starts for a repository that a confined command has left changes nothing",
+        _NO_START,
+        takes=("args", "store"),
+        newer=True,
+    ),
+    Seam(
         "tools.code_kernel",
         "execute_in_session_kernel",
         starting.run_cell,
