@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -172,6 +173,26 @@ def test_the_private_folder_is_removed(tmp_path: Path) -> None:
     assert left.exists()
     _made("ends", TMPDIR=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_private_folder_of_a_process_that_is_not_seen(tmp_path: Path) -> None:
+    """In another container it may live, with the same temporary folder: its lock tells."""
+    folder = tmp_path / "hermes-ext-confined-1-1-x"
+    folder.mkdir()
+    fd = os.open(folder, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    _made("ends", TMPDIR=str(tmp_path))
+    assert folder.exists()
+    os.close(fd)
+    _made("ends", TMPDIR=str(tmp_path))
+    assert not folder.exists()
+
+
+def test_what_a_program_removes_of_the_private_folder(sandbox: Sandbox) -> None:
+    """The next one has it again."""
+    with inside(sandbox):
+        subprocess.run(["sh", "-c", 'rm -r "$TMPDIR" "$XDG_RUNTIME_DIR"'], check=True)
+        subprocess.run(["sh", "-c", 'mktemp && ls "$XDG_RUNTIME_DIR"'], check=True)
 
 
 def test_a_private_folder_is_not_shared(tmp_path: Path) -> None:

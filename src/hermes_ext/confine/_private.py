@@ -18,6 +18,7 @@ from hermes_ext.confine._model import Confinement, Network
 
 _HELPER: Final = Path(__file__).with_name("helper.py")
 _PREFIX: Final = "hermes-ext-confined-"
+_FOLDERS: Final = ("tmp", "run")
 
 
 @frozen
@@ -46,6 +47,12 @@ class PrivateFolder:
         """
         return _made(os.getpid(), root, confinement.writable, confinement.network)
 
+    def renew(self) -> None:
+        """Make again what a program has removed: the next one's TMPDIR is there."""
+        for name in _FOLDERS:
+            with suppress(OSError):
+                os.mkdir(self.path / name, 0o700)
+
 
 @cache
 def _made(pid: int, root: Path, writable: tuple[Path, ...], network: Network) -> PrivateFolder:
@@ -60,8 +67,7 @@ def _made(pid: int, root: Path, writable: tuple[Path, ...], network: Network) ->
     sentinel = base / "sentinel"
     sentinel.touch(0o600)
     private = base / "private"
-    for folder in (private, private / "tmp", private / "run"):
-        folder.mkdir(0o700)
+    private.mkdir(0o700)
     compiled = base / "helper.pyc"
     py_compile.compile(str(_HELPER), cfile=str(compiled), doraise=True)
     return PrivateFolder(private, sentinel, compiled)
@@ -102,9 +108,24 @@ def _sweep() -> None:
 def _is_left(folder: Path) -> bool:
     try:
         pid, started = map(int, folder.name.removeprefix(_PREFIX).split("-")[:2])
-        return folder.lstat().st_uid == os.geteuid() and _started(pid) != started
+        mine = folder.lstat().st_uid == os.geteuid()
+        return mine and _started(pid) != started and not _is_locked(folder)
     except (ValueError, OSError):
         return False
+
+
+def _is_locked(folder: Path) -> bool:
+    """Whether its process lives: in another container it is not seen."""
+    import fcntl
+
+    fd = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def _started(pid: int) -> int:

@@ -157,6 +157,7 @@ class Sandbox:
     def _specification(self, **more: Any) -> dict[str, Any]:
         rung = self.support.rung
         assert rung is not None
+        self.private.renew()
         return {
             "mode": _MODES[rung],
             "abi": self.support.abi,
