@@ -16,6 +16,10 @@ PLACES = [
     "config.yaml",
     ".config.yaml.lock",
     ".env",
+    "active_profile",
+    "hooks/x/HOOK.yaml",
+    "hooks/x/handler.py",
+    "shell-hooks-allowlist.json",
     "extensions/new/__init__.py",
     "extensions/mine/__init__.py",
     "plugins/p/__init__.py",
@@ -77,6 +81,33 @@ def test_no_tool_writes_to_a_protected_place(ground: Ground, tool: str, args: An
 )
 def test_other_shapes_of_arguments(ground: Ground, tool: str, args: dict[str, Any]) -> None:
     assert ground.refusal(tool, args) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("~/.bash_aliases", "export HERMES_EXT_OFF=1"),
+        ("~/.config/fish/config.fish", "set -x HERMES_EXT_OFF 1"),
+        ("~/.config/fish/conf.d/x.fish", "set -gx HERMES_HOME /tmp/x"),
+        ("~/.config/nushell/env.nu", "$env.HERMES_EXT_OFF = 1"),
+        (
+            "~/.config/systemd/user/hermes.service.d/x.conf",
+            "[Service]\nEnvironment=HERMES_EXT_OFF=1",
+        ),
+        ("~/.config/environment.d/x.conf", "HERMES_EXT_OFF=1"),
+        ("~/.tcshrc", "setenv HERMES_EXT_OFF 1"),
+        ("~/.xsessionrc", "export HERMES_EXT_OFF=1"),
+        ("~/Library/LaunchAgents/x.plist", "<key>HERMES_EXT_OFF</key><string>1</string>"),
+        ("/etc/environment", "HERMES_EXT_OFF=1"),
+        ("/etc/profile.d/x.sh", "export HERMES_EXT_OFF=1"),
+        ("/etc/systemd/system/hermes.service", "Environment=HERMES_EXT_OFF=1"),
+    ],
+)
+def test_variables_for_the_next_start(ground: Ground, path: str, text: str) -> None:
+    """What shells, sessions and services start with takes no rule off, and may be written else."""
+    assert ground.refusal("write_file", {"path": path, "content": f"{text}\n"}) is not None
+    assert ground.shell(f"tee {path} <<'E'\n{text}\nE") is not None
+    assert ground.refusal("write_file", {"path": path, "content": "export EDITOR=vi\n"}) is None
 
 
 @pytest.mark.parametrize("name", [" write_file", "WRITE_FILE", "Write_File "])

@@ -27,8 +27,14 @@ _HANDS_ON: Final = frozenset({"parallel", "xargs"})
 _FILES: Final = ("__init__.py", "extension.yaml", "trusted.json")
 # Files that shells, and what stands in for them, take variables from.
 _STARTS: Final = re.compile(
-    r"/\.(?:bashrc|bash_profile|bash_login|profile|zshrc|zshenv|zprofile|zlogin|xprofile"
-    r"|pam_environment|envrc|config/environment\.d/[^/]+)\Z"
+    r"(?:/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|profile|z(?:shrc|shenv|profile|login|logout)"
+    r"|m?kshrc|t?cshrc|login|x(?:profile|initrc|session|sessionrc)|pam_environment|envrc"
+    r"|config/(?:environment\.d|fish(?:/\w+\.d)?|nushell|autostart)/[^/]+)"
+    r"|\A/etc/(?:environment|profile|bash\.bashrc|bashrc|z(?:shenv|profile|shrc|login)"
+    r"|csh\.(?:cshrc|login)|crontab|security/pam_env\.conf"
+    r"|(?:profile\.d|environment\.d|zsh|fish(?:/\w+\.d)?|default|cron\.d)/[^/]+)"
+    r"|/systemd/(?:[^/]+/)+[^/]+\.(?:service|conf)"
+    r"|/Library/Launch(?:Agents|Daemons)/[^/]+\.plist)\Z"
 )
 
 

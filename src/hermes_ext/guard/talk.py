@@ -52,7 +52,8 @@ class Talk:
         named, bare = sorted(self.switches), sorted(self.switches - {facts.home_variable})
         self._switch = re.compile(
             rf"\b(?:({'|'.join(named)})['\"\]}})]*\s*=(?!=)"
-            rf"|({'|'.join(bare)})(?:['\"\]}})]+\s*[:,]|\Z))",
+            rf"|({'|'.join(bare)})(?:['\"\]}})]+\s*[:,]|\Z))"
+            rf"|(?:\bset(?:env)?\s+(?:-\S+\s+)*|<key>\s*)({'|'.join(named)})\b",
             re.IGNORECASE,
         )
 
@@ -130,7 +131,7 @@ class Talk:
     def switch_in(self, text: str) -> str | None:
         """The variable that a text gives another value to, if it decides which rules hold."""
         found = self._switch.search(text) if len(text) > 5 else None
-        return (found[1] or found[2]) if found else None
+        return next(filter(None, found.groups())) if found else None
 
 
 @functools.cache

@@ -77,7 +77,13 @@ HERMES: Final = HostFacts(
     import_name="agent.extension_hooks",
     config_file=_CONFIG,
     layout=HomeLayout(
-        files={_CONFIG: "Hermes's settings", ".env": "Hermes's environment"},
+        files={
+            _CONFIG: "Hermes's settings",
+            ".env": "Hermes's environment",
+            "active_profile": "the profile that Hermes starts with",
+            "hooks": "Hermes's hooks",
+            "shell-hooks-allowlist.json": "the shell hooks that Hermes may run",
+        },
         beginnings={f".{_CONFIG}.": "Hermes's settings"},
         plugins="plugins",
         profiles="profiles",
