@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_ext.confine import Confinement, Reason
+from hermes_ext.confine import Confinement, ConfinementError, Reason
 
 NAMES = st.sampled_from(["a", "b", "ab"])
 PATHS = st.lists(NAMES, max_size=4).map(lambda names: Path("/p").joinpath(*names))
@@ -48,3 +50,32 @@ def test_together_they_are_at_least_as_strict(one: Confinement, other: Confineme
     assert both.holds(one)
     assert both.holds(other)
     assert set(both.reasons) == {*one.reasons, *other.reasons}
+
+
+REASON = Reason("rule", "no plan yet")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"network": "off"}, "network= is 'off'"),
+        ({"network": None}, "network= is None"),
+        ({"writable": "build"}, "writable= needs a list, got 'build'"),
+        ({"writable": 5}, "writable= needs a list, got 5"),
+        ({"writable": [5]}, "writable= has 5"),
+        ({"reason": "why"}, "a reason is 'why'"),
+    ],
+)
+def test_what_cannot_be_right(tmp_path: Path, arguments: dict[str, Any], told: str) -> None:
+    """A wrong argument is an error that says what to write; nothing is confined less for it."""
+    arguments = {"writable": [], "root": tmp_path, "reason": REASON, **arguments}
+    with pytest.raises(ConfinementError) as raised:
+        Confinement.of(**arguments)
+    assert raised.value.message == told
+    assert raised.value.hint
+
+
+def test_a_relative_path_is_no_path_of_a_confinement() -> None:
+    """Only `Confinement.of` knows where a relative path starts."""
+    with pytest.raises(ConfinementError, match="writable= has"):
+        Confinement(writable=(Path("build"),))

@@ -77,9 +77,14 @@ def inside(sandbox: Sandbox) -> Iterator[Run]:
     `asyncio.to_thread` have it, a plain thread has not.
 
     Raises:
-        ConfinementError: raised by `subprocess.Popen` where a process cannot be confined, and by
-            `os.fork`, `os.system` and the like.
+        ConfinementError: `sandbox` is none. Later raised by `subprocess.Popen` where a process
+            cannot be confined, and by `os.fork`, `os.system` and the like.
     """
+    if not isinstance(sandbox, Sandbox):
+        raise ConfinementError(
+            f"inside() needs a Sandbox, got {type(sandbox).__name__}",
+            hint="Write inside(Sandbox(confinement, support()))",
+        )
     _install()
     run = Run(sandbox)
     token = _run.set(run)

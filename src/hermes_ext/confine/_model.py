@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from hermes_ext.confine._resolving import NotWritable, resolved
+from hermes_ext.exceptions import ConfinementError
 
 Network: TypeAlias = Literal["host", "none"]
 
@@ -26,6 +28,51 @@ class Reason:
     text: str
 
 
+def _network(value: object) -> Network:
+    if value == "host" or value == "none":  # noqa: PLR1714 - the type checker follows this
+        return value
+    raise ConfinementError(
+        f"network= is {value!r}",
+        hint="Write 'host' for the host's network, or 'none' for no network",
+    )
+
+
+def _writable(value: object) -> tuple[Path, ...]:
+    for each in listed(value, "writable="):
+        if not isinstance(each, Path) or not each.is_absolute():
+            raise ConfinementError(
+                f"writable= has {each!r}",
+                hint="Write absolute paths (Path), or use Confinement.of(…) with a root",
+            )
+    return listed(value, "writable=")
+
+
+def _reasons(value: object) -> tuple[Reason, ...]:
+    for each in listed(value, "reasons="):
+        if not isinstance(each, Reason):
+            raise ConfinementError(
+                f"a reason is {each!r}", hint="Write Reason('my-extension', 'no plan yet')"
+            )
+    return listed(value, "reasons=")
+
+
+def _text_of_path(value: object) -> str:
+    if isinstance(value, (str, Path)):
+        return str(value)
+    raise ConfinementError(f"writable= has {value!r}", hint="A path is a str or a Path")
+
+
+def listed(value: object, what: str) -> tuple[Any, ...]:
+    """What a list holds.
+
+    Raises:
+        ConfinementError: it is one text, or no list at all; `what` names it.
+    """
+    if isinstance(value, (str, bytes, os.PathLike)) or not isinstance(value, Iterable):
+        raise ConfinementError(f"{what} needs a list, got {value!r}", hint=f"Write {what}[…]")
+    return tuple(value)
+
+
 @frozen
 class Confinement:
     """What the processes of a call may change.
@@ -36,23 +83,26 @@ class Confinement:
         network: `host` for the host's network, `none` for no network.
         reasons: who wants it, in the order of the handlers.
         left_out: paths that were to be writable and are not, each with why.
+
+    Raises:
+        ConfinementError: a value is of another kind.
     """
 
-    writable: tuple[Path, ...] = ()
-    network: Network = "host"
-    reasons: tuple[Reason, ...] = ()
+    writable: tuple[Path, ...] = field(default=(), converter=_writable)
+    network: Network = field(default="host", converter=_network)
+    reasons: tuple[Reason, ...] = field(default=(), converter=_reasons)
     left_out: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(
         cls,
-        writable: Iterable[str],
+        writable: Iterable[str | Path],
         *,
-        root: Path | None,
+        root: str | Path | None,
         network: Network = "host",
         reason: Reason,
     ) -> Confinement:
-        """A confinement whose writable paths are looked up on the disk. Raises nothing about them.
+        """A confinement whose writable paths are looked up on the disk.
 
         Only real directories of the project become writable: below the root no part of the path is
         a link, `.git` or `.hermes`, and no file in it has a hard link outside of it. Never
@@ -64,12 +114,16 @@ class Confinement:
             root: the project's directory; None where it is not known: nothing is writable.
             network: `host` for the host's network, `none` for no network.
             reason: who wants it, and why.
+
+        Raises:
+            ConfinementError: an argument is of another kind. What is on the disk raises nothing.
         """
         found: dict[Path, None] = {}
         left_out: list[tuple[str, str]] = []
-        for text in writable:
+        start = None if root is None else Path(root)
+        for text in map(_text_of_path, listed(writable, "writable=")):
             try:
-                found[resolved(text, root)] = None
+                found[resolved(text, start)] = None
             except NotWritable as why:
                 left_out.append((text, str(why)))
         return cls(tuple(found), network, (reason,), tuple(left_out))

@@ -16,7 +16,7 @@ from typing import Any, Final
 from attrs import define, field, frozen
 
 from hermes_ext.confine._environment import confined_environment
-from hermes_ext.confine._model import Confinement
+from hermes_ext.confine._model import Confinement, listed
 from hermes_ext.confine._private import PrivateFolder
 from hermes_ext.confine._rung import Rung, Support
 from hermes_ext.confine._sockets import below, daemons_folders, listening
@@ -122,8 +122,9 @@ class Sandbox:
             restore_signals: as in `subprocess.Popen`.
 
         Raises:
-            ConfinementError: a writable path is not what it was.
+            ConfinementError: `argv` is no list, or a writable path is not what it was.
         """
+        argv = listed(argv, "argv=")
         passed = tuple(pass_fds)
         reading, status = os.pipe()
         memory = os.memfd_create("confinement")
