@@ -76,6 +76,13 @@ REFUSED = [
     "failed to write `a`: Read-only file system (os error 30)",
 ]
 NOT_REFUSED = ["", "ls: cannot access 'a': No such file or directory", "3 passed", "read-only"]
+NO_NETWORK = [
+    "curl: (6) Could not resolve host: example.com",
+    "curl: (7) Failed to connect to 192.0.2.1 port 80 after 0 ms: Couldn't connect to server",
+    "OSError: [Errno 101] Network is unreachable",
+    "<urlopen error [Errno -3] Temporary failure in name resolution>",
+    "npm error code EAI_AGAIN",
+]
 DENIED = ["sh: 1: cannot create a: Permission denied", "PermissionError: [Errno 13] a"]
 
 
@@ -84,6 +91,14 @@ def test_refused(text: str, each_sandbox: Sandbox) -> None:
     """A refusal by the kernel is known by what programs usually say."""
     with inside(each_sandbox) as run:
         assert run.refused(f"before\n{text}\nafter")
+
+
+@pytest.mark.parametrize("text", NO_NETWORK)
+def test_no_network(text: str) -> None:
+    """What programs say without a network is a refusal where there is to be none."""
+    for network in ("none", "host"):
+        with inside(Sandbox(Confinement(network=network), on(Rung.NAMESPACES_AND_LANDLOCK))) as run:
+            assert run.refused(text) is (network == "none")
 
 
 @pytest.mark.parametrize("text", [*NOT_REFUSED, *DENIED])

@@ -26,6 +26,11 @@ _READ_ONLY: Final = re.compile(
     r"read-only file ?system|\bEROFS\b|errno 30\b|os error 30\b|readonly database", re.IGNORECASE
 )
 _DENIED: Final = re.compile(r"permission denied|\bEACCES\b|errno 13\b|os error 13\b", re.IGNORECASE)
+_NO_NETWORK: Final = re.compile(
+    r"network is unreachable|name resolution|name or service not known|\bENETUNREACH\b|errno 101\b"
+    r"|could(?: not|n't) (?:resolve|connect)|failed to connect|\bEAI_AGAIN\b|\bENOTFOUND\b",
+    re.IGNORECASE,
+)
 
 
 # The order in which `subprocess.Popen` takes its arguments.
@@ -51,12 +56,17 @@ class Run:
     failure: str | None = None
 
     def refused(self, text: str) -> bool:
-        """Whether an output shows that the kernel refused a write.
+        """Whether an output shows that the kernel refused a write, or the network.
 
         Programs say it in their own words, so that this is a guess from the usual ones.
         """
         alone = self.sandbox.support.rung is Rung.LANDLOCK
-        return bool(_READ_ONLY.search(text) or (alone and _DENIED.search(text)))
+        offline = self.sandbox.confinement.network == "none"
+        return bool(
+            _READ_ONLY.search(text)
+            or (alone and _DENIED.search(text))
+            or (offline and _NO_NETWORK.search(text))
+        )
 
     @contextmanager
     def own(self) -> Iterator[None]:
