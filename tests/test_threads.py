@@ -18,6 +18,7 @@ POOL = "the pool itself"
 EXECUTOR = "asyncio takes nothing but a ThreadPoolExecutor for the executor of a loop"
 BLOCK = "they end with the block that starts them, which waits for them"
 HOST = "a question belongs to the host's loop, which has threads for what would hold it up"
+DISK = "the host's loop goes on while the disk is looked at for a confinement"
 END = "it ends the process, whatever state the package is in"
 
 PLACES = {
@@ -29,6 +30,7 @@ PLACES = {
     "testing._extension": BLOCK,
     "testing.model_server.server": BLOCK,
     "turns.approval": HOST,
+    "turns.turn": DISK,
 }
 
 
