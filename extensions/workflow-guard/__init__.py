@@ -101,7 +101,8 @@ def no_changes_without_a_plan(
     begin = f"There is no valid plan yet ({project.shown_plan} {fault})"
     begin = "There is no plan yet" if fault == MISSING else begin
     advice = _advice(event, project, fault, found.more if first else None)
-    return HookResult.block(f"{begin}, so {found.what}. {advice}", metadata=where)
+    told = (f"{begin}, so {found.what}.", found.hint, advice)
+    return HookResult.block(" ".join(filter(None, told)), metadata=where)
 
 
 def _advice(event: ToolCall, project: Project, fault: str, more: str | None) -> str:
@@ -109,7 +110,7 @@ def _advice(event: ToolCall, project: Project, fault: str, more: str | None) -> 
     plan, writers = project.shown_plan, names_of(event.tools, ToolKind.WRITE)
     write = f"First write the plan to {plan} with {writers}"
     do = write if fault == MISSING else "First fix the plan"
-    told = [f"{do}, then make this call again."]
+    told = [project.links(), f"{do}, then make this call again."]
     if more is not None:
         writable = in_words((plan, *project.shown_allowed))
         told += [project.plan.needs(), f"Until then only {writable} may be written.", more]

@@ -18,11 +18,13 @@ _FILE_TOOLS = (ToolKind.WRITE, ToolKind.EDIT)
 class Refusal:
     """The call does not run.
 
-    what: what it must not do. setting: the one that decides so. more: what else to say.
+    what: what it must not do. setting: the one that decides so. hint: what to do instead. more:
+    what else to say, once.
     """
 
     what: str
     setting: str
+    hint: str = ""
     more: str = ""
 
 
@@ -66,15 +68,21 @@ def _programs(event: ToolCall, effects: Effects, project: Project) -> Refusal | 
     writable = project.writable(effects)
     refused = [each for each in effects.changes if not project.programs_may_change(each, writable)]
     if refused:
-        by_tools = any(map(project.may_change, refused))
-        writers = names_of(event.tools, ToolKind.WRITE)
+        by_tools = next(filter(project.may_change, refused), None)
         return Refusal(
             f"{event.tool_name} must not change {_listed(refused, project)}",
             "allowed_paths",
-            f"Write there with {writers}: a command cannot." if by_tools else "",
+            "" if by_tools is None else _by_tools(event, by_tools, project),
         )
     setting = "allowed_commands" if is_shell else "allowed_tools"
     return Confined(project.handed_out(effects), setting)
+
+
+def _by_tools(event: ToolCall, change: Change, project: Project) -> str:
+    writers = names_of(event.tools, ToolKind.WRITE)
+    why = project.why_not_handed_out(change)
+    told = f"Write there with {writers}: a command cannot"
+    return f"{told}, because {why}." if why else f"{told}."
 
 
 def _files(effects: Effects, project: Project) -> Confined | None:
@@ -94,7 +102,7 @@ def _unknown(event: ToolCall, effects: Effects) -> Refusal:
     return Refusal(
         f"this call of {tool} is blocked: {shown}",
         "allowed_tools",
-        f"If {tool} is to run without a plan, the user has to add it to "
+        more=f"If {tool} is to run without a plan, the user has to add it to "
         "extensions.workflow-guard.allowed_tools in config.yaml.",
     )
 

@@ -73,12 +73,43 @@ class Project:
     def _holds_documents(self, folder: Path) -> bool:
         """Whether all that there is to lose in a folder may be written."""
         try:
-            return all(
-                self.may_change(Change(each, ChangeKind.WRITE)) or _is_empty(each)
-                for each in islice(_files_in(folder), _MOST_FILES)
-            )
+            return next(self._others_in(folder), None) is None
         except RecursionError:  # folders in folders, a thousand deep
             return False
+
+    def _others_in(self, folder: Path) -> Iterator[Path]:
+        """Files in a folder that may not be written, though it is allowed."""
+        for each in islice(_files_in(folder), _MOST_FILES):
+            if not (self.may_change(Change(each, ChangeKind.WRITE)) or _is_empty(each)):
+                yield each
+
+    def why_not_handed_out(self, change: Change) -> str:
+        """Why programs may not write where tools for files may."""
+        if self.settings["allowed_commands"]:
+            return "allowed_commands is set"
+        folder = next((each for each in self._allowed if change.path.is_relative_to(each)), None)
+        if folder is None or not folder.is_dir():
+            return f"{self.shown(folder or change.path)} is no folder yet"
+        try:
+            other = next(self._others_in(folder), None)
+        except RecursionError:
+            return f"{self.shown(folder)} has too many folders in it"
+        if other is not None:
+            return f"{self.shown(other)} is no document"
+        held = Confinement.of([str(folder)], root=self.root, reason=_LOOKED_UP)
+        return "".join(f"{self.shown(Path(path))}: {why}" for path, why in held.left_out)
+
+    def links(self) -> str:
+        """What to do about a plan or an allowed path that a link leads to; "" where none does."""
+        for place in (self.plan.place, *self._allowed):
+            real = place and Path(os.path.realpath(place))
+            if place and real and real != place:
+                return (
+                    f"A symbolic link leads from {self.shown(place)} to {self.shown(real)}, and "
+                    "links are not followed: the user has to name that place in plan_path and "
+                    "allowed_paths of extensions.workflow-guard in config.yaml."
+                )
+        return ""
 
     def holds_examples(self) -> bool:
         """Whether a document that may be written without a plan has code that tests could run.

@@ -192,8 +192,45 @@ def test_commands_make_no_allowed_folder(guarded: Guard, confines: bool) -> None
     guard = guarded(confines=confines)
     blocked = guard.call(*shell("mkdir -p plans/active && echo Go. > plans/active/plan.md"))
     assert "must not change 'plans', 'plans/active', 'plans/active/plan.md'." in blocked.message
-    assert "Write there with write_file: a command cannot." in blocked.message
+    hint = "Write there with write_file: a command cannot, because plans is no folder yet."
+    assert hint in blocked.message
     assert not guard.call(*write("plans/active/plan.md")).blocked
+
+
+def _script(plans: Path) -> None:
+    (plans / "run.sh").write_text("echo")
+
+
+def _second_name(plans: Path) -> None:
+    (plans.parent / "kept.md").write_text("kept")
+    os.link(plans.parent / "kept.md", plans / "hard.md")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [(_script, "plans/run.sh is no document"), (_second_name, "hard.md has another name")],
+)
+def test_why_a_folder_is_not_handed_out(
+    guarded: Guard, spoil: Callable[[Path], None], why: str
+) -> None:
+    """A command that cannot write there is told why, each time."""
+    guard = guarded()
+    (guard.root / "plans").mkdir(exist_ok=True)
+    spoil(guard.root / "plans")
+    for name in ("b", "c"):
+        blocked = guard.call(*shell(f"echo a > plans/{name}.md"))
+        assert "Write there with write_file: a command cannot, because" in blocked.message
+        assert why in blocked.message
+
+
+def test_a_plan_behind_a_link(guarded: Guard) -> None:
+    """Whoever writes the plan through a link is told that links are not followed."""
+    guard = guarded()
+    (guard.root / "real/plans").mkdir(parents=True)
+    (guard.root / "plans").symlink_to("real/plans")
+    blocked = guard.call(*write("plans/active/plan.md"))
+    assert "link leads from plans/active/plan.md to real/plans/active/plan.md" in blocked.message
+    assert "plan_path and allowed_paths" in blocked.message
 
 
 def test_files_among_the_plans_are_written_confined(guarded: Guard) -> None:
