@@ -323,7 +323,7 @@ class TestUnavailable:
             return next(given)
 
         runtime = Runtime(
-            [*more, confining()],
+            [*more, confining(advice="Write a plan.")],
             confiner=Host("it is far away"),
             approver=approver if answers else None,
         )
@@ -347,6 +347,7 @@ class TestUnavailable:
         assert (outcome.blocked, outcome.blocked_by) == (True, "test_confining")
         assert outcome.decider.handler == "confine"
         assert "cannot be confined: it is far away" in outcome.message
+        assert outcome.message.endswith(". Write a plan.")
 
     def test_a_change_that_is_known_is_never_asked_about(self, call: Call) -> None:
         """What would surely change something outside is blocked all the same."""

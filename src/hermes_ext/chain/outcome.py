@@ -58,6 +58,10 @@ class Confine:
     bounds: Bounds
     step: int = field(default=0, eq=False, repr=False)
 
+    def advised(self, text: str) -> str:
+        """A text that refuses the call, with what the handler says should be done."""
+        return f"{text.rstrip('.')}. {self.bounds.advice}" if self.bounds.advice else text
+
 
 class KeptBy(StrEnum):
     """What became of a confinement.
@@ -408,6 +412,9 @@ class ChainOutcome(_Draft):
         about = self.asks if refused is None else (refused,)
         text = message or "Not approved: " + "; ".join(ask.reason for ask in about)
         first = about[0] if about else None
+        confined = self.confined
+        if confined is not None and confined.by is not None and confined.ask in about:
+            text = confined.by.advised(text)
         return evolve(
             self,
             action=Action.BLOCK,

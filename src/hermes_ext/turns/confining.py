@@ -66,11 +66,11 @@ def confined(
     if isinstance(found, _Outside):
         refusing = (one for one, mine in wanted if not mine.covers(found.change.path))
         by = next(refusing, outcome.confines[0])
-        why = _advised(f"{by.bounds.reason}: {found.told(confinement)}", by)
+        why = by.advised(f"{by.bounds.reason}: {found.told(confinement)}")
         return outcome.confining(Confined(confinement, KeptBy.REFUSAL, why, by))
     by = outcome.confines[0]
     why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
-    blocked = _advised(f"{why} ({_SETTING})", by)
+    blocked = by.advised(f"{why} ({_SETTING})")
     told = Confined(confinement, KeptBy.NOTHING, blocked, by)
     if unavailable == "ask":
         question = f"{why}. A yes runs it unconfined"
@@ -122,10 +122,6 @@ class _Outside:
         told += f"only what is in {may} may be changed" if may else "nothing may be changed"
         left_out = "; ".join(f"{printable(p)}: {printable(why)}" for p, why in confinement.left_out)
         return f"{told} (not writable: {left_out})" if left_out else told
-
-
-def _advised(text: str, by: Confine) -> str:
-    return f"{text}. {by.bounds.advice}" if by.bounds.advice else text
 
 
 def _kept(

@@ -41,6 +41,9 @@ _UNSEEN: Final = (
     "a confined command ran where hermes-ext does not see this Hermes start it. From now on "
     "nothing can be confined in this process"
 )
+_NOTHING_HERE: Final = (
+    "nothing on this machine confines programs; hermes-ext doctor says why, and what to do"
+)
 _UNMARKED: Final = "it is input to a process that was started unconfined"
 
 
@@ -75,7 +78,8 @@ def why_not(confinement: Confinement, minimum: confine.Minimum) -> str | None:
         why = "; ".join(map(str, lost))
         host.note_unconfinable(f"no call can be confined: {why}")
         return why
-    return confine.support(minimum).reason_not(confinement)
+    support = confine.support(minimum)
+    return _NOTHING_HERE if support.rung is None else support.reason_not(confinement)
 
 
 def _why_no_input(args: Mapping[str, Any], confinement: Confinement) -> str | None:
