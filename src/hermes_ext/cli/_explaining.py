@@ -31,7 +31,7 @@ _OF_THE_SETTING: Final = {"setting": "approve", "nobody": "block"}  # of ask_wit
 _OF_OURS: Final = ("ask_without_human", "confine_unavailable", "required")
 _KEPT_BY: Final = {
     "kernel": "the kernel",
-    "effects": "what the call changes is known, and lies inside",
+    "effects": "its effects: what it changes is known, and is in the writable folders",
     "server": "the tool's server says that it only reads",
     "refusal": "a block",
     "nothing": "nothing: it cannot be confined",
