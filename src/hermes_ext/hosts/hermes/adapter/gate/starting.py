@@ -55,13 +55,14 @@ class ConfinedCall:
     joined: bool = False
 
 
-def init_session(original: Original, environment: Any, *args: Any, **kwargs: Any) -> Any:
-    """Wraps `LocalEnvironment.init_session`: what a login shell sets, kept for all commands.
+def of_its_own(original: Original, *args: Any, **kwargs: Any) -> Any:
+    """Wraps what Hermes does of its own accord, and no text of the model's is in.
 
-    It is Hermes's own set-up, and no text of the model's is in it.
+    `LocalEnvironment.init_session` is what a login shell sets, kept for all commands;
+    `CheckpointManager.ensure_checkpoint` keeps the files of a project, in newer Hermes in the call.
     """
     with unconfined():
-        return original(environment, *args, **kwargs)
+        return original(*args, **kwargs)
 
 
 class unconfined:  # noqa: N801 - used as a function
