@@ -225,3 +225,12 @@ def test_where_the_tools_run_elsewhere_names_are_all_there_is(place: Path) -> No
     call = ToolCall("terminal", {"command": "cd sub && rm a.py ~/b"})
     found = effects_of(call, machine=machine)
     assert {str(each) for each in found.writes} == {"/work/sub/a.py", "/root/b"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["bash -c 'touch \"$0\"'", "nice sh -c 'touch \"${0##*/}\"'", "echo 'touch $0' | bash"],
+)
+def test_what_a_shell_is_called_by_is_not_known(place: Path, command: str) -> None:
+    """Without a word for it, `$0` is the shell's own name, as whoever starts it gives it."""
+    assert not effects(place, command).exact

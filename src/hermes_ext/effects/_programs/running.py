@@ -293,7 +293,7 @@ def shell(call: Call) -> None:
             else:
                 call.unknown("runs a file that is not looked into", *call.words, text)
     elif isinstance(call.shell.stdin, str):
-        _code(call, [call.shell.stdin, "sh", *words], stdin=Hole())
+        _code(call, [call.shell.stdin, Hole(), *words], stdin=Hole())
     else:
         call.unknown("runs commands that are not known before it runs")
 
@@ -360,7 +360,7 @@ def _code(call: Call, words: Sequence[Word], stdin: Word | None = None) -> None:
     if isinstance(code, Hole):
         call.unknown("runs what is not known before it runs", *words)
         return
-    args = words[1:] or ("sh",)
+    args = words[1:]  # without one, `$0` is what the shell was called by
     if call.name in _POSIX:
         call.sh(code, args, stdin=stdin)
         return
