@@ -42,10 +42,11 @@ from hermes_ext.turns.services import Services
 from hermes_ext.turns.turn import Turn
 
 if TYPE_CHECKING:
+    from hermes_ext.confine import Minimum
     from hermes_ext.effects import ToolTable
     from hermes_ext.hooks.commands import Command
     from hermes_ext.settings.config import ExtensionsConfig
-    from hermes_ext.turns.confining import Confiner, Minimum, Unavailable
+    from hermes_ext.turns.confining import Confiner, Unavailable
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
     from hermes_ext.turns.plugin_view import PluginView

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import shutil
 import subprocess
 import tarfile
@@ -19,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from filelock import FileLock
 from tests.harness.home import HermesHome
 from tests.harness.warm import warm_start
+from tests.hermes.once import tried_once
 from tests.hermes.stage import play
 
 from hermes_ext.testing.model_server import Reply, ToolUse
@@ -359,19 +358,8 @@ def template(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What came of every way, without and with a plan, in one process.
-
-    Where the tests are spread over several processes, the first one that asks tries them all.
-    """
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    told = shared / "ways.json"
-    with FileLock(shared / "ways.lock"):
-        if not told.exists():
-            told.write_text(json.dumps(try_all(tmp_path_factory.mktemp("ways"))))
-    found: dict[str, Any] = json.loads(told.read_text())
-    return found
+    """What came of every way, without and with a plan, in one process."""
+    return tried_once(tmp_path_factory, "ways", try_all)
 
 
 def try_all(base: Path) -> dict[str, Any]:

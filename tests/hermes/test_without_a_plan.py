@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 from tests.harness.home import HermesHome
 from tests.harness.warm import warm_start
+from tests.hermes.once import tried_once
 from tests.hermes.stage import play
 from tests.hermes.without_a_plan import READS, WRITES, put_programs, put_project
 
@@ -169,19 +169,8 @@ print('called:', terminal('sh hook.sh')['output'])
 
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What came of every command, tried in one process.
-
-    Where the tests are spread over several processes, the first one that asks tries them all.
-    """
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    told = shared / "without-a-plan.json"
-    with FileLock(shared / "without-a-plan.lock"):
-        if not told.exists():
-            told.write_text(json.dumps(try_all(tmp_path_factory.mktemp("without-a-plan"))))
-    found: dict[str, Any] = json.loads(told.read_text())
-    return found
+    """What came of every command, tried in one process."""
+    return tried_once(tmp_path_factory, "without-a-plan", try_all)
 
 
 def try_all(base: Path) -> dict[str, Any]:

@@ -20,8 +20,6 @@ from hermes_ext.hooks.payloads import ToolCall
 
 Unavailable: TypeAlias = Literal["block", "ask"]
 """What `extensions.confine_unavailable` may be."""
-Minimum: TypeAlias = Literal["namespaces", "landlock"]
-"""What `extensions.confine_minimum` may be."""
 
 _STARTS_PROCESSES: Final = frozenset({ToolKind.SHELL, ToolKind.CODE, ToolKind.INPUT})
 _SETTING: Final = "extensions.confine_unavailable decides what happens then"

@@ -20,9 +20,10 @@ from hermes_ext.turns.store import MemoryStore, SessionStore
 
 if TYPE_CHECKING:
     from hermes_ext.chain.outcome import ChainOutcome
+    from hermes_ext.confine import Minimum
     from hermes_ext.effects import ToolTable
     from hermes_ext.hooks.payloads import Event
-    from hermes_ext.turns.confining import Confiner, Minimum, Unavailable
+    from hermes_ext.turns.confining import Confiner, Unavailable
     from hermes_ext.turns.decisions.log import DecisionLog
     from hermes_ext.turns.notices import Notice, Notify
     from hermes_ext.turns.session_state import SessionState
