@@ -20,6 +20,9 @@ import pyte
 
 ENTER, CTRL_C = "\r", "\x03"
 
+# Alone in its line it waits for input; while the agent works a sign stands in front of it.
+_PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+
 # Newer Hermes takes an Enter within 50 ms of other keys for a pasted line end, as it sees them: on
 # a busy machine it sees keys late, but shows them once it has.
 _HESITATION = 0.1
@@ -72,6 +75,13 @@ class Terminal:
                 raise AssertionError(f"the program has ended before {seen}:\n{self.screen}")
         self._acted = time.monotonic()
         return self.screen
+
+    def is_idle(self) -> bool:
+        """Whether the empty prompt of `hermes chat` waits for input.
+
+        What is typed while a turn still ends, or while Hermes prints, can be lost.
+        """
+        return _PROMPT in map(str.rstrip, self._screen.display)
 
     def _reads_keys(self) -> bool:
         return not termios.tcgetattr(self._master)[3] & termios.ISIG

@@ -81,6 +81,7 @@ class Chat:
         return bool(files)
 
     def new_session(self) -> None:
+        self.terminal.wait(self.terminal.is_idle)
         self.terminal.press("/new")
         self.terminal.wait("/new")
         self.terminal.press(ENTER)

@@ -42,8 +42,6 @@ def note():
     return HookResult.inject_system('x')
 """
 
-# Alone in its line it waits for input; while the agent works a sign stands in front of it.
-PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 BLOCKED = "┊ house-rules blocked write_file"
 
 
@@ -73,11 +71,7 @@ class Chat:
         self.person.wait(text)
         self.person.press(ENTER)
         self.person.wait(f"Done with {text}.")
-        self.person.wait(self.is_idle)
-
-    def is_idle(self) -> bool:
-        """Whether an empty prompt waits for input."""
-        return PROMPT in map(str.rstrip, self.lines)
+        self.person.wait(self.person.is_idle)
 
     @property
     def lines(self) -> list[str]:
@@ -93,9 +87,8 @@ class Chat:
 def chat(home: HermesHome, cols: int) -> Iterator[Chat]:
     command = (*hermes_command(), "chat")
     with terminal(command, home.project, home.env(), rows=90, cols=cols) as person:
-        one = Chat(person)
-        person.wait(one.is_idle)
-        yield one
+        person.wait(person.is_idle)
+        yield Chat(person)
 
 
 def home_with_rules(

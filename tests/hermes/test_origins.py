@@ -50,8 +50,6 @@ from hermes_cli.main import main
 main()
 """
 
-PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-
 # In the words of the command line, and by a program that imports the runner.
 AS_MODULE = """
 import os, sys
@@ -159,17 +157,14 @@ def test_background_and_branch(model_factory: ModelFactory, hermes: HomeFactory)
     give_words(home)
     with terminal((*hermes_command(), "chat"), home.project, home.env(), rows=90) as person:
 
-        def is_idle() -> bool:
-            return PROMPT in map(str.rstrip, person.screen.splitlines())
-
         def say(text: str, seen: int) -> None:
             person.press(text)
             person.wait(text)
             person.press(ENTER)
             person.wait(lambda: len(seen_in(home)) == seen)
-            person.wait(is_idle)
+            person.wait(person.is_idle)
 
-        person.wait(is_idle)
+        person.wait(person.is_idle)
         say("one", 1)
         say("/background two", 2)
         say("/btw three", 3)
@@ -177,7 +172,7 @@ def test_background_and_branch(model_factory: ModelFactory, hermes: HomeFactory)
         person.wait("/branch")
         person.press(ENTER)
         person.wait("Original session")
-        person.wait(is_idle)
+        person.wait(person.is_idle)
         say("four", 4)
     # Newer Hermes puts instructions of its own before what is asked with `/btw`.
     found = {text.rpartition("Side question: ")[2]: rest for _, _, text, *rest in seen_in(home)}

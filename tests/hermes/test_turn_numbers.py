@@ -30,8 +30,6 @@ def note(user_message, turn_number, origin, cwd):
         file.write(f'{turn_number} {origin} {user_message}\\n')
 """
 
-PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-
 
 def numbers(home: HermesHome) -> list[tuple[int, str]]:
     """The number and the text of each turn that a person began."""
@@ -54,16 +52,13 @@ def test_undo_retry_compress_and_resume(model_factory: ModelFactory, hermes: Hom
     give_words(home)
     with terminal((*hermes_command(), "chat"), home.project, home.env(), rows=90) as person:
 
-        def is_idle() -> bool:
-            return PROMPT in map(str.rstrip, person.screen.splitlines())
-
         def turn(text: str) -> None:
             said = len(numbers(home)) if (home.home / "numbers").exists() else 0
             person.press(text)
             person.wait(text)
             person.press(ENTER)
             person.wait(lambda: (home.home / "numbers").exists() and len(numbers(home)) > said)
-            person.wait(is_idle)
+            person.wait(person.is_idle)
 
         def command(text: str, shows: str) -> None:
             person.press(text)
@@ -71,16 +66,16 @@ def test_undo_retry_compress_and_resume(model_factory: ModelFactory, hermes: Hom
             person.press(ENTER)
             person.wait(shows)
 
-        person.wait(is_idle)
+        person.wait(person.is_idle)
         for text in ("one", "two", "three", "four"):
             turn(text)
         command("/undo", "Undid")
         person.press("\x15")  # what was undone stands in the prompt to be edited
-        person.wait(is_idle)
+        person.wait(person.is_idle)
         turn("five")
         turn("/retry")
         command("/compress", "Compress")
-        person.wait(is_idle)
+        person.wait(person.is_idle)
         turn("seven")
     home.chat("eight", "--continue").check()
     found = numbers(home)
