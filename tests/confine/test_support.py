@@ -224,6 +224,15 @@ def test_a_private_folder_is_not_shared(tmp_path: Path) -> None:
     assert {oct(folder.path.stat().st_mode)[-3:] for folder in folders} == {"700"}
 
 
+def test_private_folders_cost_no_descriptors(tmp_path: Path) -> None:
+    """A gateway has one for each folder that people work in."""
+    PrivateFolder.of(tmp_path, Confinement())
+    before = os.listdir("/proc/self/fd")
+    for number in range(10):
+        PrivateFolder.of(tmp_path / str(number), Confinement())
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
 # Variables ------------------------------------------------------------------------------------
 
 VARIABLES: list[tuple[dict[str, str], Callable[[Path], dict[str, str]]]] = [
