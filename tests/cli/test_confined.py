@@ -101,6 +101,15 @@ def test_a_call_that_ran_confined(home: Home, play: Callable[..., Path]) -> None
     assert "rules: no plan yet" in row
 
 
+def test_info_warns_where_nothing_is_confined(home: Home) -> None:
+    """In one line: what happens to such calls, and why."""
+    home.add("rules", RULES, MANIFEST)
+    home.write_config("terminal: {backend: ssh}\n")
+    told = home.run("info", "rules", "--json").json["unconfined"]
+    assert told.startswith("calls that rules confines are blocked here: ")
+    assert told in " ".join(home.run("info", "rules").out.split())
+
+
 def test_why_explains_what_was_refused_in_the_same_turn(home: Home, tmp_path: Path) -> None:
     """A call that ran confined afterwards does not hide it; one of a later turn does."""
     home.add("rules", RULES.replace('["may_change"]', '["may_change"][:tool_name == "terminal"]'))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -316,6 +317,8 @@ FAILURES = [_without_helper, _without_sentinel, _sentinel_within_reach, _private
 def test_nothing_runs_unconfined(broken: Any, each_sandbox: Sandbox, tmp_path: Path) -> None:
     """Whatever is wrong with the set-up, the program does not run."""
     own = PrivateFolder.of(tmp_path, Confinement())
+    helper = Path(shutil.copy(own.helper, own.sentinel.parent))
+    own = PrivateFolder(own.path, own.sentinel, helper)
     sandbox = Sandbox(each_sandbox.confinement, each_sandbox.support, own)
     broken(sandbox)
     with inside(sandbox) as run, pytest.raises(ConfinementError):

@@ -265,5 +265,9 @@ def _raise_for(said: bytes) -> None:
     if said.startswith(_READY + b"x"):
         number = int(said[2:])
         raise OSError(number, os.strerror(number))
-    reason = said[1:].decode(errors="replace") if said.startswith(b"!") else "the helper ended"
+    reason = (
+        said[1:].decode(errors="replace")
+        if said.startswith(b"!")
+        else "the process that sets it up ended early"
+    )
     raise ConfinementError(f"{NOT_CONFINED}: {reason}")
