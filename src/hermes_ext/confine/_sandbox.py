@@ -40,7 +40,7 @@ class Start:
         pass_fds: the descriptors that the started process must inherit.
     """
 
-    argv: list[str | bytes]
+    argv: list[str]
     environment: dict[str, str]
     pass_fds: tuple[int, ...]
     _inherited: set[int]
@@ -155,7 +155,7 @@ class Sandbox:
             raise ValueError("illegal environment variable name")
         return dict(zip(_as_exec_takes(confined), _as_exec_takes(confined.values()), strict=True))
 
-    def _prefix(self, spec: dict[str, Any], path: str) -> list[str | bytes]:
+    def _prefix(self, spec: dict[str, Any], path: str) -> list[str]:
         argv = [sys.executable, "-I", "-S", str(self.private.helper), path]
         return [*bubblewrap(spec), *argv] if self.support.rung is Rung.BUBBLEWRAP else argv
 

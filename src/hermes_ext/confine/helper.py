@@ -98,8 +98,8 @@ def _keep_closed() -> None:
 
 
 def _confine(spec: dict[str, Any]) -> None:
-    cwd = os.getcwd()
     if spec["mode"] == "namespaces":
+        cwd = os.getcwd()
         terminal = _terminal()
         _enter_namespaces(own_network=spec["network"] == "none", landlock=spec["abi"] > 0)
         _check_call("private mounts", _libc.mount(None, b"/", None, _REC | _PRIVATE, None))
