@@ -76,6 +76,7 @@ REFUSED = [
     "OSError: [Errno 30] Read-only file system: 'a'",
     "Error: EROFS: read-only file system, open 'a'",
     "sqlite3.OperationalError: attempt to write a readonly database",
+    "sqlite3.OperationalError: unable to open database file",
     "failed to write `a`: Read-only file system (os error 30)",
 ]
 NOT_REFUSED = ["", "ls: cannot access 'a': No such file or directory", "3 passed", "read-only"]
