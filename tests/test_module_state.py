@@ -60,7 +60,6 @@ UNIQUE = "a number or name that does not repeat in a process"
 AUDIT = "an audit hook cannot be taken away, so there is one, which asks who listens"
 BEFORE = "a host sets what is told before code of extensions runs; imports are the process's"
 PATCHED = "a host calls wraps with nothing of ours: here, and only here, they leave something"
-ENDS = "a process ends once, and what is to be removed then belongs to no session"
 
 STATE = {
     "_forks._known": ALL_LOCKS,
@@ -72,7 +71,6 @@ STATE = {
     "chain.timeouts.workers": THREADS,
     "confine._inside._in_popen": CONTEXT,
     "confine._inside._run": CONTEXT,
-    "confine._private._bases": ENDS,
     "hooks.commands._collected": CONTEXT,
     "hooks.registration._collected": CONTEXT,
     "hosts.hermes.adapter.state.state": PATCHED,

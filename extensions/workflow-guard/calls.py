@@ -77,7 +77,7 @@ def _programs(event: ToolCall, effects: Effects, project: Project) -> Refusal | 
 def _refused(event: ToolCall, changes: list[Change], project: Project) -> Refusal:
     """The refusal of a call that would make these changes."""
     hints = [project.link_to(each.path) for each in changes]
-    if any(map(project.is_link_in_the_open, changes)):
+    if all(map(project.is_link_in_the_open, changes)):
         hints.append("Links cannot be made there.")
     by_tools = next(filter(project.may_change, changes), None)
     if by_tools is not None:

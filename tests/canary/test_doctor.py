@@ -166,10 +166,10 @@ def test_something_is_wrong(home: Home, comes_to: Found, tmp_path: Path) -> None
 
 
 def test_what_confines(home: Home, comes_to: Found) -> None:
-    """Page and JSON say what keeps confined calls to it on this machine, and what that does not."""
+    """Page and JSON have the level of confinement, and what a confined program can still do."""
     comes_to(GOOD)
     found, told = support(), examined(home, "--json")
-    assert told.json["confinement"]["rung"] == (found.rung and str(found.rung))
+    assert told.json["confinement"]["level"] == (found.rung and str(found.rung))
     assert told.json["confinement"]["gaps"] == [*found.gaps]
     codes = {each["code"] for each in told.json["findings"]}
     assert ("confinement-unavailable" in codes) is (found.rung is None)

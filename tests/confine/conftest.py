@@ -7,15 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests import debian
+from tests.confine.attacks.cell import LADDER
 
-from hermes_ext.confine import Confinement, Minimum, Rung, Sandbox, Support, support
-
-LADDER: dict[Rung, tuple[Minimum, set[str]]] = {
-    Rung.NAMESPACES_AND_LANDLOCK: ("namespaces", {"bubblewrap"}),
-    Rung.NAMESPACES: ("namespaces", {"bubblewrap", "landlock"}),
-    Rung.BUBBLEWRAP: ("namespaces", {"namespaces", "landlock"}),
-    Rung.LANDLOCK: ("landlock", {"namespaces", "bubblewrap"}),
-}
+from hermes_ext.confine import Confinement, Rung, Sandbox, Support, support
 
 
 @pytest.fixture(scope="session", autouse=True)

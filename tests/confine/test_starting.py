@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -83,12 +85,13 @@ def test_as_bare(options: dict[str, Any], each_sandbox: Sandbox) -> None:
 
 
 def test_executable(each_sandbox: Sandbox) -> None:
-    """`executable` is what runs, under the name that the arguments say."""
+    """`executable` is what runs, under the name that the arguments say; PATH is searched."""
     with inside(each_sandbox):
-        done = subprocess.run(
-            ["named", "-c", "echo $0"], executable="/bin/sh", check=True, capture_output=True
-        )
-    assert done.stdout == b"named\n"
+        for program in ("/bin/sh", "sh"):
+            done = subprocess.run(
+                ["named", "-c", "echo $0"], executable=program, check=True, capture_output=True
+            )
+            assert done.stdout == b"named\n"
 
 
 def test_shell(each_sandbox: Sandbox) -> None:
@@ -167,6 +170,58 @@ def test_large_environment(each_sandbox: Sandbox) -> None:
             env=environment,
         )
     assert int(done.stdout) == 120_000
+
+
+def test_many_arguments(each_sandbox: Sandbox) -> None:
+    """As many as the kernel takes; of more the error is the one without confinement."""
+    with inside(each_sandbox):
+        done = subprocess.run(
+            ["printf", "%s", *["x" * 50] * 20_000], check=True, capture_output=True
+        )
+        with pytest.raises(OSError, match="too long: 'printf'") as raised:
+            subprocess.run(["printf", *["x" * 50] * 80_000], check=False)
+    assert len(done.stdout) == 1_000_000
+    assert raised.value.errno == errno.E2BIG
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "null byte": {"args": ["echo", "a\0b"]},
+    "null byte in a variable": {"args": ["env"], "env": {"A": "a\0b"}},
+    "no name of a variable": {"args": ["env"], "env": {"A=B": "c"}},
+    "no text": {"args": ["echo", 1]},
+    "nothing": {"args": []},
+}
+
+
+@pytest.mark.parametrize("options", WRONG.values(), ids=WRONG)
+def test_what_no_program_can_be_given(options: dict[str, Any], sandbox: Sandbox) -> None:
+    """The error is of the kind that it is without confinement."""
+    with pytest.raises((ValueError, TypeError, IndexError)) as bare:
+        subprocess.run(check=False, **options)
+    with inside(sandbox), pytest.raises(bare.type):
+        subprocess.run(check=False, **options)
+
+
+_OPEN = """
+import os
+def is_open(fd):
+    try: os.fstat(fd)
+    except OSError: return False
+    return True
+os.write(2, str(list(filter(is_open, range(3)))).encode())
+"""
+
+
+def test_closed_streams(each_sandbox: Sandbox) -> None:
+    """Standard streams that are closed are closed for the program."""
+    with inside(each_sandbox):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _OPEN],
+            check=True,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: os.closerange(0, 2),
+        )
+    assert done.stderr == b"[2]"
 
 
 def test_preloaded_library(each_sandbox: Sandbox) -> None:
@@ -316,6 +371,8 @@ FAILURES = [_without_helper, _without_sentinel, _sentinel_within_reach, _private
 def test_nothing_runs_unconfined(broken: Any, each_sandbox: Sandbox, tmp_path: Path) -> None:
     """Whatever is wrong with the set-up, the program does not run."""
     own = PrivateFolder.of(tmp_path, Confinement())
+    helper = Path(shutil.copy(own.helper, own.sentinel.parent))
+    own = PrivateFolder(own.path, own.sentinel, helper)
     sandbox = Sandbox(each_sandbox.confinement, each_sandbox.support, own)
     broken(sandbox)
     with inside(sandbox) as run, pytest.raises(ConfinementError):

@@ -10,6 +10,7 @@ import pytest
 from tests.harness.home import HermesHome
 from tests.hermes.stage import HEAD, pip_plugin, play
 
+from hermes_ext.confine import support
 from hermes_ext.hosts.hermes.home.lost_hooks import lost_hooks
 
 pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
@@ -74,8 +75,9 @@ def confined_home(hermes: HomeFactory, **options: object) -> HermesHome:
 
 def test_commands(hermes: HomeFactory) -> None:
     """A command changes its writable paths and no others; all else of it is as without."""
+    home = confined_home(hermes)
     facts = play(
-        confined_home(hermes),
+        home,
         PROLOGUE
         + """
 report(
@@ -101,6 +103,7 @@ report(
     assert facts["long"] > 40_000
     assert facts["late"]["exit_code"] == 124
     assert facts["kept"] == "kept"
+    assert f"the kernel ({support().rung})" in home.cli("extensions", "why").check().stdout
 
 
 def test_processes_in_the_background(hermes: HomeFactory) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from tests.projects import GOOD, GUARD, Place
 
+from hermes_ext.confine import Rung, Support
 from hermes_ext.doctor import Finding, Severity, examine, is_broken
+from hermes_ext.hosts.hermes import checks
 from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 from hermes_ext.hosts.hermes.checks import host_findings
 from hermes_ext.hosts.hermes.facts.host_package import host_package
@@ -275,7 +277,55 @@ def test_that_no_call_can_be_confined_is_told(home, survey, why):
         return [each for each in found if each.code == "confinement-unavailable"]
 
     (alone,) = told()
-    assert (alone.severity, alone.message.endswith(why)) == (Severity.NOTE, True)
+    assert alone.severity is Severity.NOTE
+    assert alone.message.startswith(f"calls that extensions confine are blocked here: {why}")
+
+
+CONFINES = """
+from hermes_ext import HookResult, register_hook
+
+@register_hook("intercept_tool_call", guard=True)
+def read_only(tool_name):
+    return HookResult.confine(reason="no plan yet")
+"""
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "happens"), [("block", "blocked"), ("ask", "put to a person")]
+)
+def test_what_happens_to_confined_calls(home, monkeypatch, unavailable, happens):
+    """A warning names who confines, what happens then and why; its hint has a line for each way."""
+    found = Support(None, "no namespaces", ("make some", "buy some"))
+    monkeypatch.setattr(checks, "support", lambda minimum: found)
+    add(home, "guard", CONFINES)
+    add(home, "other", GUARD)
+    configure(home, f"extensions: {{confine_unavailable: {unavailable}}}\n")
+    loaded = load(home, None)
+
+    (finding,) = [
+        each for each in host_findings(home, loaded) if each.code == "confinement-unavailable"
+    ]
+
+    assert finding.severity is Severity.WARNING
+    assert finding.message == f"calls that guard confines are {happens} here: no namespaces"
+    first, *ways = str(finding.hint).splitlines()
+    assert first == "What you can do:"
+    assert ways[:2] == ["- make some", "- buy some"]
+    assert any("confine_unavailable: ask" in way for way in ways) is (unavailable == "block")
+    named = {each.name: checks.unconfined(each, loaded.config) for each in loaded.records}
+    assert named["guard"] == finding.message
+    assert named["other"] is None
+
+
+def test_confinement_follows_the_terminal_backend(home, monkeypatch):
+    """Of an extension, by the configuration: nothing is confined elsewhere."""
+    monkeypatch.setattr(checks, "support", lambda minimum: Support(Rung.NAMESPACES, "well"))
+    add(home, "guard", CONFINES)
+    (record,) = [each for each in load(home, None).records if each.name == "guard"]
+    for backend, told in (("local", False), ("ssh", True)):
+        (home / "config.yaml").write_text(f"terminal: {{backend: {backend}}}\n")
+        said = str(checks.unconfined(record, load(home, None).config))
+        assert ("terminal.backend: ssh" in said) is told
 
 
 # -- projects -------------------------------------------------------------------------------------

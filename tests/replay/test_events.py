@@ -26,6 +26,7 @@ def test_every_key_arrives(tmp_path: Path) -> None:
     args = {"path": "a", "n": [1, None, 1.5]}
     told = [
         {"hook": "intercept-tool-call", "tool_name": "t", "tool_args": args, "tool_call_id": "c"},
+        {"hook": "intercept_tool_call", "tool_name": "t", "tool_args": {}, "read_only": True},
         {"hook": "transform_tool_result", "tool_name": "t", "result": "r", "status": "error",
          "duration_ms": 3, "tool_args": None},
         {"hook": "transform_user_input", "user_message": "m", "command": "skill", "cwd": "/x",
@@ -41,13 +42,14 @@ def test_every_key_arrives(tmp_path: Path) -> None:
 
     assert [each.event for each in events] == [
         ToolCall("t", args, "c"),
+        ToolCall("t", {}, read_only=True),
         ToolResult("t", {}, "", "r", "error", 3),
         UserInput("m", None, "skill"),
         UserInput("part", [{"type": "text", "text": "part"}]),
         LLMRequest([], "s", 2, "r"),
     ]
     own = {"interactive": False, "turn_number": 2, "session_id": "s", "turn_id": "own"}
-    assert events[2].context == {"cwd": Path("/x"), **own}
+    assert events[3].context == {"cwd": Path("/x"), **own}
     assert {each.context["turn_id"] for each in events} == {"own", "events of events.json"}
     file.write_text(json.dumps(told[0]))
     assert [each.event for each in of_file(file)] == [events[0].event]
@@ -75,6 +77,8 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "hook: intercept_tool_call\ntool_nam: x": ("is not a key", 2, '"tool_name"'),
     "hook: intercept_tool_call\ntool_name: x\nresult: y": ("is not a key", 3, "tool_args"),
     "hook: intercept_tool_call\ntool_name: x\ntool_args: [y]": ("expected a mapping", 3, ""),
+    "hook: intercept_tool_call\ntool_name: x\nread_only: 1": ("true or false", 3, ""),
+    "hook: transform_tool_result\nresult: x\nread_only: true": ("is not a key", 3, "status"),
     "hook: intercept_tool_call": ("is needed", 1, ""),
     "hook: transform_tool_result\ntool_name: x": ("is needed", 1, ""),
     "hook: transform_user_input": ("or user_content", 1, ""),

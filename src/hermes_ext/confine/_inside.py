@@ -23,7 +23,9 @@ _OTHER_STARTS: Final = frozenset(
     {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system"}
 )
 _READ_ONLY: Final = re.compile(
-    r"read-only file ?system|\bEROFS\b|errno 30\b|os error 30\b|readonly database", re.IGNORECASE
+    r"read-only file ?system|\bEROFS\b|errno 30\b|os error 30\b|readonly database"
+    r"|unable to open database file",  # SQLite, of one that keeps a log beside it
+    re.IGNORECASE,
 )
 _DENIED: Final = re.compile(r"permission denied|\bEACCES\b|errno 13\b|os error 13\b", re.IGNORECASE)
 _NO_NETWORK: Final = re.compile(

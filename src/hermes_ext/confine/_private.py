@@ -56,45 +56,44 @@ class PrivateFolder:
 
 @cache
 def _made(pid: int, root: Path, writable: tuple[Path, ...], network: Network) -> PrivateFolder:
+    base = _base(pid)
+    own = Path(tempfile.mkdtemp(dir=base))
+    sentinel = own / "sentinel"
+    sentinel.touch(0o600)
+    private = own / "private"
+    private.mkdir(0o700)
+    return PrivateFolder(private, sentinel, base / "helper.pyc")
+
+
+@cache
+def _base(pid: int) -> Path:
+    """The folder of a process, around its private ones."""
     import fcntl  # other systems have none
 
     _sweep()
     base = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{pid}-{_started(pid)}-")).resolve()
     # Open as long as the process: systemd-tmpfiles takes nothing out of a folder that is locked.
     fcntl.flock(os.open(base, os.O_RDONLY), fcntl.LOCK_SH)
-    _at_the_end()
-    _bases[base] = pid
-    sentinel = base / "sentinel"
-    sentinel.touch(0o600)
-    private = base / "private"
-    private.mkdir(0o700)
-    compiled = base / "helper.pyc"
-    py_compile.compile(str(_HELPER), cfile=str(compiled), doraise=True)
-    return PrivateFolder(private, sentinel, compiled)
+    _remove_at_the_end(base)
+    py_compile.compile(str(_HELPER), cfile=str(base / "helper.pyc"), doraise=True)
+    return base
 
 
-_bases: Final[dict[Path, int]] = {}
+def _remove_at_the_end(base: Path) -> None:
+    """Remove it when this process ends, by `os._exit` too: so does `hermes -z`."""
+    pid, leave = os.getpid(), os._exit
 
-
-@cache
-def _at_the_end() -> None:
-    """Remove the folders when this process ends, by `os._exit` too: so does `hermes -z`."""
-    leave = os._exit
+    def remove() -> None:
+        if os.getpid() == pid:  # a forked child has its parent's handlers
+            shutil.rmtree(base, ignore_errors=True)
 
     def remove_and_leave(status: int) -> NoReturn:
         with suppress(BaseException):
-            _remove()
+            remove()
         leave(status)
 
-    atexit.register(_remove)
+    atexit.register(remove)
     os._exit = remove_and_leave
-
-
-def _remove() -> None:
-    for base, pid in list(_bases.items()):
-        if os.getpid() == pid:  # a forked child has its parent's handlers
-            del _bases[base]
-            shutil.rmtree(base, ignore_errors=True)
 
 
 def _sweep() -> None:

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -38,9 +38,9 @@ def resolved(text: str, root: Path | None) -> Path:
         NotWritable: it is no real directory of the project, or one that nobody may write.
     """
     if root is None:
-        raise NotWritable("no directory of a project is known")
+        raise NotWritable("the project directory is not known")
     if sys.platform == "win32":
-        raise NotWritable("this system cannot confine")
+        raise NotWritable("Windows cannot confine")
     try:
         real = Path(os.path.realpath(root))
         parts = _parts_below(text, root, real)
@@ -48,14 +48,14 @@ def resolved(text: str, root: Path | None) -> Path:
         _check_place(path, real)
         _look_into(real, parts)
     except (OSError, ValueError, RecursionError) as error:
-        raise error if isinstance(error, NotWritable) else NotWritable(_told(error)) from None
+        raise error if isinstance(error, NotWritable) else NotWritable(_told(error, text)) from None
     return path
 
 
 def _parts_below(text: str, root: Path, real: Path) -> tuple[str, ...]:
     """The names that lead from the root to a path."""
     if ".." in Path(text).parts:
-        raise NotWritable("it has .. in it")
+        raise NotWritable("it contains ..")
     path = root.absolute() / text
     for start in (root.absolute(), real):
         if path.is_relative_to(start):
@@ -87,12 +87,12 @@ def _real(*paths: str) -> Iterator[str]:
     return (os.path.realpath(path) for path in paths if os.path.isabs(path))
 
 
-def _look_into(root: Path, parts: Iterable[str]) -> None:
+def _look_into(root: Path, parts: tuple[str, ...]) -> None:
     """Follow the parts without following a link, and look at all that lies there."""
     at = os.open(root, _OPENED)
     try:
-        for part in parts:
-            below = os.open(part, _OPENED, dir_fd=at)
+        for place, part in enumerate(parts, 1):
+            below = _opened(part, at, "it" if place == len(parts) else part)
             os.close(at)
             at = below
         if os.fstat(at).st_mode & _ANYBODYS == _ANYBODYS:
@@ -100,6 +100,19 @@ def _look_into(root: Path, parts: Iterable[str]) -> None:
         _check_links(at)
     finally:
         os.close(at)
+
+
+def _opened(part: str, at: int, name: str) -> int:
+    try:
+        return os.open(part, _OPENED, dir_fd=at)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        mode = os.stat(part, dir_fd=at, follow_symlinks=False).st_mode
+        # What is a directory by now was a link a moment ago.
+        is_link = stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
+        kind = "a symbolic link" if is_link else "not a directory"
+        raise NotWritable(f"{name} is {kind}") from None
 
 
 def _check_links(directory: int) -> None:
@@ -133,11 +146,9 @@ def _raised(error: OSError) -> None:
         raise error
 
 
-def _told(error: OSError | ValueError | RecursionError) -> str:
+def _told(error: OSError | ValueError | RecursionError, text: str) -> str:
     if isinstance(error, RecursionError):
         return "its folders are nested too deeply"
     if isinstance(error, FileNotFoundError):
-        return "it does not exist"
-    if getattr(error, "errno", None) in (errno.ENOTDIR, errno.ELOOP):
-        return "it is a symbolic link, or no directory"
-    return f"it cannot be looked at: {getattr(error, 'strerror', None) or error}"
+        return "it does not exist" + (" (~ is not expanded)" if text.startswith("~") else "")
+    return f"it cannot be read: {getattr(error, 'strerror', None) or error}"

@@ -13,7 +13,7 @@ Minimum: TypeAlias = Literal["namespaces", "landlock"]
 
 
 class Rung(StrEnum):
-    """How confinement is kept, the strongest first."""
+    """The levels of confinement, the strongest first."""
 
     NAMESPACES_AND_LANDLOCK = "namespaces and Landlock"
     NAMESPACES = "namespaces"
@@ -21,24 +21,27 @@ class Rung(StrEnum):
     LANDLOCK = "Landlock alone"
 
 
+# What a program can still do: each goes on after "A confined program can still".
+_NETWORK: Final = 'ask a daemon over TCP or UDP to write for it, unless network="none" is set'
 _LATE: Final = (
-    "a socket outside of daemons' usual folders that is not in /proc/net/unix when a call starts"
-    " (made later, or by another network namespace) takes orders"
+    "ask a daemon to write for it through a socket outside the usual folders, if the socket"
+    " appears after the call starts or belongs to another network namespace"
 )
-_ABSTRACT: Final = "processes outside take orders through abstract sockets"
-_PIPES: Final = "processes outside take orders through named pipes"
+_ABSTRACT: Final = "ask a daemon to write for it through an abstract socket"
+_PIPES: Final = "ask a daemon to write for it through a named pipe"
 _ALONE: Final = (
-    "modes, owners, times and attributes of files outside can be changed",
-    "processes outside take orders through sockets with a path: docker, tmux, D-Bus, ssh-agent",
-    "shared memory and queues of System V are those of all processes",
-    "other terminals of the user can be written to",
-    'network="none" closes TCP; UDP stays open',
+    "change modes, owners, times and attributes of any file of its user",
+    "ask a daemon such as docker, tmux, D-Bus or ssh-agent to write for it through its socket",
+    "use the System V shared memory and message queues of other processes",
+    "write to the user's other terminals",
+    'use UDP in spite of network="none", which closes only TCP',
 )
 
 
 def gaps(rung: Rung, abi: int) -> tuple[str, ...]:
-    """What a rung does not hold, by the version of Landlock that is used; 0 for none."""
+    """What a program can still do on a level, by the version of Landlock in use; 0 for none."""
     return (
+        _NETWORK,
         *(_ALONE if rung is Rung.LANDLOCK else (_LATE,)),
         *((_ABSTRACT,) if abi < 6 else ()),
         *((_PIPES,) if not abi else ()),
@@ -50,11 +53,11 @@ class Support:
     """What this machine offers.
 
     Attributes:
-        rung: how confinement is kept, or None where it is not available.
+        rung: the level of confinement, or None where none is available.
         why: what was found, or why there is none, in one line.
-        advice: what a person can do to get more, a line each.
-        gaps: what the rung does not hold, a line each.
-        abi: the version of Landlock that is used; 0 for none.
+        advice: what a person can do to get a stronger level; each line is one way.
+        gaps: what a confined program can still do, a line each.
+        abi: the version of Landlock in use; 0 for none.
     """
 
     rung: Rung | None

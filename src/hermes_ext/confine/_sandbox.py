@@ -40,7 +40,7 @@ class Start:
         pass_fds: the descriptors that the started process must inherit.
     """
 
-    argv: list[str | bytes]
+    argv: list[str]
     environment: dict[str, str]
     pass_fds: tuple[int, ...]
     _inherited: set[int]
@@ -123,6 +123,7 @@ class Sandbox:
 
         Raises:
             ConfinementError: `argv` is no list, or a writable path is not what it was.
+            ValueError: a text has a null byte, or the name of a variable is none.
         """
         argv = listed(argv, "argv=")
         passed = tuple(pass_fds)
@@ -133,8 +134,9 @@ class Sandbox:
             spec = self._specification(
                 status=status,
                 keep=passed,
+                argv=_as_exec_takes(argv),
                 environment=self._as_bytes(os.environ if environment is None else environment),
-                programs=[os.fsencode(executable)] if executable else None,
+                program=_as_exec_takes([executable or argv[0]])[0],
                 restore_signals=restore_signals,
             )
         except BaseException:
@@ -143,13 +145,15 @@ class Sandbox:
         with open(memory, "wb", closefd=False) as file:
             file.write(marshal.dumps(spec))
         os.lseek(memory, 0, os.SEEK_SET)
-        start.argv = [*self._prefix(spec, f"/proc/self/fd/{memory}"), *argv]
+        start.argv = self._prefix(spec, f"/proc/self/fd/{memory}")
         return start
 
     def _as_bytes(self, environment: Mapping[Any, Any]) -> dict[bytes, bytes]:
         text = {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
         confined = self.environment(text)
-        return {os.fsencode(name): os.fsencode(value) for name, value in confined.items()}
+        if any("=" in name for name in confined):
+            raise ValueError("illegal environment variable name")
+        return dict(zip(_as_exec_takes(confined), _as_exec_takes(confined.values()), strict=True))
 
     def _prefix(self, spec: dict[str, Any], path: str) -> list[str]:
         argv = [sys.executable, "-I", "-S", str(self.private.helper), path]
@@ -238,6 +242,14 @@ def _each(option: str, paths: Iterable[bytes]) -> Iterator[str]:
         yield from (part.format(os.fsdecode(path)) for part in option.split())
 
 
+def _as_exec_takes(texts: Iterable[str | bytes]) -> list[bytes]:
+    """As bytes; `subprocess` would raise here, too."""
+    found = [os.fsencode(each) for each in texts]
+    if any(b"\0" in each for each in found):
+        raise ValueError("embedded null byte")
+    return found
+
+
 def _identified(path: Path) -> tuple[bytes, int, int]:
     try:
         seen = path.lstat()
@@ -265,5 +277,9 @@ def _raise_for(said: bytes) -> None:
     if said.startswith(_READY + b"x"):
         number = int(said[2:])
         raise OSError(number, os.strerror(number))
-    reason = said[1:].decode(errors="replace") if said.startswith(b"!") else "the helper ended"
+    reason = (
+        said[1:].decode(errors="replace")
+        if said.startswith(b"!")
+        else "the process that sets it up ended early"
+    )
     raise ConfinementError(f"{NOT_CONFINED}: {reason}")

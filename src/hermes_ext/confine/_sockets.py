@@ -1,4 +1,4 @@
-"""Sockets of processes outside: through one of them a confined process would give orders.
+"""Sockets of processes outside: a confined process could ask one of these to write for it.
 
 Called at each start, and a desktop has hundreds of them: paths are strings here.
 """

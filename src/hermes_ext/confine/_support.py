@@ -1,4 +1,4 @@
-"""Which rung of the ladder this machine has, found by trying."""
+"""Which level of confinement this machine has, found by trying."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ except OSError: sys.exit(0)
 sys.exit(9)
 """
 _LEAST_ABI: Final = 3  # older ones let files be truncated
+# Settings below /proc/sys that keep a user from making namespaces.
+_BY_APP_ARMOR: Final = "kernel/apparmor_restrict_unprivileged_userns"
+_BY_DEBIAN: Final = "kernel/unprivileged_userns_clone"
+_MOST: Final = "user/max_user_namespaces"
 _NUMBERED_OTHERWISE: Final = ("alpha", "mips")  # these have other numbers of system calls
 
 
@@ -46,7 +50,7 @@ def support(minimum: Minimum = "namespaces", *, without: frozenset[str] = frozen
 @cache
 def _found(minimum: Minimum, without: frozenset[str]) -> Support:
     if not sys.platform.startswith("linux") or os.uname().machine.startswith(_NUMBERED_OTHERWISE):
-        return Support(None, f"confinement is not available on {sys.platform}")
+        return Support(None, f"confinement needs Linux, and this is {sys.platform}")
     reasons: list[str] = []
     for rung, candidate in _ladder(minimum, without):
         failure = candidate if isinstance(candidate, str) else _try(candidate)
@@ -54,19 +58,19 @@ def _found(minimum: Minimum, without: frozenset[str]) -> Support:
             weak = candidate.rung is Rung.LANDLOCK
             return evolve(candidate, advice=_advice(minimum, without)) if weak else candidate
         reasons.append(f"{rung}: {failure}")
-    why = f"confinement is not available here: {'; '.join(reasons)}"
+    why = f"no level of confinement works on this machine ({'; '.join(reasons)})"
     return Support(None, why, _advice(minimum, without))
 
 
 def _ladder(minimum: Minimum, without: frozenset[str]) -> Iterator[tuple[str, Support | str]]:
-    """Each rung, or why it is left out."""
+    """Each level, the strongest first, or why it is left out."""
     abi = 0 if "landlock" in without else _landlock_abi()
     top = Rung.NAMESPACES_AND_LANDLOCK if abi else Rung.NAMESPACES
     if "namespaces" in without:
         yield top, "switched off"
     elif not abi and not os.geteuid():
         # Root reaches processes outside that have as few rights, through /proc.
-        yield top, "no Landlock, which root needs with them"
+        yield top, "root needs Landlock with them, and there is none"
     else:
         yield top, _offer(top, abi)
     if "bubblewrap" in without:
@@ -75,9 +79,9 @@ def _ladder(minimum: Minimum, without: frozenset[str]) -> Iterator[tuple[str, Su
         there = shutil.which("bwrap")
         yield Rung.BUBBLEWRAP, _offer(Rung.BUBBLEWRAP, abi) if there else "not installed"
     if minimum != "landlock":
-        yield Rung.LANDLOCK, "not accepted by confine_minimum"
+        yield Rung.LANDLOCK, "weaker than extensions.confine_minimum"
     elif abi < _LEAST_ABI:
-        yield Rung.LANDLOCK, f"the kernel has ABI {abi} of {_LEAST_ABI}" if abi else "no Landlock"
+        yield Rung.LANDLOCK, f"ABI {abi}, needs {_LEAST_ABI}" if abi else "no Landlock"
     else:
         yield Rung.LANDLOCK, _offer(Rung.LANDLOCK, abi)
 
@@ -93,7 +97,7 @@ def _landlock_abi() -> int:
 
 
 def _try(candidate: Support) -> str | None:
-    """Why a rung does not hold here, or None."""
+    """Why a level does not hold here, or None."""
     confinement = Confinement()
     try:
         sandbox = Sandbox(confinement, candidate, private=PrivateFolder.of(Path("/"), confinement))
@@ -108,37 +112,40 @@ def _try(candidate: Support) -> str | None:
 def _advice(minimum: Minimum, without: frozenset[str]) -> tuple[str, ...]:
     """What a person can do, by what is seen to be in the way."""
     python = os.path.realpath(sys.executable)
-    root, accepted = os.geteuid() == 0, minimum == "landlock"
+    user, accepted = os.geteuid() != 0, minimum == "landlock"
     abi = 0 if "landlock" in without else _landlock_abi()
+    app_armor = user and _setting(_BY_APP_ARMOR) == "1"
     in_container = any(map(os.path.exists, ("/.dockerenv", "/run/.containerenv")))
     lines = (
         (
-            not root and _setting("kernel/apparmor_restrict_unprivileged_userns") == "1",
-            f"AppArmor: give {python} a profile that has `userns,`, or set"
-            " kernel.apparmor_restrict_unprivileged_userns=0",
+            app_armor,
+            f"give Python an AppArmor profile: put `abi <abi/4.0>, profile hermes-ext {python}"
+            " flags=(unconfined) { userns, }` into /etc/apparmor.d/hermes-ext, then run: sudo"
+            " apparmor_parser -r /etc/apparmor.d/hermes-ext",
         ),
-        (
-            not root and _setting("kernel/unprivileged_userns_clone") == "0",
-            "let users make namespaces: sysctl -w kernel.unprivileged_userns_clone=1",
-        ),
-        (
-            not root and _setting("user/max_user_namespaces") == "0",
-            "let users make namespaces: sysctl -w user.max_user_namespaces=10000",
-        ),
+        (app_armor, _sysctl(_BY_APP_ARMOR, 0)),
+        (user and _setting(_BY_DEBIAN) == "0", _sysctl(_BY_DEBIAN, 1)),
+        (user and _setting(_MOST) == "0", _sysctl(_MOST, 10_000)),
         (
             in_container,
-            "start the container so that it may make namespaces: docker run --cap-add SYS_ADMIN"
+            "start the container with: docker run --cap-add SYS_ADMIN"
             " --security-opt seccomp=unconfined --security-opt apparmor=unconfined",
         ),
         (not shutil.which("bwrap"), "install bubblewrap"),
-        (not abi, "use a kernel with Landlock, and name landlock in its lsm= parameter"),
+        (not abi, "use a kernel with Landlock, and add landlock to its lsm= boot parameter"),
         (
             abi >= _LEAST_ABI and not accepted,
-            "accept Landlock alone: extensions.confine_minimum: landlock; what it does not hold:"
-            f" {'; '.join(gaps(Rung.LANDLOCK, abi))}",
+            "accept the weakest level, Landlock alone, with extensions.confine_minimum: landlock."
+            " A confined program can then also change modes, owners and times of files, and ask"
+            " daemons such as docker to write for it",
         ),
     )
     return tuple(line for applies, line in lines if applies)
+
+
+def _sysctl(name: str, value: int) -> str:
+    line = f"{name.replace('/', '.')}={value}"
+    return f"allow user namespaces: sudo sysctl -w {line} (after a boot too: in /etc/sysctl.d/)"
 
 
 def _setting(name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Confines itself, then becomes the program: `python -I -S helper.py SPEC PROGRAM ARGUMENT…`.
+"""Confines itself, then becomes the program: `python -I -S helper.py SPEC`.
 
 SPEC is a file with one marshalled dict. Whoever reads what a confined process can reach reads this
 file from top to bottom: it is the order in which things happen. It imports only what starts fast.
@@ -73,6 +73,7 @@ _GRAPHICS = ("dri", "kfd", "dxg", "nvidia")
 def main() -> None:
     """Read SPEC, confine this process, replace it by the program."""
     spec: dict[str, Any] = {}
+    _keep_closed()
     try:
         with open(sys.argv[1], "rb", closefd=True) as file:
             spec = marshal.load(file)
@@ -83,15 +84,22 @@ def main() -> None:
         os._exit(NOT_CONFINED)
     _report(spec, READY)
     try:
-        _become(spec, [os.fsencode(each) for each in sys.argv[2:]])
+        _become(spec)
     except OSError as error:
         _report(spec, b"x%d" % (error.errno or 0))
         os._exit(127 if error.errno == errno.ENOENT else NOT_CONFINED)
 
 
+def _keep_closed() -> None:
+    """Nothing that is opened here takes the place of a closed standard stream; exec frees it."""
+    while (fd := os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)) <= 2:
+        pass
+    os.close(fd)
+
+
 def _confine(spec: dict[str, Any]) -> None:
-    cwd = os.getcwd()
     if spec["mode"] == "namespaces":
+        cwd = os.getcwd()
         terminal = _terminal()
         _enter_namespaces(own_network=spec["network"] == "none", landlock=spec["abi"] > 0)
         _check_call("private mounts", _libc.mount(None, b"/", None, _REC | _PRIVATE, None))
@@ -402,14 +410,14 @@ def _check_refused(spec: dict[str, Any], expected: tuple[int, ...]) -> None:
     raise OSError(errno.EPERM, "a file outside of the writable paths could be written")
 
 
-def _become(spec: dict[str, Any], argv: list[bytes]) -> None:
+def _become(spec: dict[str, Any]) -> None:
     """As `subprocess` starts a program: by its name in each directory of PATH."""
     if spec["restore_signals"]:  # Python ignores SIGPIPE and SIGXFSZ from its start on
         for number in spec["ignored_by_python"]:
             _libc.signal(number, None)
-    environment = spec["environment"]
+    argv, environment = spec["argv"], spec["environment"]
     last: OSError | None = None
-    for program in spec["programs"] or _found(argv[0], environment):
+    for program in _found(spec["program"], environment):
         try:
             os.execve(program, argv, environment)
         except OSError as error:

@@ -14,6 +14,7 @@ from hermes_ext.hooks.sendable import sendable_text
 if TYPE_CHECKING:
     from hermes_ext.confine import Network
 
+HOW_TO_CONFINE: Final = "Write HookResult.confine(writable=['plans/'], reason='no plan yet')"
 _NETWORKS: Final = ("host", "none")
 _KEYS: Final = ("writable", "network", "reason", "or_exact", "advice")
 
@@ -115,7 +116,7 @@ class Bounds:
         if not isinstance(value, Mapping):
             raise ResultError(
                 f"HookResult 'confine' needs Bounds or a dict, got {_named(value)}",
-                hint="Write HookResult.confine(writable=['plans/'], reason='no plan yet')",
+                hint=HOW_TO_CONFINE,
             )
         _check_keys(value)
         return cls(**value)

@@ -100,11 +100,14 @@ def samples() -> tuple[Recorded, ...]:
 
 
 _OF_THE_TURN: Final = (*SCOPE_IDS, *SCOPE_FACTS)
+_OF_NO_HANDLER: Final = {HookName.INTERCEPT_TOOL_CALL: ("read_only",)}
+"""What an event has that no handler asks for by its name."""
+
 _TYPES: Final = {
     one.name: one.type.removesuffix(" | None")
     for row in TABLE.values()
     for one in (*row.arguments, *EVERYWHERE)
-}
+} | {"read_only": "bool"}
 _WRITTEN: Final[Mapping[str, tuple[type, str]]] = {
     "str": (str, "a text"),
     "Path": (str, "a text"),
@@ -170,7 +173,7 @@ def _of_node(node: Node, file: Path, number: int) -> Recorded:
 
     hook = _hook_of(given, wrong)
     row = TABLE[hook]
-    own = [one.name for one in row.arguments]
+    own = [*(one.name for one in row.arguments), *_OF_NO_HANDLER.get(hook, ())]
     allowed = ("hook", *own, *_OF_THE_TURN)
     for key, value in given.items():
         if key not in allowed:

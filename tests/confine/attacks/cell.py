@@ -31,6 +31,7 @@ from hermes_ext.confine import (
     ConfinementError,
     Minimum,
     Reason,
+    Rung,
     Sandbox,
     Support,
     inside,
@@ -39,11 +40,11 @@ from hermes_ext.confine import (
 
 HERE = Path(__file__).parent
 USER, OTHER_GROUP = 12421, 12422
-RUNGS: dict[str, tuple[Minimum, set[str]]] = {
-    "namespaces and Landlock": ("namespaces", {"bubblewrap"}),
-    "namespaces": ("namespaces", {"bubblewrap", "landlock"}),
-    "bubblewrap": ("namespaces", {"namespaces", "landlock"}),
-    "Landlock alone": ("landlock", {"namespaces", "bubblewrap"}),
+LADDER: dict[Rung, tuple[Minimum, set[str]]] = {
+    Rung.NAMESPACES_AND_LANDLOCK: ("namespaces", {"bubblewrap"}),
+    Rung.NAMESPACES: ("namespaces", {"bubblewrap", "landlock"}),
+    Rung.BUBBLEWRAP: ("namespaces", {"namespaces", "landlock"}),
+    Rung.LANDLOCK: ("landlock", {"namespaces", "bubblewrap"}),
 }
 
 
@@ -65,7 +66,7 @@ def _unavailable(rung: str) -> str | None:
 
 
 def _support(rung: str) -> Support:
-    minimum, without = RUNGS[rung]
+    minimum, without = LADDER[Rung(rung)]
     return support(minimum, without=frozenset(without))
 
 

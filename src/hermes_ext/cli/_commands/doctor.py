@@ -66,7 +66,7 @@ def work(request: Request) -> Result:
         "findings": findings,
         "canary": None if canary is None else canary.to_json(),
         "confinement": {
-            "rung": confinement.rung and str(confinement.rung),
+            "level": confinement.rung and str(confinement.rung),
             "why": confinement.why,
             "gaps": [*confinement.gaps],
             "advice": [*confinement.advice],
@@ -141,7 +141,8 @@ def page(payload: Mapping[str, Any], page: Page) -> None:
     if payload["errors"]:
         page.line((f"Something is wrong. {about}", "red"))
     else:
-        page.line((f"No errors. {about}", "green"))
+        warned = f", {counted(payload['warnings'], 'warning')}" if payload["warnings"] else ""
+        page.line((f"No errors{warned}. {about}", "yellow" if warned else "green"))
 
 
 def _told(finding: Mapping[str, Any], page: Page) -> None:
@@ -178,12 +179,13 @@ def _canary(canary: Mapping[str, Any] | None, page: Page) -> None:
 
 
 def _confinement(found: Mapping[str, Any], page: Page) -> None:
-    """How calls are confined, and what that does not hold; without a way a finding says so."""
-    if found["rung"] is None:
+    """How calls are confined, and what they can still do; where none can be, a finding says so."""
+    if found["level"] is None:
         return
     page.line(("Calls are confined", "bold"), f" by {found['why']}")
+    page.line("A confined program can still:", indent=4)
     for gap in found["gaps"]:
-        page.lines(f"Not held: {gap}.", indent=4)
+        page.lines(f"- {gap}", indent=4)
     page.blank()
 
 

@@ -22,6 +22,7 @@ from hermes_ext.cli._pages import (
 from hermes_ext.cli._place import from_next_start, in_force, place
 from hermes_ext.cli._request import Request, Result
 from hermes_ext.cli._settings import settings_of
+from hermes_ext.hosts.hermes.checks import unconfined
 from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.loading.inventory import inventory
 from hermes_ext.loading.switches import named, unknown_extension
@@ -49,6 +50,7 @@ def work(request: Request) -> Result:
         **settings_of(record, found, seen),
         "hooks_off": sorted(seen.config.hooks_off(record.name)),
         "observed": seen.config.is_observed(record.name),
+        "unconfined": unconfined(record, seen.config),
     }
     if request.live is not None:
         payload |= from_next_start(payload)
@@ -87,6 +89,8 @@ def page(payload: Mapping[str, Any], page: Page) -> None:
         _fact(page, "required", "yes: without it every tool call is refused")
     if payload["observed"]:
         _fact(page, "observed", "yes: its verdicts are recorded and change nothing")
+    if payload["unconfined"]:
+        _fact(page, "warning", payload["unconfined"], "yellow")
     wanted = [
         f"{label} {needs[key]}"
         for key, label in (("hermes_ext", "hermes-ext"), ("hermes_agent", "hermes-agent"))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_ext._prog import HERMES_EXT, Prog
 from hermes_ext._text import printable
+from hermes_ext._values import evolve
 from hermes_ext.confine import Support, support
 from hermes_ext.doctor import Finding, Severity, place
 from hermes_ext.hooks.table import HookName
-from hermes_ext.hosts.hermes.adapter.places import LOCAL
+from hermes_ext.hosts.hermes.adapter.places import LOCAL, backend, elsewhere
 from hermes_ext.hosts.hermes.adapter.wraps.survey import Survey
 from hermes_ext.hosts.hermes.facts.host_package import host_package, host_program
 from hermes_ext.hosts.hermes.home.installing import plugin_off, plugins_unreadable, sentinel_fault
 from hermes_ext.hosts.hermes.home.sentinel import sentinel_folder
+from hermes_ext.loading.imports.source_code import confines
 from hermes_ext.records import ExtensionRecord, Status
 from hermes_ext.settings.config import ExtensionsConfig
+from hermes_ext.settings.yaml_nodes import node_at, text_of
 
 if TYPE_CHECKING:
     from hermes_ext.loading.ended import Loaded
@@ -31,6 +34,16 @@ CHECKS: Final[Mapping[str, tuple[str, ...]]] = {
     "other plugins of Hermes": ("neighbor",),
 }
 """Every code of a finding about Hermes, by what was looked at."""
+
+_ASK: Final = (
+    "be asked about each such call, and run it unconfined with a yes:"
+    " extensions.confine_unavailable: ask"
+)
+_NAME: Final = (
+    "name the commands that may run unconfined, if the extension has a setting for them:"
+    " workflow-guard has allowed_commands"
+)
+_ELSEWHERE: Final = ("have Hermes run commands on this machine: terminal.backend: local",)
 
 
 def host_findings(
@@ -47,22 +60,48 @@ def host_findings(
 
 def confinement_here(config: ExtensionsConfig, survey: Survey) -> Support:
     """How calls of Hermes are confined on this machine; a `rung` of None where they are not."""
+    found = _confinement_here(config, survey)
+    if found.rung is not None:
+        return found
+    ask = () if config.confine_unavailable == "ask" else (_ASK,)
+    return evolve(found, advice=(*found.advice, _NAME, *ask))
+
+
+def _confinement_here(config: ExtensionsConfig, survey: Survey) -> Support:
     if survey.backend != LOCAL:
-        return Support(None, f"Hermes runs commands elsewhere (terminal.backend: {survey.backend})")
+        return Support(None, elsewhere(survey.backend), _ELSEWHERE)
     lost = [(survey.statuses or {}).get(name) for name in survey.confining]
     if any(lost):
         return Support(None, "; ".join(filter(None, lost)))
     return support(config.confine_minimum)
 
 
+def unconfined(record: ExtensionRecord, config: ExtensionsConfig) -> str | None:
+    """What happens to the calls that an extension confines; None where they run confined."""
+    if record.status is not Status.ENABLED or not confines(record.path):
+        return None
+    kind = text_of(node) if (node := node_at(config.root, ("terminal", "backend"))) else None
+    found = confinement_here(config, Survey(backend=kind or backend()))
+    return None if found.rung is not None else _not_confined([record.name], found, config)
+
+
+def _not_confined(names: Sequence[str], found: Support, config: ExtensionsConfig) -> str:
+    by = f"{', '.join(names) or 'extensions'} confine{'s' if len(names) == 1 else ''}"
+    happens = "blocked" if config.confine_unavailable == "block" else "put to a person"
+    return f"calls that {by} are {happens} here: {found.why}"
+
+
 def _confinement_findings(seen: Inventory | Loaded, survey: Survey) -> Iterator[Finding]:
     found = confinement_here(seen.config, survey)
-    if found.rung is None:
-        judges = any(map(_handles_calls, seen.records))
-        severity = Severity.WARNING if judges else Severity.NOTE
-        told = f"no call can be confined, so those that extensions confine are refused: {found.why}"
-        hint = "; or ".join(found.advice) or None
-        yield Finding(severity, "confinement-unavailable", None, None, told, hint)
+    if found.rung is not None:
+        return
+    judges = [*filter(_handles_calls, seen.records)]
+    names = [each.name for each in judges if confines(each.path)]
+    told = _not_confined(names, found, seen.config)
+    ways = [f"- {line}" for line in found.advice]
+    hint = "\n".join(["What you can do:", *ways]) if ways else None
+    severity = Severity.WARNING if judges else Severity.NOTE
+    yield Finding(severity, "confinement-unavailable", None, None, told, hint)
 
 
 def _handles_calls(record: ExtensionRecord) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -29,6 +30,7 @@ _LITERALS: Final = {
     ast.Set: "a set",
     ast.Tuple: "a tuple",
 }
+_CONFINE: Final = re.compile(rb"""\.confine\(|["']confine["']""")
 _INNER: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -150,10 +152,23 @@ def registers_guard(path: Path | None) -> bool:
 
     Code that cannot be read may register one, so it counts as registering one.
     """
-    if path is None:
-        return True
-    files = path.rglob("*.py") if path.is_dir() else iter([path])
-    return any(map(_has_guard, islice(files, _FILES)))
+    return path is None or any(map(_has_guard, _files(path)))
+
+
+def confines(path: Path | None) -> bool:
+    """Whether the source in a folder or file makes results that confine, as far as it shows."""
+    return path is not None and any(map(_has_confine, _files(path)))
+
+
+def _files(path: Path) -> Iterator[Path]:
+    return islice(path.rglob("*.py") if path.is_dir() else iter([path]), _FILES)
+
+
+def _has_confine(file: Path) -> bool:
+    try:
+        return _CONFINE.search(read_regular(file)) is not None
+    except OSError:
+        return False
 
 
 def _has_guard(file: Path) -> bool:

@@ -68,6 +68,13 @@ def backend() -> str:
     return str(kind or "").strip().lower() or LOCAL
 
 
+def elsewhere(kind: str) -> str:
+    """Why nothing is confined with a terminal backend that is not `local`."""
+    return (
+        f"Hermes runs commands elsewhere (terminal.backend: {kind}), where they cannot be confined"
+    )
+
+
 def machine_now(machine: Machine) -> Machine:
     """The machine that the tools run on, as Hermes has it set up now."""
     home = _home_of_tools()

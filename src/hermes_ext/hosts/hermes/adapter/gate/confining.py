@@ -25,7 +25,7 @@ from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.gate.starting import MARK, ConfinedCall, NotStarted
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.person import notices
-from hermes_ext.hosts.hermes.adapter.places import LOCAL, backend, tool_directory
+from hermes_ext.hosts.hermes.adapter.places import LOCAL, backend, elsewhere, tool_directory
 from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.hosts.hermes.facts.tools import TOOLS
 from hermes_ext.trust.place import project_of
@@ -58,7 +58,7 @@ def reason_not(call: ToolCall, confinement: Confinement, minimum: confine.Minimu
     Args:
         call: of a tool that starts processes, or types into one.
         confinement: what it may change.
-        minimum: the weakest rung that the user accepts.
+        minimum: the weakest level that the user accepts.
     """
     if TOOLS.kind_of(call.tool_name) is ToolKind.INPUT:
         return _why_no_input(call.tool_args, confinement)
@@ -71,7 +71,7 @@ def why_not(confinement: Confinement, minimum: confine.Minimum) -> str | None:
         return _UNSEEN
     kind = backend()
     if kind != LOCAL:
-        return f"Hermes runs commands elsewhere (terminal.backend: {kind})"
+        return elsewhere(kind)
     # Not at the top: what is wrapped is told in terms of the modules here.
     from hermes_ext.hosts.hermes.adapter.wraps.attaching import lost_to_confinement
 
