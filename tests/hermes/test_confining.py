@@ -386,7 +386,7 @@ report(unseen=unseen, later=[terminal('echo ran'), code('print(1)')])
     )
     assert facts["unseen"]["output"].strip() == "ran"
     for later in facts["later"]:
-        assert "does not see this Hermes start it" in later["error"]
+        assert "did not see this Hermes start a confined command" in later["error"]
 
 
 def test_a_refusal_of_hermes_itself(hermes: HomeFactory) -> None:

@@ -208,7 +208,7 @@ def _second_name(plans: Path) -> None:
 
 @pytest.mark.parametrize(
     ("spoil", "why"),
-    [(_script, "plans/run.sh is no document"), (_second_name, "hard.md has another name")],
+    [(_script, "plans/run.sh is no document"), (_second_name, "hard.md has a hard link")],
 )
 def test_why_a_folder_is_not_handed_out(
     guarded: Guard, spoil: Callable[[Path], None], why: str
@@ -255,7 +255,7 @@ def test_files_in_a_part_of_the_plans(guarded: Guard) -> None:
     (guard.root / "plans/linked.md").hardlink_to(source)
     active = guard.call(*write("plans/active/plan.md"))
     assert active.confinement.writable == (guard.root / "plans/active",)
-    assert "another name elsewhere" in guard.call(*write("plans/x.md")).message
+    assert "a hard link elsewhere" in guard.call(*write("plans/x.md")).message
 
 
 def test_folders_in_folders(guarded: Guard) -> None:
