@@ -172,6 +172,7 @@ Path('free').unlink()
 facts = {}
 for action in ('write', 'submit', 'close'):
     facts[action] = typed(action, session_id=free, data='echo x > kept')
+facts['nobody'] = typed('submit', session_id='proc_none', data='x')
 facts['looked'] = typed('poll', session_id=free)
 facts['taken'] = typed('submit', session_id=confined, data='echo x > kept; echo do''ne')
 facts['said'] = said(confined, 'done\\n')
@@ -184,6 +185,7 @@ report(**facts, kept=Path('kept').read_text())
     for action in ("write", "submit", "close"):
         assert "[hold] no plan yet, and process" in facts[action]["error"]
         assert "input to a process that was started unconfined" in facts[action]["error"]
+    assert "Hermes knows no process with this session_id" in facts["nobody"]["error"]
     assert facts["looked"]["status"] == "running"
     assert facts["taken"]["status"] == "ok"
     assert facts["said"].endswith(LINE)
