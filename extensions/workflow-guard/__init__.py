@@ -24,7 +24,7 @@ from hermes_ext.exceptions import StateError
 
 from .calls import Confined, judged, names_of
 from .modules import new_modules
-from .plan import MISSING, in_words
+from .plan import MISSING
 from .project import Project
 from .requests import asks_for_work, digest, is_routed
 
@@ -92,7 +92,7 @@ def no_changes_without_a_plan(
     where = {"setting": _setting(found.setting)}
     if isinstance(found, Confined):
         reason = "no plan yet" if fault == MISSING else f"the plan {fault}"
-        advice = _advice(event, project, fault, _what_passes(event.tools))
+        advice = _in_one(_advice(event, project, fault, _what_passes(event.tools)))
         return HookResult.confine(
             found.writable, reason=reason, or_exact=True, advice=advice, metadata=where
         )
@@ -101,25 +101,37 @@ def no_changes_without_a_plan(
     begin = f"There is no valid plan yet ({project.shown_plan} {fault})"
     begin = "There is no plan yet" if fault == MISSING else begin
     advice = _advice(event, project, fault, found.more if first else None)
-    told = (f"{begin}, so {found.what}.", found.hint, advice)
-    return HookResult.block(" ".join(filter(None, told)), metadata=where)
+    return HookResult.block(
+        _in_one([f"{begin}, so {found.what}.", *found.hints, *advice]), metadata=where
+    )
 
 
-def _advice(event: ToolCall, project: Project, fault: str, more: str | None) -> str:
+def _advice(event: ToolCall, project: Project, fault: str, more: str | None) -> list[str]:
     """What to do about it; more: what else to say, None for the short form."""
-    plan, writers = project.shown_plan, names_of(event.tools, ToolKind.WRITE)
-    write = f"First write the plan to {plan} with {writers}"
+    plan = project.plan.place
+    in_the_way = "" if plan is None else project.in_the_way(plan)
+    if in_the_way:
+        return [in_the_way]
+    writers = names_of(event.tools, ToolKind.WRITE)
+    write = f"First write the plan to {project.shown_plan} with {writers}"
     do = write if fault == MISSING else "First fix the plan"
-    told = [project.links(), f"{do}, then make this call again."]
+    told = [f"{do}, then make this call again."]
     if more is not None:
-        writable = in_words((plan, *project.shown_allowed))
-        told += [project.plan.needs(), f"Until then only {writable} may be written.", more]
-    return " ".join(filter(None, told))
+        told += [
+            project.plan.needs(),
+            f"Until then only {project.shown_open} may be written.",
+            more,
+        ]
+    return told
+
+
+def _in_one(sentences: list[str]) -> str:
+    return " ".join(dict.fromkeys(filter(None, sentences)))
 
 
 def _what_passes(tools: ToolTable) -> str:
     readers = names_of(tools, ToolKind.READ, ToolKind.SEARCH)
-    return f"Calls that only read pass: {readers}, and simple commands such as ls or git diff."
+    return f"Calls that only read still run: {readers}, and commands such as ls or git diff."
 
 
 @register_hook("intercept_tool_call", guard=True)
@@ -138,16 +150,16 @@ def a_person_decides(
     place = project.plan.place
     touched = place is not None and (effects.change_of(place) or place in effects.mentions)
     if approval == "ask" and touched and effects.may_write:
-        told = f"{event.tool_name} changes the plan, {project.shown_plan}."
+        told = f"{event.tool_name} changes the plan, {project.shown_plan}"
         return HookResult.ask(told, metadata={"setting": _setting("plan.approval")})
     made = [] if modules == "pass" else new_modules(effects, project, config["module_files"])
     if not made:
         return None
-    told = f"{event.tool_name} creates what is a new module: {', '.join(made[:5])}."
+    told = f"{event.tool_name} creates a new module: {', '.join(made[:5])}"
     where = {"setting": _setting("new_modules")}
     if modules == "ask":
         return HookResult.ask(told, metadata=where)
-    told += " Put the code into a module that is there, or ask the user to create this one."
+    told += ". Put the code into an existing module, or ask the user to create this one."
     return HookResult.block(told, metadata=where)
 
 

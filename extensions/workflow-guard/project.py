@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,21 +90,30 @@ class Project:
             return "allowed_commands is set"
         folder = next((each for each in self._allowed if change.path.is_relative_to(each)), None)
         if folder is None or not folder.is_dir():
-            return f"{self.shown(folder or change.path)} is no folder yet"
+            return f"{self.shown(folder or change.path)} does not exist yet"
         try:
             other = next(self._others_in(folder), None)
         except RecursionError:
             return f"{self.shown(folder)} has too many folders in it"
         if other is not None:
-            return f"{self.shown(other)} is no document"
-        held = Confinement.of([str(folder)], root=self.root, reason=_LOOKED_UP)
-        return "".join(f"{self.shown(Path(path))}: {why}" for path, why in held.left_out)
+            return f"{self.shown(other)} is not a document"
+        return "; ".join(f"in {self.shown(Path(at))} {why}" for at, why in self._left_out([folder]))
 
-    def links(self) -> str:
-        """What to do about a plan or an allowed path that a link leads to; "" where none does."""
-        for place in (self.plan.place, *self._allowed):
-            real = place and Path(os.path.realpath(place))
-            if place and real and real != place:
+    def in_the_way(self, path: Path) -> str:
+        """What keeps tools for files from writing where they may, as a sentence; "" for nothing."""
+        return self.link_to(path) or self.why_not_held(self._around(path))
+
+    def why_not_held(self, folders: Iterable[Path]) -> str:
+        """Why tools for files cannot be held to these folders, as a sentence."""
+        left_out = self._left_out(folders)
+        told = "; ".join(f"in {self.shown(Path(at))}: {why}" for at, why in left_out)
+        return f"Nothing can be written {told}. Only the user can change that." if told else ""
+
+    def link_to(self, path: Path) -> str:
+        """What to do about the link that leads to a path from where it may be written."""
+        for place in filter(None, (*self._allowed, self.plan.place)):
+            real = Path(os.path.realpath(place))
+            if real != place and (path.is_relative_to(real) or path.is_relative_to(place)):
                 return (
                     f"A symbolic link leads from {self.shown(place)} to {self.shown(real)}, and "
                     "links are not followed: the user has to name that place in plan_path and "
@@ -126,15 +136,16 @@ class Project:
         Not the root: what is in it is not handed out. Where a folder as a whole cannot be held, as
         one with too many files, only the part of it that is written in.
         """
-        found: dict[Path, None] = {}
+        found = (each for change in effects.changes for each in self._around(change.path))
+        return tuple(dict.fromkeys(found))
+
+    def _around(self, path: Path) -> Iterator[Path]:
         if sys.platform == "win32":  # where nothing is confined
-            return ()
-        for change in effects.changes:
-            around = {each for each in change.path.parents if each in self._allowed} - {self.root}
-            for place in filter(Path.is_dir, sorted(filter(self.is_own, around))[:1]):
-                part = next(each for each in change.path.parents if each.is_dir())
-                found[place if self._held((place,)) or not self._held((part,)) else part] = None
-        return tuple(found)
+            return
+        around = {each for each in path.parents if each in self._allowed} - {self.root}
+        for place in filter(Path.is_dir, sorted(filter(self.is_own, around))[:1]):
+            part = next(each for each in path.parents if each.is_dir())
+            yield place if self._held((place,)) or not self._held((part,)) else part
 
     def writable(self, effects: Effects) -> tuple[Path, ...]:
         """Those of them that a program can write: not all folders may be handed out.
@@ -147,7 +158,14 @@ class Project:
 
     def _held(self, folders: Iterable[Path]) -> tuple[Path, ...]:
         """Those of the folders that what confines programs can hold them to."""
-        return Confinement.of(map(str, folders), root=self.root, reason=_LOOKED_UP).writable
+        return self._confinement(folders).writable
+
+    def _left_out(self, folders: Iterable[Path]) -> tuple[tuple[str, str], ...]:
+        """The others, each with why."""
+        return self._confinement(folders).left_out
+
+    def _confinement(self, folders: Iterable[Path]) -> Confinement:
+        return Confinement.of(map(str, folders), root=self.root, reason=_LOOKED_UP)
 
     @cached_property
     def _allowed(self) -> tuple[Path, ...]:
@@ -190,6 +208,15 @@ class Project:
         scratch = any(map(change.path.is_relative_to, self._scratch))
         return self.may_change(change) or (scratch and not _links(change))
 
+    def is_temporary(self, change: Change) -> bool:
+        """Whether it is of a file in a shared folder for temporary files."""
+        shared = map(Path, ("/tmp", "/var/tmp", tempfile.gettempdir()))
+        return not self.is_own(change.path) and any(map(change.path.is_relative_to, shared))
+
+    def is_link_in_the_open(self, change: Change) -> bool:
+        """Whether it would make a link where something else may be written."""
+        return _links(change) and self.is_open(change.path)
+
     def may_change(self, change: Change) -> bool:
         """Whether a tool call may do this without a plan."""
         # A link is no document: made in the background, be it by `cp -P` or `mv` of another one, it
@@ -224,10 +251,14 @@ class Project:
         return Path(os.path.realpath(place.parent)) / place.name
 
     def shown(self, path: Path) -> str:
-        """A path as the model is to write it in a tool call."""
-        if self.cwd is None or not path.is_relative_to(self.cwd):
+        """A path as the model is to write it in a tool call.
+
+        Relative only where the calls start at the root: elsewhere some of the paths in one message
+        would be relative to it and some not.
+        """
+        if self.root is None or self.cwd != self.root or not path.is_relative_to(self.root):
             return str(path)
-        return str(path.relative_to(self.cwd))
+        return str(path.relative_to(self.root))
 
     @property
     def shown_plan(self) -> str:
@@ -239,6 +270,19 @@ class Project:
         """The allowed paths, likewise."""
         return tuple(map(self._shown_setting, self.settings["allowed_paths"]))
 
+    @property
+    def shown_open(self) -> str:
+        """All that may be written without a plan, in words."""
+        suffixes = ", ".join(self.settings["allowed_suffixes"])
+        given = zip(self.settings["allowed_paths"], self.shown_allowed, strict=True)
+        files, folders = [self.shown_plan], []
+        for path, shown in given:
+            place = self._place(path)
+            is_file = place is not None and place.is_file()
+            (files if is_file or not suffixes else folders).append(shown)
+        in_folders = [f"documents ({suffixes}) in {in_words(folders)}"] if folders else []
+        return in_words([*dict.fromkeys(files), *in_folders])
+
     def _shown_setting(self, path: str) -> str:
         place = self._place(path)
         return path if place is None else self.shown(place) + ("/" if path.endswith("/") else "")
@@ -249,6 +293,7 @@ class Project:
         values = {
             "{allowed_paths}": in_words(self.shown_allowed) or "nothing",
             "{plan_path}": self.shown_plan,
+            "{project_root}": str(self.root or "the project's root"),
             "{problem}": f"{self.shown_plan} {fault}. {self.plan.needs()}".rstrip(" .")
             if fault
             else "",

@@ -29,6 +29,7 @@ MAKE = ("terminal", {"command": "make"})
 @frozen
 class Host:
     why_not: str | None = None
+    level: str = "Landlock alone"
 
     def reason_not(self, call: ToolCall, confinement: Confinement) -> str | None:
         return self.why_not
@@ -84,6 +85,7 @@ def test_a_call_that_ran_confined(home: Home, play: Callable[..., Path]) -> None
         "writable": [str(project / "plans")],
         "network": "none",
         "kept_by": "kernel",
+        "level": "Landlock alone",
         "left_out": [{"path": "absent", "why": "it does not exist"}],
     }
     shown = facts(home.run("why").out)
@@ -93,7 +95,7 @@ def test_a_call_that_ran_confined(home: Home, play: Callable[..., Path]) -> None
         ("Writable", str(project / "plans")),
         ("Not writable", "absent: it does not exist"),
         ("Network", "none"),
-        ("Kept by", "the kernel"),
+        ("Kept by", "the kernel (Landlock alone)"),
     ):
         assert fact in shown
     row = home.run("log").out
@@ -179,17 +181,26 @@ def test_what_would_have_been_confined(home: Home, play: Callable[..., Path]) ->
     assert "would have confined" in home.run("why", "t1").out
 
 
-def test_test_says_what_may_change(home: Home, play: Callable[..., Path]) -> None:
-    """Of each handler; no host is needed, and nothing is confined."""
-    play()
+def test_test_says_what_may_change(
+    home: Home, play: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each handler: what of it the disk leaves, and why not the rest. Nothing is confined."""
+    project = play()
+    (project / ".git").mkdir()
+    monkeypatch.chdir(project / "plans")
     shown = home.run("test", "rules", "--hook", "intercept_tool_call").out
     assert "confine by rules" in shown
-    assert "may change plans, absent, without a network" in shown
+    assert f"may change {project / 'plans'}, without a network" in shown
+    assert "not writable: absent: it does not exist" in shown
     events = home.run("test", "rules", "--json").json["events"]
     assert [event["verdict"]["confines"][0]["writable"] for event in events]
     assert events[0]["handlers"][0]["bounds"] == {
         "writable": ["plans", "absent"],
         "network": "none",
+    }
+    assert events[0]["handlers"][0]["may_change"] == {
+        "writable": [str(project / "plans")],
+        "left_out": [{"path": "absent", "why": "it does not exist"}],
     }
 
 
@@ -216,7 +227,8 @@ def test_replay_compares_what_extensions_want(
     assert (change["then"]["action"], change["now"]["action"]) == ("confine", "confine")
     assert change["then"]["confines"][0]["writable"] == ["plans", "absent"]
     assert change["now"]["confines"][0]["writable"] == ["src"]
-    assert "rules: may change src, without a network" in home.run("replay", str(_log(home))).out
+    shown = home.run("replay", str(_log(home))).out
+    assert "confine by rules: no plan yet; may change src, without a network" in shown
 
 
 def test_a_line_that_somebody_else_wrote(home: Home, play: Callable[..., Path]) -> None:

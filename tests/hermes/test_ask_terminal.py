@@ -27,16 +27,34 @@ def careful(tool_args):
     return HookResult.ask('Really?\\x1b[2K\\rYes')
 """
 
+# As on a machine whose kernel confines nothing.
+NOTHING_CONFINES = """\
+from functools import partial
+from hermes_ext import confine, register_hook
+
+confine.support = partial(
+    confine.support, without=frozenset({'namespaces', 'landlock', 'bubblewrap'})
+)
+
+
+@register_hook('intercept_tool_call')
+def nothing():
+    return None
+"""
+
 ONCE, SESSION, ALWAYS, DENY, FULL = "12345"
 PANEL, READY = "Allow once", "Type your message"
 ODD = "a\u202e\x1b[31m\nb.txt"
 LONG = "X" * 3000
+RUN = ToolUse("terminal", {"command": "sh ../run.sh"})
 
 
-def script(request: ModelRequest) -> Reply:
-    """Writes the file that it is told to write, and says how many results it has had."""
+def script(request: ModelRequest, call: ToolUse | None = None) -> Reply:
+    """Makes a call, else writes the file that it is told to; says how many results it has had."""
     if request.messages[-1]["role"] == "tool":
         return Reply(f"Heard {len(request.tool_results)}.")
+    if call is not None:
+        return Reply(tool_calls=(call,))
     told = re.search(r"go (\w+)", request.last_user)
     assert told is not None, request.last_user
     name = told[1]
@@ -159,6 +177,33 @@ def test_a_person_at_the_terminal(hermes: HomeFactory, model_factory: ModelFacto
         person.terminal.press(FULL)
         person.terminal.wait("characters left out")
         assert person.answer(ONCE)
+
+
+def test_what_cannot_be_confined_is_asked_about(
+    hermes: HomeFactory, model_factory: ModelFactory
+) -> None:
+    """`confine_unavailable: ask`: a yes runs this call unconfined, and the question says so."""
+    if not can_ask():
+        pytest.skip("this Hermes asks about no tools")
+    extensions = {"on": ["workflow-guard"], "confine_unavailable": "ask"}
+    model = model_factory(lambda request: script(request, RUN))
+    home = hermes(model, extensions=extensions, config={"approvals": {"timeout": 600}})
+    home.extension("nothing-confines", NOTHING_CONFINES)
+    (home.base / "run.sh").write_text("touch ran.txt\n")
+    give_words(home)
+    with chat(home) as person:
+        shown = " ".join(person.asked("one").replace("│", " ").split())
+        assert (
+            "[workflow-guard] no plan yet, and terminal cannot be confined: nothing on this"
+            in shown
+        )
+        assert "A yes runs it unconfined" in shown
+        assert not person.answer(DENY)
+        person.asked("two")
+        assert person.answer(ONCE)
+    refused, ran = (text for _, text in model.main_requests[-1].tool_results)
+    assert "[workflow-guard] " in refused
+    assert '"exit_code": 0' in ran
 
 
 def test_nobody_answers_at_the_terminal(hermes: HomeFactory, model_factory: ModelFactory) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.harness.home import HermesHome
 from tests.hermes.stage import HEAD, pip_plugin, play
 
+from hermes_ext.confine import support
 from hermes_ext.hosts.hermes.home.lost_hooks import lost_hooks
 
 pytestmark = [pytest.mark.hermes, pytest.mark.each_host]
@@ -74,8 +75,9 @@ def confined_home(hermes: HomeFactory, **options: object) -> HermesHome:
 
 def test_commands(hermes: HomeFactory) -> None:
     """A command changes its writable paths and no others; all else of it is as without."""
+    home = confined_home(hermes)
     facts = play(
-        confined_home(hermes),
+        home,
         PROLOGUE
         + """
 report(
@@ -101,6 +103,7 @@ report(
     assert facts["long"] > 40_000
     assert facts["late"]["exit_code"] == 124
     assert facts["kept"] == "kept"
+    assert f"the kernel ({support().rung})" in home.cli("extensions", "why").check().stdout
 
 
 def test_processes_in_the_background(hermes: HomeFactory) -> None:
@@ -201,6 +204,7 @@ Path('free').unlink()
 facts = {}
 for action in ('write', 'submit', 'close'):
     facts[action] = typed(action, session_id=free, data='echo x > kept')
+facts['nobody'] = typed('submit', session_id='proc_none', data='x')
 facts['looked'] = typed('poll', session_id=free)
 facts['taken'] = typed('submit', session_id=confined, data='echo x > kept; echo do''ne')
 facts['said'] = said(confined, 'done\\n')
@@ -213,6 +217,7 @@ report(**facts, kept=Path('kept').read_text())
     for action in ("write", "submit", "close"):
         assert "[hold] no plan yet, and process" in facts[action]["error"]
         assert "input to a process that was started unconfined" in facts[action]["error"]
+    assert "Hermes knows no process with this session_id" in facts["nobody"]["error"]
     assert facts["looked"]["status"] == "running"
     assert facts["taken"]["status"] == "ok"
     assert facts["said"].endswith(LINE)
@@ -415,7 +420,7 @@ report(unseen=unseen, later=[terminal('echo ran'), code('print(1)')])
     )
     assert facts["unseen"]["output"].strip() == "ran"
     for later in facts["later"]:
-        assert "does not see this Hermes start it" in later["error"]
+        assert "did not see this Hermes start a confined command" in later["error"]
 
 
 def test_a_refusal_of_hermes_itself(hermes: HomeFactory) -> None:

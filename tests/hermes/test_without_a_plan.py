@@ -127,6 +127,7 @@ before = prepare()
 Path('plans/swapped').mkdir()
 facts = dict(
     stays=in_turn('cd src', 'pwd', 'cd ..', 'pwd'),
+    below=in_turn('cd src', 'sh ../hook.sh'),
     late=use('terminal', command='sleep 60', timeout=1),
     served=served(),
     written=use('terminal', command='echo note > plans/note.md; cat plans/note.md'),
@@ -262,6 +263,12 @@ def test_the_shell_goes_on_as_before(tried: dict[str, Any]) -> None:
     assert [Path(each).name for each in tried["stays"]] == ["", "src", "", "project"]
     assert tried["late"]["exit_code"] == 124
     assert tried["served"] == "200"
+
+
+def test_below_the_root_paths_are_absolute(tried: dict[str, Any]) -> None:
+    """`plans/` would be read as a folder of where the shell is."""
+    root = tried["stays"][3]
+    assert tried["below"][1].endswith(f"the project read-only except {root}/plans/: no plan yet")
 
 
 def test_the_plans_can_be_written(tried: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hermes_ext import HookResult, Runtime, register_hook
 from hermes_ext._text import printable
-from hermes_ext.turns.approval import ApprovalRequest
+from hermes_ext.turns.approval import ApprovalRequest, nobody_there
 
 NAMES = st.text(min_size=1, max_size=12)
 VALUES = st.one_of(st.text(), st.integers(), st.lists(st.text(max_size=5)))
@@ -93,3 +93,10 @@ def test_a_yes_covers_what_was_cut() -> None:
     shown, keys = {each.call_text for each in asked}, [each.rule_key for each in asked]
     assert len(shown) == 1
     assert keys[0] == keys[2] != keys[1]
+
+
+def test_a_reason_that_is_a_sentence() -> None:
+    """Where nobody can be asked, what follows is part of it: no period stands before it."""
+    told = nobody_there(request({}, reason="Nobody may."), approve=False).message
+    assert told is not None
+    assert told.startswith("Nobody may (this needs a person's approval")

@@ -192,45 +192,72 @@ def test_commands_make_no_allowed_folder(guarded: Guard, confines: bool) -> None
     guard = guarded(confines=confines)
     blocked = guard.call(*shell("mkdir -p plans/active && echo Go. > plans/active/plan.md"))
     assert "must not change 'plans', 'plans/active', 'plans/active/plan.md'." in blocked.message
-    hint = "Write there with write_file: a command cannot, because plans is no folder yet."
+    hint = "Use write_file to write there: a command cannot, because plans does not exist yet."
     assert hint in blocked.message
     assert not guard.call(*write("plans/active/plan.md")).blocked
 
 
-def _script(plans: Path) -> None:
-    (plans / "run.sh").write_text("echo")
-
-
-def _second_name(plans: Path) -> None:
-    (plans.parent / "kept.md").write_text("kept")
-    os.link(plans.parent / "kept.md", plans / "hard.md")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "why"),
-    [(_script, "plans/run.sh is no document"), (_second_name, "hard.md has another name")],
-)
-def test_why_a_folder_is_not_handed_out(
-    guarded: Guard, spoil: Callable[[Path], None], why: str
-) -> None:
+def test_why_a_folder_is_not_handed_out(guarded: Guard) -> None:
     """A command that cannot write there is told why, each time."""
     guard = guarded()
-    (guard.root / "plans").mkdir(exist_ok=True)
-    spoil(guard.root / "plans")
+    guard.write("plans/run.sh", "echo")
     for name in ("b", "c"):
         blocked = guard.call(*shell(f"echo a > plans/{name}.md"))
-        assert "Write there with write_file: a command cannot, because" in blocked.message
+        why = "Use write_file to write there: a command cannot, because plans/run.sh is not a doc"
         assert why in blocked.message
 
 
-def test_a_plan_behind_a_link(guarded: Guard) -> None:
+@pytest.mark.parametrize("call", [write("plans/x.md"), shell("echo x > plans/x.md")], ids=str)
+def test_what_is_in_the_way_of_every_write(guarded: Guard, call: Any) -> None:
+    """Where no tool can write a plan, nobody is told to write one: the user has to help."""
+    guard = guarded()
+    (guard.root / "plans").mkdir()
+    os.link(guard.write("kept.md"), guard.root / "plans/hard.md")
+    assert guard.call(*call).message == (
+        "There is no plan yet, so "
+        f"{call[0]} must not change 'plans/x.md'. Nothing can be written in plans: hard.md has "
+        "a hard link elsewhere. Only the user can change that."
+    )
+
+
+@pytest.mark.parametrize("path", ["plans/active/plan.md", "plans/x.md", "real/plans/x.md"])
+def test_a_plan_behind_a_link(guarded: Guard, path: str) -> None:
     """Whoever writes the plan through a link is told that links are not followed."""
     guard = guarded()
     (guard.root / "real/plans").mkdir(parents=True)
     (guard.root / "plans").symlink_to("real/plans")
-    blocked = guard.call(*write("plans/active/plan.md"))
-    assert "link leads from plans/active/plan.md to real/plans/active/plan.md" in blocked.message
-    assert "plan_path and allowed_paths" in blocked.message
+    message = guard.call(*write(path)).message
+    assert message.count("A symbolic link leads from plans to real/plans, and links are") == 1
+    assert message.endswith(
+        "plan_path and allowed_paths of extensions.workflow-guard in config.yaml."
+    )
+    (guard.root / "plans").unlink()
+    (guard.root / "handoff").symlink_to("real/plans")
+    message = guard.call(*write("handoff/x.md")).message
+    assert "A symbolic link leads from handoff to real/plans" in message
+    assert "First write the plan to plans/active/plan.md with write_file" in message
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (shell("ln -s first.md plans/second.md"), "'plans/second.md'. Links cannot be made there."),
+        (shell("ls > /tmp/x"), "'/tmp/x'. Write temporary files to $TMPDIR."),
+        (write("/tmp/x"), "'/tmp/x'. First write the plan"),
+        (shell("ls > x"), "'x'. First write the plan"),
+    ],
+    ids=str,
+)
+def test_what_to_do_instead(guarded: Guard, call: Any, told: str) -> None:
+    """Where there is another way, the message says so."""
+    guard = guarded()
+    (guard.root / "plans").mkdir()
+    assert f"must not change {told}" in guard.call(*call).message
+
+
+def test_a_call_without_a_path_is_no_matter_of_settings(guarded: Guard) -> None:
+    """No user is asked to let a tool for files write anything because a call was wrong."""
+    assert "allowed_tools" not in guarded().call("write_file", {"content": "x"}).message
 
 
 def test_files_among_the_plans_are_written_confined(guarded: Guard) -> None:
@@ -255,7 +282,9 @@ def test_files_in_a_part_of_the_plans(guarded: Guard) -> None:
     (guard.root / "plans/linked.md").hardlink_to(source)
     active = guard.call(*write("plans/active/plan.md"))
     assert active.confinement.writable == (guard.root / "plans/active",)
-    assert "another name elsewhere" in guard.call(*write("plans/x.md")).message
+    blocked = guard.call(*write("plans/x.md")).message
+    assert "must not change 'plans/x.md'. Nothing can be written in plans: linked.md has" in blocked
+    assert "First write the plan to plans/active/plan.md with write_file" in blocked
 
 
 def test_folders_in_folders(guarded: Guard) -> None:
@@ -303,7 +332,9 @@ def test_what_nobody_knows_runs_confined(guarded: Guard, tool: str, args: dict[s
     assert "no plan yet" in blocked.message
     assert "cannot be confined: this host cannot confine processes" in blocked.message
     assert "First write the plan to plans/active/plan.md with write_file" in blocked.message
-    assert "Calls that only read pass: read_file, search_files, and simple" in blocked.message
+    assert (
+        "Calls that only read still run: read_file, search_files, and commands" in blocked.message
+    )
 
 
 @pytest.mark.parametrize(("tool", "args"), HARMLESS.items(), ids=HARMLESS)
@@ -328,7 +359,7 @@ def test_folders_with_other_files_than_documents(guarded: Guard) -> None:
     assert written_by_make(guard) == ["plans"]
     assert guard.call(*write("docs/x.md")).confinement.writable == (guard.root / "docs",)
     assert guard.call(*write("x.md")).action == "pass"
-    assert "Write there with write_file" in guard.call(*shell("echo x > docs/x.md")).message
+    assert "Use write_file to write there" in guard.call(*shell("echo x > docs/x.md")).message
     guard.write("plans/x.py")
     assert written_by_make(guard) == []
     assert written_by_make(guarded(allowed_suffixes=[], allowed_paths=["docs"])) == ["docs"]
@@ -426,7 +457,8 @@ def test_the_message_names_what_was_refused(guarded: Guard) -> None:
         guarded().call(*v4a("*** Delete File: plans/a.md", "*** Delete File: b\x1b[2J")).message
     )
     assert "patch must not change 'b\\x1b[2J'." in message
-    assert "Until then only plans/active/plan.md, plans/ and handoff/ may be written." in message
+    assert "Until then only plans/active/plan.md and documents (.md, .markdown, " in message
+    assert ") in plans/ and handoff/ may be written." in message
 
 
 def test_the_message_says_what_is_not_known(guarded: Guard) -> None:
@@ -613,8 +645,13 @@ def test_below_the_root(guarded: Guard, tmp_path: Path) -> None:
     plan = str(tmp_path / "plans/active/plan.md")
     assert guard.call(*write("../plans/active/plan.md")).action in RUNS
     assert guard.call(*write(plan)).action in RUNS
-    blocked = guard.call(*write("plans/active/plan.md"))
-    assert f"write the plan to {plan} with" in blocked.message
+    message = guard.call(*write("plans/active/plan.md")).message
+    assert (
+        f"must not change '{guard.cwd}/plans/active/plan.md'. First write the plan to {plan} "
+        in (message)
+    )
+    assert f"only {plan} and documents " in message
+    assert f" in {tmp_path}/plans/ and {tmp_path}/handoff/ may be written." in message
 
 
 def test_without_a_repository(guarded: Guard) -> None:

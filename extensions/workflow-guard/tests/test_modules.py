@@ -55,7 +55,7 @@ def test_new_modules(guarded: Guard, call: tuple[str, dict[str, Any]]) -> None:
     assert project(guarded).call(*call).action == "pass"
     blocked = project(guarded, new_modules="block").call(*call)
     assert blocked.blocked
-    assert f"{call[0]} creates what is a new module:" in blocked.message
+    assert f"{call[0]} creates a new module:" in blocked.message
     assert blocked.metadata["setting"] == "extensions.workflow-guard.new_modules"
     asking = project(guarded, new_modules="ask")
     assert asking.call(*call).blocked  # nobody is there

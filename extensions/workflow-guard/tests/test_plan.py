@@ -204,7 +204,7 @@ def test_a_person_says_yes_to_the_plan(guarded: Guard) -> None:
     for call in calls:
         asked.clear()
         assert guard.call(*call).approved
-        assert asked == [f"{call[0]} changes the plan, {PLAN}."]
+        assert asked == [f"{call[0]} changes the plan, {PLAN}"]
     asked.clear()
     confined = guard.call("terminal", {"command": f"make {PLAN}; cat {PLAN}"})
     assert (confined.confinement.writable, asked) == ((), [])

@@ -13,9 +13,13 @@ Guard = Callable[..., Any]
 
 def test_without_a_plan_the_reminder(guarded: Guard) -> None:
     """The system prompt says that there is no plan, where it goes and what may be written."""
-    [text] = guarded().instructions()
+    guard = guarded()
+    [text] = guard.instructions()
     assert "no plan" in text
-    assert "plans/active/plan.md with write_file" in text
+    assert (
+        f"plans/active/plan.md with write_file (a relative path here starts at {guard.root})"
+        in (text)
+    )
     assert "besides it: plans/ and handoff/." in text
 
 
@@ -24,7 +28,7 @@ def test_with_a_plan_the_guardrails(guarded: Guard) -> None:
     guard = guarded()
     guard.write("plans/active/plan.md")
     [text] = guard.instructions()
-    assert "There is a plan: plans/active/plan.md" in text
+    assert f"There is a plan: plans/active/plan.md in {guard.root}." in text
 
 
 def test_the_plan_is_looked_up_at_each_request(guarded: Guard) -> None:

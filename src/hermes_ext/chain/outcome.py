@@ -89,6 +89,8 @@ class Confined:
         why: why the call is blocked or asked about; None where it runs.
         by: the confinement that refuses the call, or wants to know.
         ask: the question to a person, where the user wants one instead of a block.
+        level: of `kernel`, the level of confinement, such as "Landlock alone"; None: the host
+            does not say.
     """
 
     confinement: Confinement
@@ -96,6 +98,7 @@ class Confined:
     why: str | None = None
     by: Confine | None = None
     ask: Ask | None = None
+    level: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; what is empty is left out."""
@@ -105,6 +108,8 @@ class Confined:
             "network": found.network,
             "kept_by": self.kept_by.value,
         }
+        if self.level is not None:
+            data["level"] = self.level
         if found.left_out:
             data["left_out"] = [{"path": path, "why": why} for path, why in found.left_out]
         if self.ask is not None:

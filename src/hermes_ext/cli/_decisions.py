@@ -195,7 +195,7 @@ def note_on(home: Path) -> str | None:
     where = printable(config.file) + (f":{line}" if line else "")
     return (
         f"The decision log is off: extensions.log is {_OFF} in {where}. "
-        'Set it to "decisions" and start Hermes again'
+        'Set it to "decisions"; it takes effect on the next turn'
     )
 
 

@@ -203,7 +203,8 @@ def confining(line: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Not writable", f"{each.get('path')}: {each.get('why')}"
     yield "Network", "none" if found.get("network") == "none" else "the host's"
     kept_by = str(found.get("kept_by"))
-    yield "Kept by", _KEPT_BY.get(kept_by, kept_by)
+    level = f" ({found['level']})" if found.get("level") else ""
+    yield "Kept by", _KEPT_BY.get(kept_by, kept_by) + level
 
 
 def says(line: Mapping[str, Any]) -> str:

@@ -91,7 +91,10 @@ def _handler(handler: Mapping[str, Any], page: Page) -> None:
     if handler.get("reason"):
         page.lines(str(handler["reason"]), indent=4)
     if handler.get("bounds"):
-        page.line(printable(_may_change(handler["bounds"])), indent=4)
+        here = handler["may_change"]
+        page.lines(_may_change(handler["bounds"] | {"writable": here["writable"]}), indent=4)
+        for each in here["left_out"]:
+            page.lines(f"not writable: {each['path']}: {each['why']}", indent=4, style="yellow")
     if handler["setting"]:
         page.line(printable(f"by {', '.join(handler['setting'])}"), indent=4)
     for text in handler["injected"]:
@@ -186,7 +189,10 @@ def _in_words(verdict: Mapping[str, Any]) -> str:
         told += f": {verdict['message']}"
     if verdict["setting"]:
         told += f" [{', '.join(map(str, verdict['setting']))}]"
-    told += "".join(f"; {each['extension']}: {_may_change(each)}" for each in verdict["confines"])
+    for each in verdict["confines"]:
+        # The one who decided has just been named.
+        who = "" if each["extension"] == verdict["extension"] else f"{each['extension']}: "
+        told += f"; {who}{_may_change(each)}"
     told += "".join(
         f"; {each['extension']} adds {cut(_in_one_line(each['text']), 60)}"
         for each in verdict["injections"]

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -87,12 +87,12 @@ def _real(*paths: str) -> Iterator[str]:
     return (os.path.realpath(path) for path in paths if os.path.isabs(path))
 
 
-def _look_into(root: Path, parts: Iterable[str]) -> None:
+def _look_into(root: Path, parts: tuple[str, ...]) -> None:
     """Follow the parts without following a link, and look at all that lies there."""
     at = os.open(root, _OPENED)
     try:
-        for part in parts:
-            below = _opened(part, at)
+        for place, part in enumerate(parts, 1):
+            below = _opened(part, at, "it" if place == len(parts) else part)
             os.close(at)
             at = below
         if os.fstat(at).st_mode & _ANYBODYS == _ANYBODYS:
@@ -102,7 +102,7 @@ def _look_into(root: Path, parts: Iterable[str]) -> None:
         os.close(at)
 
 
-def _opened(part: str, at: int) -> int:
+def _opened(part: str, at: int, name: str) -> int:
     try:
         return os.open(part, _OPENED, dir_fd=at)
     except OSError as error:
@@ -112,7 +112,7 @@ def _opened(part: str, at: int) -> int:
         # What is a directory by now was a link a moment ago.
         is_link = stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
         kind = "a symbolic link" if is_link else "not a directory"
-        raise NotWritable(f"{part} is {kind}") from None
+        raise NotWritable(f"{name} is {kind}") from None
 
 
 def _check_links(directory: int) -> None:
@@ -125,7 +125,7 @@ def _check_links(directory: int) -> None:
             links.setdefault((found.st_dev, found.st_ino), (found.st_nlink, path))
     for file, (number, path) in links.items():
         if seen[file] < number:
-            raise NotWritable(f"{path} has another name elsewhere (a hard link)")
+            raise NotWritable(f"{path} has a hard link elsewhere")
 
 
 def _files(directory: int) -> Iterator[tuple[str, os.stat_result]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeAlias, cast
 
 from hermes_ext._text import near_names
 from hermes_ext._values import frozen
 from hermes_ext.exceptions import ResultError
-from hermes_ext.hooks.bounds import Bounds
+from hermes_ext.hooks.bounds import HOW_TO_CONFINE, Bounds
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
 from hermes_ext.hooks.table import ACTIONS, Action
 
@@ -39,6 +40,24 @@ else:
     from typing import TypeVar
 
     A_co = TypeVar("A_co", covariant=True)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _names_checked(make: Callable[P, R]) -> Callable[P, R]:
+    """An argument that is missing or unknown is a `ResultError`, as a bad value is."""
+
+    @wraps(make)
+    def checked(*values: P.args, **named: P.kwargs) -> R:
+        try:
+            return make(*values, **named)
+        except TypeError as error:
+            if error.__traceback__ and error.__traceback__.tb_next:  # of code within
+                raise
+            raise ResultError(str(error), hint=HOW_TO_CONFINE) from None
+
+    return checked
 
 
 @frozen(init=False, slots=False)  # slots would make building one twice as slow
@@ -126,6 +145,7 @@ class HookResult(Generic[A_co]):
         return HookResult(Action.ANSWER, value, metadata)
 
     @classmethod
+    @_names_checked
     def confine(
         cls,
         writable: Sequence[str | PathLike[str]] = (),
@@ -149,7 +169,7 @@ class HookResult(Generic[A_co]):
             reason: why, for the model and the person: "no plan yet".
             or_exact: whether a call runs that cannot be confined, but whose effects are exact and
                 change nothing outside of `writable`.
-            advice: sentences that the model is told where the call is blocked; "" for none.
+            advice: sentences for the model if the call is blocked; "" for none.
             metadata: as for every action.
         """
         bounds = Bounds(writable, network, reason, or_exact, advice)

@@ -28,6 +28,7 @@ from hermes_ext.replay.touching import Watch as DiskWatch
 from hermes_ext.rules import Rulebook
 from hermes_ext.runtime import Runtime, machine_of
 from hermes_ext.settings.config import ExtensionsConfig
+from hermes_ext.trust.place import project_of
 from hermes_ext.turns import state
 from hermes_ext.turns.services import Services
 from hermes_ext.turns.store import MemoryStore
@@ -53,6 +54,14 @@ class TrialTurn(Turn):
         chain = self.rules.manager.chain(event.hook, tool, scope.origin)
         with state.entered(self):
             return run(chain, event, scope, timed=True, watch=watch)
+
+    @property
+    def root(self) -> Path | None:
+        """Where relative paths of a confinement start: as in Hermes, at the repository's root."""
+        found = self._root()
+        if found is None or self._scope.project_root is not None:
+            return found
+        return project_of(found) or found
 
     def _placed(self, event: Event, cwd: Path | None) -> Event:
         """The event, with a call's id and the machine that its paths are on."""
@@ -178,7 +187,8 @@ class Judged:
     """An event and what came of it.
 
     handled: of each handler that was called, where that was asked for. touched: what was looked
-    at. needs_past: session state was read of a conversation that began before these events.
+    at. needs_past: session state was read of a conversation that began before these events. root:
+    where relative paths of a confinement start.
     """
 
     recorded: Recorded
@@ -186,6 +196,7 @@ class Judged:
     handled: tuple[Handled, ...]
     touched: Touched
     needs_past: bool
+    root: Path | None
 
 
 def judged(
@@ -221,7 +232,7 @@ def judged(
                 touched.add(one_handled.touched)
             needs_past = bool(trial.store.was_read) and turns.began_before(recorded)
             turns.left(number)
-            yield Judged(recorded, outcome, tuple(handled), touched, needs_past)
+            yield Judged(recorded, outcome, tuple(handled), touched, needs_past, turn.root)
 
 
 def _noting(turn: TrialTurn, recorded: Recorded, watch: DiskWatch, handled: list[Handled]) -> Watch:

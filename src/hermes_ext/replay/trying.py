@@ -9,6 +9,8 @@ from typing import Any
 
 from hermes_ext._text import is_same_name, printable
 from hermes_ext.chain.outcome import Step
+from hermes_ext.confine import Confinement, Reason
+from hermes_ext.hooks.bounds import Bounds
 from hermes_ext.hooks.handler import Handler
 from hermes_ext.hooks.payloads import Event, LLMRequest, ToolResult
 from hermes_ext.loading.ended import Loaded
@@ -16,7 +18,7 @@ from hermes_ext.loading.finding.candidate import Candidate
 from hermes_ext.records import ExtensionRecord
 from hermes_ext.replay.comparing import line_of, verdict_of
 from hermes_ext.replay.events import Recorded
-from hermes_ext.replay.trial import Handled, Judged, Trial, judged, one
+from hermes_ext.replay.trial import Judged, Trial, judged, one
 from hermes_ext.settings.config import ExtensionsConfig
 
 
@@ -129,19 +131,21 @@ def _told(each: Judged) -> dict[str, Any]:
         "verdict": verdict_of(line),
         "duration_ns": sum(step.duration_ns or 0 for step in steps),
         "looked_at": each.touched.to_json(),
-        "handlers": [*_handlers(each.handled, steps, texts)],
+        "handlers": [*_handlers(each, steps, texts)],
     }
 
 
 def _handlers(
-    handled: Iterable[Handled], steps: Sequence[Step], texts: Mapping[tuple[str, str], list[str]]
+    tried: Judged, steps: Sequence[Step], texts: Mapping[tuple[str, str], list[str]]
 ) -> Iterator[dict[str, Any]]:
-    for each in handled:
+    for each in tried.handled:
         who = (each.handler.extension, each.handler.name)
         step = steps[each.place]
         data = step.to_json()
         if step.error is not None:
             data["error"]["traceback"] = step.error.traceback or ""
+        if step.bounds is not None:
+            data["may_change"] = _on_disk(step.bounds, tried.root)
         yield {
             "guard": False,
             "changed": False,
@@ -152,6 +156,16 @@ def _handlers(
             "injected": texts.get(who, []),
             "looked_at": each.touched.to_json(),
         }
+
+
+def _on_disk(bounds: Bounds, root: Path | None) -> dict[str, Any]:
+    """What of the writable paths a call could change here, and why not the others."""
+    reason = Reason("", bounds.reason)
+    found = Confinement.of(bounds.writable, root=root, network=bounds.network, reason=reason)
+    return {
+        "writable": [*map(str, found.writable)],
+        "left_out": [{"path": path, "why": why} for path, why in found.left_out],
+    }
 
 
 def _shown(event: Event) -> Any:

@@ -156,8 +156,8 @@ def nobody_there(request: ApprovalRequest, *, approve: bool) -> Approval:
         approved=False,
         by="nobody",
         message=(
-            f"{request.reason} (this needs a person's approval, and nobody is there to give it; "
-            "extensions.ask_without_human decides what happens then)"
+            f"{request.reason.rstrip('.')} (this needs a person's approval, and nobody is there to "
+            "give it; extensions.ask_without_human decides what happens then)"
         ),
     )
 

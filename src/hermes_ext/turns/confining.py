@@ -26,7 +26,10 @@ _SETTING: Final = "extensions.confine_unavailable decides what happens then"
 
 
 class Confiner(Protocol):
-    """What a host can confine. See `docs/hosting.md`."""
+    """What a host can confine. See `docs/hosting.md`.
+
+    It may also have a `level`: how it confines, for the decision log and `why`.
+    """
 
     def reason_not(self, call: ToolCall, confinement: Confinement) -> str | None:
         """Why the host cannot run this call confined; None: it can, and then it does.
@@ -59,7 +62,7 @@ def confined(
     or_exact = all(one.bounds.or_exact for one in outcome.confines)
     found = _kept(call, confinement, confiner, or_exact=or_exact)
     if isinstance(found, KeptBy):
-        return outcome.confining(Confined(confinement, found))
+        return outcome.confining(_held(confinement, found, confiner))
     reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
     if isinstance(found, _Outside):
         refusing = (one for one, mine in wanted if not mine.covers(found.change.path))
@@ -93,12 +96,17 @@ def inherited(
     confinement = outer if own is None else own.confinement & outer
     found = _kept(call, confinement, confiner, or_exact=False)
     if isinstance(found, KeptBy):
-        return Confined(confinement, found)
+        return _held(confinement, found, confiner)
     reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
     if isinstance(found, _Outside):
         return Confined(confinement, KeptBy.REFUSAL, f"{reasons}: {found.told(confinement)}")
     why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
     return Confined(confinement, KeptBy.NOTHING, why)
+
+
+def _held(confinement: Confinement, by: KeptBy, confiner: Confiner | None) -> Confined:
+    level = getattr(confiner, "level", None) if by is KeptBy.KERNEL else None
+    return Confined(confinement, by, level=None if level is None else str(level))
 
 
 def _resolved(confine: Confine, root: Path | None) -> Confinement:

@@ -36,8 +36,8 @@ from hermes_ext.turns.decisions.reading import LogFiles
 __all__ = ["arguments", "came_of", "check_readable", "how_to_record", "page", "work"]
 
 _HOW_TO_RECORD: Final = (
-    "Put `log: payloads` into the section extensions of {file} and start Hermes again: from then "
-    "on the log has what is needed to run events again"
+    "Put `log: payloads` into the section extensions of {file}: from the next turn on the log has "
+    "what is needed to run events again"
 )
 
 

@@ -147,6 +147,12 @@ class _Confiner:
 
         return reason_not(call, confinement, self._runtime.services.confine_minimum)
 
+    @property
+    def level(self) -> str | None:
+        from hermes_ext.confine import support
+
+        return support(self._runtime.services.confine_minimum).rung
+
 
 def refusal(rules: Rules) -> str | None:
     """Why no turn may be run in this Hermes, or None; what is merely lost is said."""

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.gate.starting import MARK, ConfinedCall, NotStarted
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.person import notices
-from hermes_ext.hosts.hermes.adapter.places import LOCAL, backend, elsewhere
+from hermes_ext.hosts.hermes.adapter.places import LOCAL, backend, elsewhere, tool_directory
 from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.hosts.hermes.facts.tools import TOOLS
 from hermes_ext.trust.place import project_of
@@ -38,12 +39,13 @@ _KEPT: Final = frozenset({"blocked", "disabled", "error", "pending_approval"})  
 _SOCKET: Final = "HERMES_RPC_SOCKET"
 
 _UNSEEN: Final = (
-    "a confined command ran where hermes-ext does not see this Hermes start it. From now on "
-    "nothing can be confined in this process"
+    "hermes-ext did not see this Hermes start a confined command. Until Hermes is restarted, no "
+    "call can be confined in this process"
 )
 _NOTHING_HERE: Final = (
-    "nothing on this machine confines programs; hermes-ext doctor says why, and what to do"
+    "no level of confinement works on this machine; hermes-ext doctor says why and what to do"
 )
+_NO_PROCESS: Final = "Hermes knows no process with this session_id"
 _UNMARKED: Final = "it is input to a process that was started unconfined"
 
 
@@ -70,7 +72,7 @@ def why_not(confinement: Confinement, minimum: confine.Minimum) -> str | None:
     kind = backend()
     if kind != LOCAL:
         return elsewhere(kind)
-    # Not at the top: what is wrapped is told in terms of the modules here.
+    # Not at the top: `attaching` imports the modules beside this one.
     from hermes_ext.hosts.hermes.adapter.wraps.attaching import lost_to_confinement
 
     lost = lost_to_confinement()
@@ -85,6 +87,8 @@ def why_not(confinement: Confinement, minimum: confine.Minimum) -> str | None:
 def _why_no_input(args: Mapping[str, Any], confinement: Confinement) -> str | None:
     if args.get("action") in _LOOKS:
         return None
+    if _session_of(args) is None:
+        return _NO_PROCESS
     started = _started_by(args)
     strict = started is not None and started.confined.confinement.holds(confinement)
     return None if strict else _UNMARKED
@@ -92,10 +96,14 @@ def _why_no_input(args: Mapping[str, Any], confinement: Confinement) -> str | No
 
 def _started_by(args: Mapping[str, Any]) -> ConfinedCall | None:
     """The confined call that started the process which a call of the process tool names."""
-    processes = getattr(sys.modules.get("tools.process_registry"), "process_registry", None)
-    session = None if processes is None else processes.get(str(args.get("session_id") or ""))
-    found = getattr(session, MARK, None)
+    found = getattr(_session_of(args), MARK, None)
     return found if isinstance(found, ConfinedCall) else None
+
+
+def _session_of(args: Mapping[str, Any]) -> Any:
+    """That process as Hermes knows it, or None."""
+    processes = getattr(sys.modules.get("tools.process_registry"), "process_registry", None)
+    return None if processes is None else processes.get(str(args.get("session_id") or ""))
 
 
 # -- running a call ---------------------------------------------------------------------------
@@ -145,7 +153,8 @@ def _confining(turn: Turn, confined: Confined, kind: ToolKind) -> Iterator[Confi
     except (ConfinementError, OSError) as error:
         raise NotStarted(str(error)) from error
     with confine.inside(sandbox) as run:
-        call = ConfinedCall(confined, sandbox, run, turn.directory)
+        here = partial(tool_directory, turn.task_id or turn.host.stray_task, turn.directory)
+        call = ConfinedCall(confined, sandbox, run, turn.directory, here)
         with held(state.confined, call):
             yield call
 
@@ -180,7 +189,7 @@ def _sandbox_for(turn: Turn, confinement: Confinement, kind: ToolKind) -> Sandbo
 def _refuse(turn: Turn, verdict: Verdict, confined: Confined, failure: str) -> None:
     reason = confined.confinement.reasons[0]
     logger.error("a call of %s could not be confined: %s", verdict.tool, failure)
-    why = f"{reason.text}, and this call was stopped, because it could not be confined: {failure}"
+    why = f"{reason.text}, and this call was stopped because it could not be confined: {failure}"
     Judge(turn).refuse(verdict, reason.extension, why)
 
 
@@ -196,7 +205,7 @@ def _lose_sight(tool: str) -> None:
     notices.say(_UNSEEN)
 
 
-# -- what the model is told -------------------------------------------------------------------
+# -- what the model sees ----------------------------------------------------------------------
 
 
 def of_process(verdict: Verdict, result: Any) -> Any:
@@ -221,23 +230,21 @@ def with_line(result: Any, call: ConfinedCall) -> Any:
 
 
 def _ended(text: str, call: ConfinedCall) -> str:
-    line = line_of(call.confined.confinement, call.root)
+    line = line_of(call.confined.confinement, call.root, call.here())
     return f"{text}{line}" if text.endswith("\n") else f"{text}\n{line}"
 
 
-def line_of(confinement: Confinement, root: Path) -> str:
-    """What the model is told where the kernel refused something."""
+def line_of(confinement: Confinement, root: Path, here: Path) -> str:
+    """The line for the model where the kernel refused something; short only from the root."""
     who = ", ".join(dict.fromkeys(reason.extension for reason in confinement.reasons))
     why = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
     project = Path(os.path.realpath(project_of(root) or root))
-    but = ", ".join(_shown(path, project) for path in confinement.writable)
+    is_near = os.path.realpath(here) == str(project)
+    shown = (path.relative_to(project) if is_near else path for path in confinement.writable)
+    but = ", ".join(f"{path}/" for path in shown)
     network = " and without network" if confinement.network == "none" else ""
     where = f"the project read-only{f' except {but}' if but else ''}{network}"
     return f"[{who}] this command ran with {where}: {why}"
-
-
-def _shown(path: Path, project: Path) -> str:
-    return f"{path.relative_to(project) if path.is_relative_to(project) else path}/"
 
 
 def _decoded(result: Any) -> dict[str, Any] | None:

@@ -45,6 +45,7 @@ class ConfinedCall:
         sandbox: in what its processes start.
         run: what became of them.
         root: the directory of its session.
+        here: tells the directory in which the session's shell is.
         joined: whether it was handed to processes that another call started confined as it is.
     """
 
@@ -52,6 +53,7 @@ class ConfinedCall:
     sandbox: Sandbox
     run: Run
     root: Path
+    here: Callable[[], Path]
     joined: bool = False
 
 
