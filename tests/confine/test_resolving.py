@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import threading
 from collections.abc import Callable
@@ -171,7 +172,12 @@ def test_folders_in_folders(root: Path) -> None:
         os.close(at)
         at = below
     os.close(at)
-    assert of(root, "plans").writable == ()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))
+    try:
+        assert of(root, "plans").writable == ()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     subprocess.run(["rm", "-r", root / "plans" / "d"], check=True)  # Python cannot
 
 

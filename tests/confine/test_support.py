@@ -84,9 +84,10 @@ def test_no_network_by_an_old_landlock() -> None:
 def test_other_systems(system: str) -> None:
     """On other systems the package is imported, and says that there is no confinement."""
     script = (
-        "import hermes_ext.confine as confine, sys\n"
+        "import sys\n"
+        "from hermes_ext.confine import support\n"  # imports modules that look at the system
         f"sys.platform = {system!r}\n"
-        "found = confine.support('landlock')\n"
+        "found = support('landlock')\n"
         f"assert found.rung is None and {system!r} in found.why, found"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
