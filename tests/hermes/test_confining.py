@@ -156,6 +156,38 @@ report(**facts, kept=Path('kept').read_text(), plan=Path('plans/b.md').read_text
     assert (facts["kept"], facts["plan"]) == ("kept", "plan\n")
 
 
+def test_a_command_that_goes_on_in_the_background(hermes: HomeFactory) -> None:
+    """Newer Hermes moves it there when the person writes: it stays confined, and known as that."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+try:
+    from tools.interrupt import request_yield
+except ImportError:
+    report()
+    raise SystemExit from None
+
+def write_to_it():
+    while not Path('plans/started').exists():
+        time.sleep(0.05)
+    for each in threading.enumerate():
+        request_yield(each.ident)
+
+os.mkfifo('go')
+threading.Thread(target=write_to_it).start()
+moved = terminal('echo > plans/started; read a < go; echo x > kept; echo $a > plans/f')
+Path('go').write_text('later\\n')
+ended = typed('wait', session_id=moved['session_id'], timeout=10)
+report(ended=ended, kept=Path('kept').read_text(), plan=Path('plans/f').read_text())
+""",
+    )
+    if not facts:
+        pytest.skip("this Hermes moves no command to the background")
+    assert facts["ended"]["output"].endswith(LINE)
+    assert (facts["kept"], facts["plan"]) == ("kept", "later\n")
+
+
 def test_input(hermes: HomeFactory) -> None:
     """Input goes to what was started confined, and to nothing that was started without."""
     facts = play(
@@ -388,7 +420,7 @@ report(unseen=unseen, later=[terminal('echo ran'), code('print(1)')])
     )
     assert facts["unseen"]["output"].strip() == "ran"
     for later in facts["later"]:
-        assert "does not see this Hermes start it" in later["error"]
+        assert "did not see this Hermes start a confined command" in later["error"]
 
 
 def test_a_refusal_of_hermes_itself(hermes: HomeFactory) -> None:

@@ -153,7 +153,7 @@ def test_subclasses_of_str_become_plain():
         (lambda: HookResult.confine([b"a"], reason="r"), r"writable\[0\].*got bytes"),
         (lambda: HookResult.confine(["a", ""], reason="r"), r"writable\[1\].*empty path.*'\.'"),
         (lambda: HookResult.confine([" "], reason="r"), r"writable\[0\].*empty path"),
-        (lambda: HookResult.confine(["a\0"], reason="r"), r"writable\[0\].*is no path"),
+        (lambda: HookResult.confine(["a\0"], reason="r"), r"writable\[0\].*is not a path"),
         (lambda: HookResult.confine(network="off", reason="r"), r"'off'\. Write network='host'"),
         (lambda: HookResult.confine(network=None, reason="r"), r"is None\. Write network='host'"),
         (lambda: HookResult.confine(reason=" \n"), r"reason is empty\. Write reason="),

@@ -216,7 +216,7 @@ def test_what_is_in_the_way_of_every_write(guarded: Guard, call: Any) -> None:
     assert guard.call(*call).message == (
         "There is no plan yet, so "
         f"{call[0]} must not change 'plans/x.md'. Nothing can be written in plans: hard.md has "
-        "another name elsewhere (a hard link). Only the user can change that."
+        "a hard link elsewhere. Only the user can change that."
     )
 
 

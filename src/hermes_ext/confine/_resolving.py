@@ -125,7 +125,7 @@ def _check_links(directory: int) -> None:
             links.setdefault((found.st_dev, found.st_ino), (found.st_nlink, path))
     for file, (number, path) in links.items():
         if seen[file] < number:
-            raise NotWritable(f"{path} has another name elsewhere (a hard link)")
+            raise NotWritable(f"{path} has a hard link elsewhere")
 
 
 def _files(directory: int) -> Iterator[tuple[str, os.stat_result]]:

@@ -42,8 +42,9 @@ def _path(value: object, place: int) -> str:
         )
     text = str.__str__(text)
     if not text.strip() or "\0" in text:
+        fault = "not a path" if text.strip() else "an empty path"
         raise ResultError(
-            f"writable[{place}] of 'confine' is {'no path' if text.strip() else 'an empty path'}",
+            f"writable[{place}] of 'confine' is {fault}",
             hint="Leave it out, or write '.' for the whole project",
         )
     return text
@@ -63,7 +64,7 @@ def _reason(value: object) -> str:
         raise ResultError(
             "HookResult 'confine' needs a reason, "
             + ("the reason is empty" if isinstance(value, str) else f"got {_named(value)}"),
-            hint="Write reason='no plan yet': it is what the model and the person are told",
+            hint="Write reason='no plan yet': the model and the person see it",
         )
     return sendable_text(str.__str__(value))
 
@@ -91,11 +92,11 @@ class Bounds:
         reason: why, for the model and the person.
         or_exact: whether a call runs that cannot be confined, but whose effects are exact and
             change nothing outside of `writable`.
-        advice: sentences that the model is told where the call is blocked; "" for none.
+        advice: sentences for the model if the call is blocked; "" for none.
 
     Raises:
         ResultError: `writable` is not a list of paths, `network` is unknown, `reason` is blank,
-            `or_exact` is no bool, or `advice` no text.
+            `or_exact` is not a bool, or `advice` is not a text.
     """
 
     writable: tuple[str, ...] = field(default=(), converter=_paths)

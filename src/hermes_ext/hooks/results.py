@@ -169,7 +169,7 @@ class HookResult(Generic[A_co]):
             reason: why, for the model and the person: "no plan yet".
             or_exact: whether a call runs that cannot be confined, but whose effects are exact and
                 change nothing outside of `writable`.
-            advice: sentences that the model is told where the call is blocked; "" for none.
+            advice: sentences for the model if the call is blocked; "" for none.
             metadata: as for every action.
         """
         bounds = Bounds(writable, network, reason, or_exact, advice)

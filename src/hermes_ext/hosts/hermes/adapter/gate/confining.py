@@ -39,11 +39,11 @@ _KEPT: Final = frozenset({"blocked", "disabled", "error", "pending_approval"})  
 _SOCKET: Final = "HERMES_RPC_SOCKET"
 
 _UNSEEN: Final = (
-    "a confined command ran where hermes-ext does not see this Hermes start it. From now on "
-    "nothing can be confined in this process"
+    "hermes-ext did not see this Hermes start a confined command. Until Hermes is restarted, no "
+    "call can be confined in this process"
 )
 _NOTHING_HERE: Final = (
-    "nothing on this machine confines programs; hermes-ext doctor says why, and what to do"
+    "no level of confinement works on this machine; hermes-ext doctor says why and what to do"
 )
 _NO_PROCESS: Final = "Hermes knows no process with this session_id"
 _UNMARKED: Final = "it is input to a process that was started unconfined"
@@ -72,7 +72,7 @@ def why_not(confinement: Confinement, minimum: confine.Minimum) -> str | None:
     kind = backend()
     if kind != LOCAL:
         return elsewhere(kind)
-    # Not at the top: what is wrapped is told in terms of the modules here.
+    # Not at the top: `attaching` imports the modules beside this one.
     from hermes_ext.hosts.hermes.adapter.wraps.attaching import lost_to_confinement
 
     lost = lost_to_confinement()
@@ -189,7 +189,7 @@ def _sandbox_for(turn: Turn, confinement: Confinement, kind: ToolKind) -> Sandbo
 def _refuse(turn: Turn, verdict: Verdict, confined: Confined, failure: str) -> None:
     reason = confined.confinement.reasons[0]
     logger.error("a call of %s could not be confined: %s", verdict.tool, failure)
-    why = f"{reason.text}, and this call was stopped, because it could not be confined: {failure}"
+    why = f"{reason.text}, and this call was stopped because it could not be confined: {failure}"
     Judge(turn).refuse(verdict, reason.extension, why)
 
 
@@ -205,7 +205,7 @@ def _lose_sight(tool: str) -> None:
     notices.say(_UNSEEN)
 
 
-# -- what the model is told -------------------------------------------------------------------
+# -- what the model sees ----------------------------------------------------------------------
 
 
 def of_process(verdict: Verdict, result: Any) -> Any:
@@ -235,7 +235,7 @@ def _ended(text: str, call: ConfinedCall) -> str:
 
 
 def line_of(confinement: Confinement, root: Path, here: Path) -> str:
-    """What the model is told where the kernel refused something; short only from the root."""
+    """The line for the model where the kernel refused something; short only from the root."""
     who = ", ".join(dict.fromkeys(reason.extension for reason in confinement.reasons))
     why = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
     project = Path(os.path.realpath(project_of(root) or root))

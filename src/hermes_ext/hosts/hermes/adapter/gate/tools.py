@@ -131,7 +131,7 @@ def _changed_inside(grant: Grant, arrived: Arrived) -> Verdict:
         return verdict
     if before is not None and before.confinement.holds(now.confinement):
         return verdict
-    why = "a plugin changed this call when it was too late to confine it otherwise"
+    why = "a plugin changed this call too late to change what confines it"
     return evolve(verdict, refusal=f"[{now.confinement.reasons[0].extension}] {why}")
 
 
