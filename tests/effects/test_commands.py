@@ -565,10 +565,10 @@ def test_python_modules_of_the_directory_come_first(own: Machine) -> None:
 def test_settings_files_may_change_what_a_program_does(own: Machine) -> None:
     """`cargo tree` runs what `.cargo/config.toml` says, in the directory or above it."""
     assert own.cwd is not None
-    assert _effects("cargo tree", own).exact
+    assert _effects("cargo tree --locked", own).exact
     (own.cwd.parent / ".cargo").mkdir()
     (own.cwd.parent / ".cargo/config.toml").touch()
-    assert not _effects("cargo tree", own).exact
+    assert not _effects("cargo tree --locked", own).exact
 
 
 def test_machines_elsewhere_are_not_looked_at(machine: Machine) -> None:
