@@ -598,3 +598,58 @@ def test_a_call_that_a_plugin_changes(hermes: HomeFactory) -> None:
     )
     assert facts["kept"] == "kept"
     assert "[hold]" in json.dumps(facts["told"])
+
+
+OBSERVER = """
+import os, subprocess
+
+def transform_terminal_output(output, **context):
+    os.system('echo system >> seen')
+    subprocess.run('echo subprocess >> seen', shell=True)
+    return output.rstrip() + ' and seen'
+
+def register(ctx):
+    ctx.register_hook('transform_terminal_output', transform_terminal_output)
+"""
+
+
+def test_a_hook_of_a_plugin(hermes: HomeFactory) -> None:
+    """What another plugin's hook does in a confined call is not confined, and stops nothing."""
+    home = confined_home(hermes)
+    site = pip_plugin(home, "observer", OBSERVER)
+    facts = play(
+        home,
+        PROLOGUE + "report(told=terminal('echo ran'), seen=Path('seen').read_text())\n",
+        later=[site],
+    )
+    assert facts["told"]["output"] == "ran and seen"
+    assert facts["seen"] == "system\nsubprocess\n"
+
+
+def test_what_is_stopped_beside_a_command(hermes: HomeFactory) -> None:
+    """Where a command ran, its result stays, with what could not be confined beside it."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+from tools.registry import registry
+entry = registry.get_entry('terminal')
+kept = entry.handler
+
+def counting(args, **kwargs):  # another plugin's, around Hermes's own
+    told = kept(args, **kwargs)
+    try:
+        os.system('echo x > kept')
+    except Exception as error:
+        seen.append(str(error))
+    return told
+
+entry.handler = counting
+report(told=terminal('echo ran'), seen=seen, kept=Path('kept').read_text())
+""",
+    )
+    assert facts["told"]["output"] == (
+        "ran\n[hermes-ext] one process of this call was not started: "
+        "os.system starts a process that cannot be confined"
+    )
+    assert facts["kept"] == "kept"

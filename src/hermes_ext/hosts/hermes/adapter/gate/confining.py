@@ -1,7 +1,8 @@
 """Tool calls that the kernel confines: which of Hermes's it can, and how they run.
 
 A call without a confinement does not come here. What Hermes does of its own accord on the way,
-what extensions do, and the turns of subagents run outside of a call's confinement.
+what extensions and the hooks of other plugins do, and the turns of subagents run outside of a
+call's confinement.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hermes_ext.chain.outcome import Confined, KeptBy
 from hermes_ext.confine import Confinement, ConfinementError, PrivateFolder, Sandbox
 from hermes_ext.effects import ToolKind
 from hermes_ext.hooks.payloads import ToolCall
+from hermes_ext.hooks.source import OWN
 from hermes_ext.hosts.hermes.adapter import host
 from hermes_ext.hosts.hermes.adapter.gate.starting import (
     MARK,
@@ -138,10 +140,13 @@ def run_confined(
     try:
         with _confining(turn, confined, kind) as call:
             result = next_call(verdict.arguments.copy())
-        failure = call.run.failure
     except NotStarted as stop:
-        failure = str(stop)
-    if failure is not None:
+        return _refuse(turn, verdict, confined, str(stop))
+    failure = call.run.failure
+    if failure is not None and call.run.started:
+        logger.error("a process of a call of %s was not started: %s", verdict.tool, failure)
+        result = _ended(result, f"[{OWN}] one process of this call was not started: {failure}")
+    elif failure is not None:
         return _refuse(turn, verdict, confined, failure)
     if kind in _PROCESSES and not (call.joined or call.run.started) and _has_run(result):
         _lose_sight(verdict.tool)
@@ -234,21 +239,25 @@ def of_process(verdict: Verdict, result: Any) -> Any:
 def with_line(result: Any, call: ConfinedCall) -> Any:
     """A result with a line that says why, where the kernel refused something."""
     told = _decoded(result)
-    if told is None:
-        refused = isinstance(result, str) and call.run.refused(result)
-        return _ended(result, call) if refused else result
-    texts = {key: told[key] for key in _TEXTS if isinstance(told.get(key), str) and told[key]}
-    if not any(map(call.run.refused, texts.values())):
+    texts = (result,) if told is None else map(told.get, _TEXTS)
+    if not any(call.run.refused(text) for text in texts if isinstance(text, str)):
         return result
-    key, text = next(iter(texts.items()))
-    return json.dumps({**told, key: _ended(text, call)}, ensure_ascii=False)
+    return _ended(result, line_of(call.confined.confinement, call.root, call.here()))
 
 
-def _ended(text: str, call: ConfinedCall) -> str:
-    line = line_of(call.confined.confinement, call.root, call.here())
-    if line in text:  # of a call that ran inside of this one
-        return text
-    return f"{text}{line}" if text.endswith("\n") else f"{text}\n{line}"
+def _ended(result: Any, line: str) -> Any:
+    """A result with a line at the end of what programs said, in the first place that has some."""
+    told = _decoded(result)
+    if told is None:
+        return _joined(result, line) if isinstance(result, str) else result
+    key = next(
+        (each for each in _TEXTS if isinstance(told.get(each), str) and told[each]), "output"
+    )
+    return json.dumps({**told, key: _joined(told.get(key) or "", line)}, ensure_ascii=False)
+
+
+def _joined(text: str, line: str) -> str:
+    return f"{text}{line}" if text.endswith("\n") or not text else f"{text}\n{line}"
 
 
 def line_of(confinement: Confinement, root: Path, here: Path) -> str:

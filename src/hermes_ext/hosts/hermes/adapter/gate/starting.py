@@ -59,10 +59,11 @@ class ConfinedCall:
 
 
 def of_its_own(original: Original, *args: Any, **kwargs: Any) -> Any:
-    """Wraps what Hermes does of its own accord, and no text of the model's is in.
+    """Wraps what is no part of a call, though Hermes does it on the way.
 
     `LocalEnvironment.init_session` is what a login shell sets, kept for all commands;
-    `CheckpointManager.ensure_checkpoint` keeps the files of a project, in newer Hermes in the call.
+    `CheckpointManager.ensure_checkpoint` keeps the files of a project, in newer Hermes in the call;
+    `PluginManager.invoke_hook` calls other plugins.
     """
     with unconfined():
         return original(*args, **kwargs)

@@ -306,6 +306,15 @@ SEAMS: Final = (
         confines=True,
     ),
     Seam(
+        "hermes_cli.plugins",
+        "PluginManager.invoke_hook",
+        starting.of_its_own,
+        "what other plugins' hooks start in a confined call is not confined",
+        "some hooks are called in the middle of a call",
+        newer=True,
+        confines=True,
+    ),
+    Seam(
         "tools.checkpoint_manager",
         "CheckpointManager.ensure_checkpoint",
         starting.of_its_own,
