@@ -12,6 +12,8 @@ from hermes_ext.effects import Effects, Machine, effects_of
 
 from .project import Project
 
+_AS_ANOTHER = ("sudo", "doas")  # users; a pattern names them
+
 
 def allows(pattern: str, words: Sequence[str]) -> bool:
     """Whether a pattern is for a command of these words.
@@ -30,8 +32,8 @@ def allows(pattern: str, words: Sequence[str]) -> bool:
 def runs_as_it_is(event: ToolCall, effects: Effects, project: Project) -> bool:
     """Whether a call of a shell, which is not known to be harmless, is by these patterns.
 
-    All that they do not name has to be known to write only what may be written. What they name has
-    to start in the project, and must not be pointed to what can be written without a plan, nor find
+    All that they do not name has to be known to write nothing. What they name has to start in the
+    project, as this user, and must not be pointed to what can be written without a plan, nor find
     code there by itself.
     """
     patterns = project.settings["allowed_commands"]
@@ -41,10 +43,13 @@ def runs_as_it_is(event: ToolCall, effects: Effects, project: Project) -> bool:
     def trusts(words: Sequence[str]) -> bool:
         return any(allows(each, words) for each in patterns)
 
+    for each in effects.commands:
+        if each.name in _AS_ANOTHER and not trusts([each.name, *(arg or "" for arg in each.args)]):
+            return False
     machine = evolve(event.machine or Machine(), trusts=trusts)
     rest = effects_of(event, machine=machine)
-    harmless = rest.exact and all(map(project.may_change, rest.changes))
-    return harmless and not project.holds_examples()
+    # A file that it writes itself could be found and run by what it runs then.
+    return rest.exact and not rest.changes and not project.holds_examples()
 
 
 def _leads_astray(effects: Effects, project: Project) -> bool:

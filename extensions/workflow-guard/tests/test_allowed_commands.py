@@ -24,7 +24,6 @@ UNCONFINED = [
     "cd src && python -m pytest 2>&1 | tail -5",
     "npm run lint; git status && python -m pytest > /dev/null",
     "timeout 60 python -m pytest",
-    "npm run lint > plans/lint.txt",
     'python -m pytest "$(echo tests)"',
     "python -m pytest src/*.py",
     "if npm run lint; then echo good; fi",
@@ -64,6 +63,9 @@ CONFINED = {
     "a directory that is not known": 'cd "$D" && npm run lint',
     "a file that can be written": "python -m pytest plans/test_x.py",
     "an option with one": "python -m pytest --rootdir=plans/x",
+    "letters of options before one": "python -m pytest -qcplans/x.md",
+    "a file with words": "python -m pytest @plans/x.md",
+    "as another user": "sudo npm run lint",
     "a scratch path": "python -m pytest coverage/test_x.py",
     "the shell of another": "sh -c 'make; npm run lint'",
     "a program that is not known": '"$NPM" run lint',
@@ -115,12 +117,20 @@ def test_documents_that_tests_run(guarded: Guard, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["npm run lint > app.py", "npm run lint; rm app.py", "cp x app.py && npm run lint"]
+    "command",
+    [
+        "npm run lint > app.py",
+        "npm run lint; rm app.py",
+        "cp x app.py && npm run lint",
+        "npm run lint > plans/lint.txt",
+        "echo '>>> x()' > plans/test_x.txt; python -m pytest",
+    ],
 )
-def test_what_is_known_to_write_elsewhere_is_refused(guarded: Guard, command: str) -> None:
-    """Whatever runs beside it."""
-    outcome = guarded(allowed_commands=PATTERNS).call("terminal", {"command": command})
-    assert "terminal must not change 'app.py'" in outcome.message
+def test_what_is_known_to_write_is_refused(guarded: Guard, command: str) -> None:
+    """Whatever runs beside it; a document too, which the tests could run."""
+    guard = guarded(allowed_commands=PATTERNS)
+    (guard.root / "plans").mkdir()
+    assert "terminal must not change" in guard.call("terminal", {"command": command}).message
 
 
 def test_a_directory_of_the_call(guarded: Guard) -> None:
