@@ -231,6 +231,8 @@ def with_line(result: Any, call: ConfinedCall) -> Any:
 
 def _ended(text: str, call: ConfinedCall) -> str:
     line = line_of(call.confined.confinement, call.root, call.here())
+    if line in text:  # of a call that ran inside of this one
+        return text
     return f"{text}{line}" if text.endswith("\n") else f"{text}\n{line}"
 
 
