@@ -5,17 +5,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+_CUT = (4).to_bytes(4, "big")
+
 
 def is_tracked(folder: Path, root: Path | None) -> bool:
     """Whether git keeps files of a folder: then it holds sources, whatever it is called.
 
-    As far as the index tells, which has the paths as they are.
+    As far as the index tells: not read is one of version 4, which cuts what two paths have in
+    common, and one that is split. Of a submodule git keeps only the commit.
     """
     if root is None or not folder.is_relative_to(root):
         return False
     name = os.fsencode(f"{folder.relative_to(root).as_posix()}/")
     try:
-        return name in (_kept_in(root) / "index").read_bytes()
+        kept = _kept_in(root)
+        index = (kept / "index").read_bytes()
+        if index[4:8] == _CUT or [*kept.glob("sharedindex.*")]:
+            return True
+        return name in index or (folder / ".git").exists()
     except FileNotFoundError:
         return False
     except (OSError, ValueError):

@@ -24,6 +24,7 @@ from hermes_ext.confine import (
     inside,
     support,
 )
+from hermes_ext.confine import _support as finding
 
 NOTHING = frozenset({"namespaces", "landlock", "bubblewrap"})
 
@@ -37,6 +38,28 @@ def test_nothing_is_left() -> None:
     assert all("\n" not in line for line in found.advice)
     with pytest.raises(ConfinementError, match="no level of confinement works"):
         Sandbox(Confinement(), found)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "ways"),
+    [
+        (
+            "kernel/apparmor_restrict_unprivileged_userns",
+            "1",
+            ["AppArmor profile", "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 "],
+        ),
+        ("kernel/unprivileged_userns_clone", "0", ["-w kernel.unprivileged_userns_clone=1 "]),
+        ("user/max_user_namespaces", "0", ["sysctl -w user.max_user_namespaces=10000 "]),
+    ],
+)
+def test_advice(monkeypatch: pytest.MonkeyPatch, setting: str, value: str, ways: list[str]) -> None:
+    """Each way out is a line of its own, for what is seen to be in the way of a user."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for seen in (value, None):
+        monkeypatch.setattr(finding, "_setting", {setting: seen}.get)
+        advice = finding._advice("namespaces", NOTHING)
+        for way in ways:
+            assert sum(way in line for line in advice) == (seen is not None)
 
 
 def test_landlock_alone_only_where_it_is_accepted() -> None:

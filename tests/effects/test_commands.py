@@ -562,13 +562,22 @@ def test_python_modules_of_the_directory_come_first(own: Machine) -> None:
     assert _effects("python3 -P -m json.tool data.json", own).exact
 
 
+@pytest.mark.parametrize(
+    "words", ["-fplans/x.md", "-qfplans/x.md", "-f./plans/x.md", "@plans/x.md", "--file=plans/x.md"]
+)
+def test_a_path_behind_letters_of_options_is_mentioned(own: Machine, words: str) -> None:
+    """A program that nobody knows may mean it."""
+    assert own.cwd is not None
+    assert own.cwd / "plans/x.md" in _effects(f"nobody {words}", own).mentions
+
+
 def test_settings_files_may_change_what_a_program_does(own: Machine) -> None:
     """`cargo tree` runs what `.cargo/config.toml` says, in the directory or above it."""
     assert own.cwd is not None
-    assert _effects("cargo tree", own).exact
+    assert _effects("cargo tree --locked", own).exact
     (own.cwd.parent / ".cargo").mkdir()
     (own.cwd.parent / ".cargo/config.toml").touch()
-    assert not _effects("cargo tree", own).exact
+    assert not _effects("cargo tree --locked", own).exact
 
 
 def test_machines_elsewhere_are_not_looked_at(machine: Machine) -> None:

@@ -66,6 +66,7 @@ READS: Final = (
     "uv run pytest -q",
     "npm test",
     "npm run lint",
+    "npm pack --dry-run",
     "npx eslint .",
     "./gradlew test",
     "make check",

@@ -24,9 +24,11 @@ UNCONFINED = [
     "cd src && python -m pytest 2>&1 | tail -5",
     "npm run lint; git status && python -m pytest > /dev/null",
     "timeout 60 python -m pytest",
-    "npm run lint > plans/lint.txt",
     'python -m pytest "$(echo tests)"',
     "python -m pytest src/*.py",
+    "python -m pytest -xvs --lf src/a.py::test_a -k 'a or b' -W error::UserWarning --tb=short",
+    "python -m pytest --base-url=http://localhost:80/plans tests/plans/test_a.py",
+    "cd src && python -m pytest ../tests",
     "if npm run lint; then echo good; fi",
 ]
 
@@ -64,7 +66,22 @@ CONFINED = {
     "a directory that is not known": 'cd "$D" && npm run lint',
     "a file that can be written": "python -m pytest plans/test_x.py",
     "an option with one": "python -m pytest --rootdir=plans/x",
+    "letters of options before one": "python -m pytest -qcplans/x.md",
+    "a file with words": "python -m pytest @plans/x.md",
+    "as another user": "sudo npm run lint",
     "a scratch path": "python -m pytest coverage/test_x.py",
+    "a short option with one": "python -m pytest -xcplans/x.md",
+    "a module in one": "python -m pytest -p plans.x",
+    "a file that is included": "python -m pytest @plans/x.md",
+    "a temporary file": "python -m pytest /tmp/x.py",
+    "a short option with a temporary file": "python -m pytest -c/tmp/x.ini",
+    "an option with a temporary file": "python -m pytest --confcutdir=/tmp/x",
+    "a variable with a temporary file": "python -m pytest -o testpaths=/tmp/x",
+    "the folder of another process": "python -m pytest /proc/1/cwd/x.py",
+    "an open file": "python -m pytest /dev/fd/0",
+    "a file of the home": "python -m pytest ~/x.py",
+    "a file beside the project": "python -m pytest ../x.py",
+    "from another folder": "cd src && python -m pytest ../plans/x.md",
     "the shell of another": "sh -c 'make; npm run lint'",
     "a program that is not known": '"$NPM" run lint',
     "evaluated": 'eval "$x"; npm run lint',
@@ -115,12 +132,20 @@ def test_documents_that_tests_run(guarded: Guard, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["npm run lint > app.py", "npm run lint; rm app.py", "cp x app.py && npm run lint"]
+    "command",
+    [
+        "npm run lint > app.py",
+        "npm run lint; rm app.py",
+        "cp x app.py && npm run lint",
+        "npm run lint > plans/lint.txt",
+        "echo '>>> x()' > plans/test_x.txt; python -m pytest",
+    ],
 )
-def test_what_is_known_to_write_elsewhere_is_refused(guarded: Guard, command: str) -> None:
-    """Whatever runs beside it."""
-    outcome = guarded(allowed_commands=PATTERNS).call("terminal", {"command": command})
-    assert "terminal must not change 'app.py'" in outcome.message
+def test_what_is_known_to_write_is_refused(guarded: Guard, command: str) -> None:
+    """Whatever runs beside it; a document too, which the tests could run."""
+    guard = guarded(allowed_commands=PATTERNS)
+    (guard.root / "plans").mkdir()
+    assert "terminal must not change" in guard.call("terminal", {"command": command}).message
 
 
 def test_a_directory_of_the_call(guarded: Guard) -> None:

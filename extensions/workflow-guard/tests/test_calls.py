@@ -386,6 +386,21 @@ def test_scratch_paths_that_git_keeps(guarded: Guard, linked: bool, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    "kept", [["--index-version", "4"], ["--split-index"], ["--index-version", "2"]], ids=" ".join
+)
+def test_scratch_paths_in_any_index(guarded: Guard, kept: list[str]) -> None:
+    """However git writes down what it keeps; a submodule is kept as well."""
+    guard = guarded()
+    guard.write("cover.py")
+    guard.write("coverage/sources.js")
+    guard.write(".pytest_cache/x")
+    guard.write(".pytest_cache/.git", "gitdir: elsewhere")
+    for args in (["init", "-q"], ["add", "cover.py", "coverage"], ["update-index", *kept]):
+        subprocess.run(["git", *args], cwd=guard.root, check=True)
+    assert written_by_make(guard) == []
+
+
+@pytest.mark.parametrize(
     ("setting", "path"), [("allowed_paths", "plans"), ("scratch_paths", "coverage")]
 )
 def test_folders_that_are_not_what_they_seem(guarded: Guard, setting: str, path: str) -> None:

@@ -26,6 +26,7 @@ _CACHES: Final = (
     ("CARGO_TARGET_DIR", "cargo", "target"),
     ("GOCACHE", "go", ""),
     ("GOTMPDIR", "tmp", ""),
+    ("npm_config_cache", "npm", ""),
     ("npm_config_logs_dir", "npm", ""),
 )
 

@@ -110,7 +110,8 @@ class Confinement:
         `left_out`.
 
         Args:
-            writable: the paths; relative ones start at `root`, and `.` is all of it.
+            writable: the paths; relative ones start at `root`, and `.` is all of it, `.git` and
+                `.hermes` included.
             root: the project's directory; None where it is not known: nothing is writable.
             network: `host` for the host's network, `none` for no network.
             reason: who wants it, and why.

@@ -23,10 +23,11 @@ _MOST_LINKS: Final = 64  # that a call makes
 _MOST_PARTS: Final = 100_000
 _MOST_MENTIONS: Final = 10_000
 _MOST_LOOKED_UP: Final = 1_000  # paths in texts that are not understood
-_BREAKS: Final = re.compile(r"[\s=:,;'\"`()<>|&{}\[\]!\\]+")
+_BREAKS: Final = re.compile(r"[\s=:,;@'\"`()<>|&{}\[\]!\\]+")
 _PLAIN: Final = re.compile(r"(?!-)[\w./-]*\Z", re.ASCII)
-# An option's letters, or a command of sed, and then a path: `-o./x`, `-Ca`, `w.x`.
-_GLUED: Final = re.compile(r"(?:-\w{1,6}|\d*w)(?=[.~/])|-\w(?=\w)", re.ASCII)
+# Options' letters, and then a path, or what may be one: `-o./x`, `-xfplans/x`, `-Ca`.
+_LETTERS: Final = re.compile(r"-(\w{1,6})(?=\w*[.~/])|-(\w)(?=\w)", re.ASCII)
+_WRITES: Final = re.compile(r"\d*w(?=[.~/])", re.ASCII)  # a command of sed: `w.x`
 _USER_HOME: Final = re.compile(r"~(?=/|\Z)|\$\{?HOME\}?(?!\w)|%USERPROFILE%")
 _VARIABLE: Final = re.compile(r"\$\{?(\w+)\}?")
 _LONGEST_PATH: Final = 4_096
@@ -530,9 +531,10 @@ def _pieces(text: str, rec: Recorder) -> Iterator[str]:
         text = _with_variables(text, rec)
     for piece in _BREAKS.split(text):
         yield piece
-        glued = _GLUED.match(piece)
-        if glued:
-            yield piece[glued.end() :]
+        if letters := _LETTERS.match(piece):
+            yield from (piece[end:] for end in range(2, letters.end() + 1))
+        elif writes := _WRITES.match(piece):
+            yield piece[writes.end() :]
         if piece.startswith("//"):  # file://, after its colon
             yield piece[1:]
 

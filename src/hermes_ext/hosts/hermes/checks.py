@@ -77,8 +77,8 @@ def _confinement_here(config: ExtensionsConfig, survey: Survey) -> Support:
 
 
 def unconfined(record: ExtensionRecord, config: ExtensionsConfig) -> str | None:
-    """What happens to the calls that an extension confines; None where they run confined."""
-    if record.status is not Status.ENABLED or not confines(record.path):
+    """What happens to the calls that an extension that is on confines; None: they run confined."""
+    if not confines(record.path):
         return None
     kind = text_of(node) if (node := node_at(config.root, ("terminal", "backend"))) else None
     found = confinement_here(config, Survey(backend=kind or backend()))
