@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.confine.conftest import LADDER
 
 from hermes_ext.confine import (
     Confinement,
@@ -234,6 +235,26 @@ def test_closed_streams(each_sandbox: Sandbox) -> None:
             preexec_fn=lambda: os.closerange(0, 2),
         )
     assert done.stderr == b"[2]"
+
+
+_WITHOUT_STREAMS = """
+import os, subprocess, sys
+from hermes_ext.confine import Confinement, Sandbox, inside, support
+sandbox = Sandbox(Confinement(), support(sys.argv[1], without=frozenset(sys.argv[2:])))
+told = os.dup(1)
+os.closerange(0, 3)
+with inside(sandbox):
+    done = subprocess.run(["sh", "-c", "echo said; exit 4"], stdout=subprocess.PIPE)
+os.write(told, f"{done.returncode} {done.stdout}".encode())
+"""
+
+
+def test_a_caller_without_streams(each_sandbox: Sandbox) -> None:
+    """What a start needs takes no place of a standard stream."""
+    minimum, without = LADDER[each_sandbox.support.rung or Rung.LANDLOCK]
+    argv = [sys.executable, "-c", _WITHOUT_STREAMS, minimum, *without]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, timeout=30)
+    assert done.stdout == b"4 b'said\\n'"
 
 
 def test_preloaded_library(each_sandbox: Sandbox) -> None:

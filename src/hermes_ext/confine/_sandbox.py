@@ -139,8 +139,8 @@ class Sandbox:
         """
         argv = listed(argv, "argv=")
         passed = tuple(pass_fds)
-        reading, status = os.pipe()
-        memory = os.memfd_create("confinement")
+        reading, status = map(_beside_standard, os.pipe())
+        memory = _beside_standard(os.memfd_create("confinement"))
         start = Start([], _own_variables(), (memory, status, *passed), {memory, status}, reading)
         try:
             spec = self._specification(
@@ -258,6 +258,18 @@ def _bubblewrap(spec: Mapping[str, Any]) -> list[str]:
 def _each(option: str, paths: Iterable[bytes]) -> Iterator[str]:
     for path in paths:
         yield from (part.format(os.fsdecode(path)) for part in option.split())
+
+
+def _beside_standard(fd: int) -> int:
+    """Where a caller has closed some of 0 to 2, those are the program's."""
+    if fd > 2:
+        return fd
+    import fcntl  # other systems have none
+
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(fd)
 
 
 def _as_exec_takes(texts: Iterable[str | bytes]) -> list[bytes]:
