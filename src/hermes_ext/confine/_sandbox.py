@@ -175,7 +175,10 @@ class Sandbox:
     def _specification(self, **more: Any) -> dict[str, Any]:
         rung = self.support.rung
         assert rung is not None
-        self.private.renew()
+        try:
+            self.private.renew()
+        except OSError as error:
+            raise ConfinementError(f"{NOT_CONFINED}: {error}") from error
         return {
             "mode": _MODES[rung],
             "abi": self.support.abi,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -38,16 +40,29 @@ _NUMBERED_OTHERWISE: Final = ("alpha", "mips")  # these have other numbers of sy
 
 
 def support(minimum: Minimum = "namespaces", *, without: frozenset[str] = frozenset()) -> Support:
-    """What this machine offers; found once per process by a forbidden write.
+    """What this machine offers, found by a forbidden write.
+
+    The strongest level, once found, is kept for this process. Anything weaker is kept for half a
+    minute: something may have been in the way that has gone, such as too many open files.
 
     Args:
         minimum: `landlock` where Landlock alone is accepted.
         without: of `namespaces`, `landlock` and `bubblewrap` those that are not to be used.
     """
-    return _found(minimum, frozenset(without))
+    key = (minimum, frozenset(without))
+    found, until = _known.get(key, (None, 0.0))
+    if found is None or until < time.monotonic():
+        found = _found(*key)
+        kept = math.inf if found.rung in _STRONGEST else time.monotonic() + _KEPT
+        _known[key] = found, kept
+    return found
 
 
-@cache
+_known: Final[dict[tuple[Minimum, frozenset[str]], tuple[Support, float]]] = {}
+_STRONGEST: Final = (Rung.NAMESPACES_AND_LANDLOCK, Rung.NAMESPACES)
+_KEPT: Final = 30.0  # seconds that anything weaker is kept
+
+
 def _found(minimum: Minimum, without: frozenset[str]) -> Support:
     if not sys.platform.startswith("linux") or os.uname().machine.startswith(_NUMBERED_OTHERWISE):
         return Support(None, f"confinement needs Linux, and this is {sys.platform}")
