@@ -29,6 +29,7 @@ from hermes_ext.confine import (
     PrivateFolder,
     Rung,
     Sandbox,
+    _sandbox,
     inside,
 )
 
@@ -191,16 +192,27 @@ WRONG: dict[str, dict[str, Any]] = {
     "no name of a variable": {"args": ["env"], "env": {"A=B": "c"}},
     "no text": {"args": ["echo", 1]},
     "nothing": {"args": []},
+    "an empty name": {"args": ""},
+    "an empty executable": {"args": ["true"], "executable": ""},
+    "no arguments": {},
 }
 
 
 @pytest.mark.parametrize("options", WRONG.values(), ids=WRONG)
 def test_what_no_program_can_be_given(options: dict[str, Any], sandbox: Sandbox) -> None:
     """The error is of the kind that it is without confinement."""
-    with pytest.raises((ValueError, TypeError, IndexError)) as bare:
-        subprocess.run(check=False, **options)
-    with inside(sandbox), pytest.raises(bare.type):
-        subprocess.run(check=False, **options)
+    with pytest.raises((ValueError, TypeError, IndexError, OSError)) as bare:
+        subprocess.Popen(**options)
+    with inside(sandbox) as run, pytest.raises(bare.type):
+        subprocess.Popen(**options)
+    assert run.started == 0
+
+
+def test_a_variable_without_a_name(sandbox: Sandbox) -> None:
+    """It is handed on, as without confinement."""
+    with inside(sandbox):
+        done = subprocess.run(["env"], check=True, capture_output=True, env={"": "unnamed"})
+    assert b"=unnamed\n" in done.stdout
 
 
 _OPEN = """
@@ -407,9 +419,48 @@ def test_a_python_that_does_not_start(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A helper that ends before it says that everything holds has confined nothing."""
-    monkeypatch.setattr(sys, "executable", "/bin/true")
+    monkeypatch.setattr(_sandbox, "PYTHON", "/bin/true")
     with inside(sandbox), pytest.raises(ConfinementError):
         subprocess.run(["touch", tmp_path / "plans/ran"], check=False)
+
+
+# What starts a program ------------------------------------------------------------------------
+
+
+def test_programs_in_a_writable_folder_of_path(
+    each_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a confined program puts there starts no later one."""
+    monkeypatch.setenv("PATH", f"{tmp_path / 'plans'}:{os.environ['PATH']}")
+    script = "echo '#!/bin/sh\necho > ran' > plans/bwrap; cp plans/bwrap plans/python3"
+    with inside(each_sandbox):
+        for each in (f"{script}; chmod +x plans/*", "echo > outside"):
+            subprocess.run(["sh", "-c", each], cwd=tmp_path, check=False, capture_output=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"plans"}
+
+
+def test_python_without_links(sandbox: Sandbox) -> None:
+    """A virtual environment may be in a writable folder; its links are not followed at a start."""
+    with sandbox.start(["true"]) as start:
+        assert os.path.realpath(sys.executable) in start.argv
+
+
+def test_writable_is_nothing_that_starts_programs(
+    each_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later start would run what a confined program put there."""
+    (tmp_path / "lib").mkdir()
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path / 'lib'}:relative:")
+    library = Path(os.__file__).resolve().parent
+    places = [Path(sys.executable).resolve().parent, library, library / "ctypes", tmp_path]
+    places += [each_sandbox.private.helper.parent]
+    if each_sandbox.support.bubblewrap:
+        places += [Path(each_sandbox.support.bubblewrap).parent]
+    for place in places:
+        with pytest.raises(ConfinementError, match="starts programs"):
+            Sandbox(Confinement(writable=(place,)), each_sandbox.support)
+    with each_sandbox.start(["true"]) as start:
+        assert start.environment == {"LD_LIBRARY_PATH": str(tmp_path / "lib")}
 
 
 # Contexts -----------------------------------------------------------------------------------
