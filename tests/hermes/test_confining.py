@@ -348,11 +348,10 @@ def test_what_cannot_be_confined(hermes: HomeFactory) -> None:
         home,
         PROLOGUE
         + """
-import shutil
-from hermes_ext.hosts.hermes.adapter.state import state
+import tempfile
 first = terminal('echo fine')
-for sandbox in state.sandboxes.values():
-    shutil.rmtree(sandbox.private.path.parent)  # as a cleaner of /tmp does
+for helper in Path(tempfile.gettempdir()).glob(f'hermes-ext-confined-{os.getpid()}-*/helper.pyc'):
+    helper.write_bytes(b'none')
 begun = time.monotonic()
 failed = [terminal('touch plans/f'), terminal('touch plans/f', background=True),
           terminal('touch plans/f', background=True, pty=True), code('open("plans/f", "w")')]
@@ -368,6 +367,35 @@ report(first=first, failed=failed, took=time.monotonic() - begun, plans=os.listd
     [decision] = told["decisions"]
     assert decision["says"] == "hold blocked execute_code"
     assert "it could not be confined" in decision["reason"]
+
+
+def test_a_private_folder_that_is_gone(hermes: HomeFactory) -> None:
+    """What cleans temporary folders ends no confinement; a forked process has its own folder."""
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+import shutil, tempfile
+from tools.registry import registry
+folders = [terminal('echo $TMPDIR')['output']]
+for each in Path(tempfile.gettempdir()).glob(f'hermes-ext-confined-{os.getpid()}-*'):
+    shutil.rmtree(each)
+folders.append(terminal('echo $TMPDIR; touch $TMPDIR/a')['output'])
+child = os.fork()
+if not child:
+    try:
+        told = registry.dispatch('terminal', {'command': 'echo $TMPDIR'})
+        Path('forked').write_text(json.loads(told)['output'])
+    finally:
+        os._exit(0)
+os.waitpid(child, 0)
+report(folders=folders, forked=Path('forked').read_text(), pid=os.getpid(), child=child)
+""",
+    )
+    for folder in facts["folders"]:
+        assert f"hermes-ext-confined-{facts['pid']}-" in folder
+        assert "\n" not in folder
+    assert f"hermes-ext-confined-{facts['child']}-" in facts["forked"]
 
 
 @pytest.mark.parametrize("unavailable", ["block", "ask"])

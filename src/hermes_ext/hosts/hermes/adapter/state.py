@@ -21,7 +21,6 @@ from hermes_ext.chain.threads import Lane
 
 if TYPE_CHECKING:
     from hermes_ext.chain.manager import HookManager
-    from hermes_ext.confine import Sandbox
     from hermes_ext.hosts.hermes.adapter.gate.starting import ConfinedCall
     from hermes_ext.hosts.hermes.adapter.gate.tools import Grant
     from hermes_ext.hosts.hermes.adapter.person.approvals import Person
@@ -59,7 +58,7 @@ class State:
         output_apart: whether standard output has become standard error.
         extensions_run: whether code of extensions runs in this process.
         unconfinable: why no call can be confined in this Hermes, in a line; () where they can.
-        sandboxes: what confined calls run in, by directory, writable paths and network.
+        has_confined: whether a call has run confined.
         kernels: the modes of the Pythons that were started confined, and stay.
         unseen: whether Hermes has started a process where nobody sees it.
         lock: for steps that call nobody.
@@ -105,7 +104,7 @@ class State:
         self.extensions_run = False
 
         self.unconfinable: tuple[str, ...] = ()
-        self.sandboxes: dict[tuple[Any, ...], Sandbox] = {}
+        self.has_confined = False
         self.kernels: set[str] = set()
         self.unseen = False
 

@@ -195,15 +195,10 @@ class _ForScripts(Sandbox):
 
 def _sandbox_for(turn: Turn, confinement: Confinement, kind: ToolKind) -> Sandbox:
     """What such calls run in; the private folder is that of the project and the process."""
+    state.has_confined = True
+    private = PrivateFolder.of(turn.directory, confinement)
     made = _ForScripts if kind is ToolKind.CODE else Sandbox
-    key = (made, turn.directory, confinement.writable, confinement.network)
-    with state.lock:
-        sandbox = state.sandboxes.get(key)
-        if sandbox is None:
-            support = confine.support(turn.services.confine_minimum)
-            private = PrivateFolder.of(turn.directory, confinement)
-            sandbox = state.sandboxes[key] = made(confinement, support, private)
-        return sandbox
+    return made(confinement, confine.support(turn.services.confine_minimum), private)
 
 
 def _refuse(turn: Turn, verdict: Verdict, confined: Confined, failure: str) -> None:

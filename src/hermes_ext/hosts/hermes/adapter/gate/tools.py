@@ -274,7 +274,7 @@ def _run(turn: Turn, verdict: Verdict, outer: Grant | None, next_call: NextCall)
 
         return run_confined(turn, verdict, confined, next_call)
     result = next_call(verdict.arguments.copy())
-    if state.sandboxes and outer is None:
+    if state.has_confined and outer is None:
         from hermes_ext.hosts.hermes.adapter.gate.confining import of_process
 
         return of_process(verdict, result)
