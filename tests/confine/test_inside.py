@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_ext.confine import ConfinementError, Sandbox, inside, outside
+from hermes_ext.confine import Confinement, ConfinementError, Sandbox, inside, outside
 
 
 def test_only_what_is_writable_is_written(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -59,6 +59,45 @@ def test_other_ways_are_refused(start: object, sandbox: Sandbox) -> None:
     with inside(sandbox) as run, pytest.raises(ConfinementError):
         start()
     assert run.failure
+
+
+_AT_A_FORK_SERVER = """
+import multiprocessing, pathlib, sys
+from hermes_ext.confine import Confinement, ConfinementError, Sandbox, inside, support
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("forkserver")
+    first = context.Process(target=print)
+    first.start()
+    first.join()
+    with inside(Sandbox(Confinement(), support())) as run:
+        try:
+            context.Process(target=pathlib.Path(sys.argv[1]).touch).start()
+        except ConfinementError:
+            print(run.failure)
+"""
+
+
+def test_a_fork_server_that_runs(sandbox: Sandbox, tmp_path: Path) -> None:
+    """It is outside, so that what it starts would be, too."""
+    (tmp_path / "main.py").write_text(_AT_A_FORK_SERVER)
+    argv = [sys.executable, tmp_path / "main.py", tmp_path / "outside"]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    assert "fork server starts a process" in done.stdout
+    assert not (tmp_path / "outside").exists()
+
+
+def test_one_inside_another(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The stricter one holds; where neither is, there is an error."""
+    wider = Sandbox(Confinement(writable=(tmp_path,)), sandbox.support)
+    other = Sandbox(Confinement(network="none", writable=(tmp_path,)), sandbox.support)
+    with inside(sandbox):
+        with inside(wider) as run:
+            assert run.sandbox is sandbox
+        with pytest.raises(ConfinementError), inside(other):
+            pass
+    with inside(wider), inside(sandbox) as run:
+        assert run.sandbox is sandbox
 
 
 def test_a_program_that_is_not_there(sandbox: Sandbox) -> None:

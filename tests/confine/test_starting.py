@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.confine.conftest import LADDER
 
 from hermes_ext.confine import (
     Confinement,
@@ -28,6 +29,7 @@ from hermes_ext.confine import (
     PrivateFolder,
     Rung,
     Sandbox,
+    _sandbox,
     inside,
 )
 
@@ -190,16 +192,27 @@ WRONG: dict[str, dict[str, Any]] = {
     "no name of a variable": {"args": ["env"], "env": {"A=B": "c"}},
     "no text": {"args": ["echo", 1]},
     "nothing": {"args": []},
+    "an empty name": {"args": ""},
+    "an empty executable": {"args": ["true"], "executable": ""},
+    "no arguments": {},
 }
 
 
 @pytest.mark.parametrize("options", WRONG.values(), ids=WRONG)
 def test_what_no_program_can_be_given(options: dict[str, Any], sandbox: Sandbox) -> None:
     """The error is of the kind that it is without confinement."""
-    with pytest.raises((ValueError, TypeError, IndexError)) as bare:
-        subprocess.run(check=False, **options)
-    with inside(sandbox), pytest.raises(bare.type):
-        subprocess.run(check=False, **options)
+    with pytest.raises((ValueError, TypeError, IndexError, OSError)) as bare:
+        subprocess.Popen(**options)
+    with inside(sandbox) as run, pytest.raises(bare.type):
+        subprocess.Popen(**options)
+    assert run.started == 0
+
+
+def test_a_variable_without_a_name(sandbox: Sandbox) -> None:
+    """It is handed on, as without confinement."""
+    with inside(sandbox):
+        done = subprocess.run(["env"], check=True, capture_output=True, env={"": "unnamed"})
+    assert b"=unnamed\n" in done.stdout
 
 
 _OPEN = """
@@ -222,6 +235,26 @@ def test_closed_streams(each_sandbox: Sandbox) -> None:
             preexec_fn=lambda: os.closerange(0, 2),
         )
     assert done.stderr == b"[2]"
+
+
+_WITHOUT_STREAMS = """
+import os, subprocess, sys
+from hermes_ext.confine import Confinement, Sandbox, inside, support
+sandbox = Sandbox(Confinement(), support(sys.argv[1], without=frozenset(sys.argv[2:])))
+told = os.dup(1)
+os.closerange(0, 3)
+with inside(sandbox):
+    done = subprocess.run(["sh", "-c", "echo said; exit 4"], stdout=subprocess.PIPE)
+os.write(told, f"{done.returncode} {done.stdout}".encode())
+"""
+
+
+def test_a_caller_without_streams(each_sandbox: Sandbox) -> None:
+    """What a start needs takes no place of a standard stream."""
+    minimum, without = LADDER[each_sandbox.support.rung or Rung.LANDLOCK]
+    argv = [sys.executable, "-c", _WITHOUT_STREAMS, minimum, *without]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, timeout=30)
+    assert done.stdout == b"4 b'said\\n'"
 
 
 def test_preloaded_library(each_sandbox: Sandbox) -> None:
@@ -345,12 +378,8 @@ def _read(process: Any) -> Iterator[str]:
 # What fails ---------------------------------------------------------------------------------
 
 
-def _without_helper(sandbox: Sandbox) -> None:
-    sandbox.private.helper.unlink()
-
-
-def _without_sentinel(sandbox: Sandbox) -> None:
-    sandbox.private.sentinel.unlink()
+def _broken_helper(sandbox: Sandbox) -> None:
+    sandbox.private.helper.write_bytes(b"")
 
 
 def _sentinel_within_reach(sandbox: Sandbox) -> None:
@@ -364,7 +393,7 @@ def _private_folder_replaced(sandbox: Sandbox) -> None:
     sandbox.private.path.symlink_to("/")
 
 
-FAILURES = [_without_helper, _without_sentinel, _sentinel_within_reach, _private_folder_replaced]
+FAILURES = [_broken_helper, _sentinel_within_reach, _private_folder_replaced]
 
 
 @pytest.mark.parametrize("broken", FAILURES, ids=lambda each: each.__name__.strip("_"))
@@ -386,9 +415,48 @@ def test_a_python_that_does_not_start(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A helper that ends before it says that everything holds has confined nothing."""
-    monkeypatch.setattr(sys, "executable", "/bin/true")
+    monkeypatch.setattr(_sandbox, "PYTHON", "/bin/true")
     with inside(sandbox), pytest.raises(ConfinementError):
         subprocess.run(["touch", tmp_path / "plans/ran"], check=False)
+
+
+# What starts a program ------------------------------------------------------------------------
+
+
+def test_programs_in_a_writable_folder_of_path(
+    each_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a confined program puts there starts no later one."""
+    monkeypatch.setenv("PATH", f"{tmp_path / 'plans'}:{os.environ['PATH']}")
+    script = "echo '#!/bin/sh\necho > ran' > plans/bwrap; cp plans/bwrap plans/python3"
+    with inside(each_sandbox):
+        for each in (f"{script}; chmod +x plans/*", "echo > outside"):
+            subprocess.run(["sh", "-c", each], cwd=tmp_path, check=False, capture_output=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"plans"}
+
+
+def test_python_without_links(sandbox: Sandbox) -> None:
+    """A virtual environment may be in a writable folder; its links are not followed at a start."""
+    with sandbox.start(["true"]) as start:
+        assert os.path.realpath(sys.executable) in start.argv
+
+
+def test_writable_is_nothing_that_starts_programs(
+    each_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later start would run what a confined program put there."""
+    (tmp_path / "lib").mkdir()
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path / 'lib'}:relative:")
+    library = Path(os.__file__).resolve().parent
+    places = [Path(sys.executable).resolve().parent, library, library / "ctypes", tmp_path]
+    places += [each_sandbox.private.helper.parent]
+    if each_sandbox.support.bubblewrap:
+        places += [Path(each_sandbox.support.bubblewrap).parent]
+    for place in places:
+        with pytest.raises(ConfinementError, match="starts programs"):
+            Sandbox(Confinement(writable=(place,)), each_sandbox.support)
+    with each_sandbox.start(["true"]) as start:
+        assert start.environment == {"LD_LIBRARY_PATH": str(tmp_path / "lib")}
 
 
 # Contexts -----------------------------------------------------------------------------------

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,6 +63,21 @@ def test_advice(monkeypatch: pytest.MonkeyPatch, setting: str, value: str, ways:
         advice = finding._advice("namespaces", NOTHING)
         for way in ways:
             assert sum(way in line for line in advice) == (seen is not None)
+
+
+def test_what_was_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the strongest level is found for good; less is looked for again after a while."""
+    best = on(Rung.NAMESPACES_AND_LANDLOCK)
+    looked: list[object] = []
+    found = iter([Support(None, "too many open files"), Support(Rung.LANDLOCK, "alone"), best])
+    now = itertools.count(0.0, finding._KEPT / 2)
+    monkeypatch.setattr(finding, "_known", {})
+    monkeypatch.setattr(finding, "_found", lambda *key: looked.append(key) or next(found))
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    rungs = [support("landlock").rung for _ in range(12)]
+    assert len(looked) == 3
+    assert rungs[0] is None
+    assert rungs[-1] is best.rung
 
 
 def test_landlock_alone_only_where_it_is_accepted() -> None:
@@ -236,6 +254,27 @@ def test_what_a_program_removes_of_the_private_folder(sandbox: Sandbox) -> None:
     with inside(sandbox):
         subprocess.run(["sh", "-c", 'rm -r "$TMPDIR" "$XDG_RUNTIME_DIR"'], check=True)
         subprocess.run(["sh", "-c", 'mktemp && ls "$XDG_RUNTIME_DIR"'], check=True)
+
+
+def test_a_private_folder_that_is_removed(each_sandbox: Sandbox, tmp_path: Path) -> None:
+    """What cleans temporary folders ends nothing, wholly or in part; others cannot take its place.
+
+    So goes on, too, a child that has its parent's and lives longer.
+    """
+    base = tmp_path / "base"
+    private = PrivateFolder(base / "own/private", base / "own/sentinel", base / "helper.pyc")
+    sandbox = Sandbox(each_sandbox.confinement, each_sandbox.support, private)
+    with inside(sandbox) as run:
+        for gone in (base, private.helper, private.sentinel.parent, private.path, base):
+            if gone.is_file():
+                gone.unlink()
+            shutil.rmtree(gone, ignore_errors=True)
+            subprocess.run(["mktemp"], check=True, stdout=subprocess.DEVNULL)
+        shutil.rmtree(base)
+        base.symlink_to(tmp_path / "plans")
+        with pytest.raises(ConfinementError):
+            subprocess.run(["mktemp"], check=True)
+    assert run.started == 5
 
 
 def test_a_private_folder_is_not_shared(tmp_path: Path) -> None:

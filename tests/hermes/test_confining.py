@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -391,6 +392,48 @@ report(**facts)
             "Hermes runs commands elsewhere (terminal.backend: docker)" in facts["command"]["error"]
         )
     assert len(facts["jots"]) == (unavailable == "ask")
+
+
+SSH = """\
+#!/bin/sh
+while [ "${1#*@}" = "$1" ]; do shift; done
+shift
+[ $# = 0 ] || HOME=$FAR exec sh -c "$*"
+"""
+
+
+def test_what_still_runs_elsewhere(hermes: HomeFactory, tmp_path: Path) -> None:
+    """A session keeps the machine that its commands run on, whatever the setting says since."""
+    programs, far = tmp_path / "bin", tmp_path / "far"
+    far.mkdir()
+    programs.mkdir()
+    for name in ("ssh", "scp"):
+        (programs / name).write_text(SSH)
+        (programs / name).chmod(0o755)
+    facts = play(
+        confined_home(hermes),
+        PROLOGUE
+        + """
+from hermes_cli.config import reload_env
+Path('free').write_text('')
+before = terminal('echo $HOME')
+reload_env()  # what `/reload` does: the setting is `local` again
+Path('free').unlink()
+ran = [terminal('echo x > plans/a'), terminal('echo x > plans/a', background=True),
+       terminal('echo x > plans/a', background=True, pty=True),
+       code('open("plans/a", "w")')]
+report(before=before, ran=ran, plans=os.listdir('plans'))
+""",
+        PATH=f"{programs}:{os.environ['PATH']}",
+        FAR=str(far),
+        TERMINAL_ENV="ssh",
+        TERMINAL_SSH_HOST="far",
+        TERMINAL_SSH_USER="me",
+    )
+    assert facts["before"]["output"] == str(far)
+    for one in facts["ran"]:
+        assert "commands of this session still run elsewhere (SSHEnvironment)" in one["error"], one
+    assert facts["plans"] == []
 
 
 def test_what_starts_out_of_sight(hermes: HomeFactory) -> None:

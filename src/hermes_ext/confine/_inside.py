@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 import subprocess
@@ -32,14 +33,6 @@ _NO_NETWORK: Final = re.compile(
     r"network is unreachable|name resolution|name or service not known|\bENETUNREACH\b|errno 101\b"
     r"|could(?: not|n't) (?:resolve|connect)|failed to connect|\bEAI_AGAIN\b|\bENOTFOUND\b",
     re.IGNORECASE,
-)
-
-
-# The order in which `subprocess.Popen` takes its arguments.
-_POSITIONAL: Final = (
-    *("args", "bufsize", "executable", "stdin", "stdout", "stderr", "preexec_fn", "close_fds"),
-    *("shell", "cwd", "env", "universal_newlines", "startupinfo", "creationflags"),
-    *("restore_signals", "start_new_session", "pass_fds"),
 )
 
 
@@ -88,8 +81,11 @@ def inside(sandbox: Sandbox) -> Iterator[Run]:
     What starts one in another way is refused. The context is that of `contextvars`: tasks and
     `asyncio.to_thread` have it, a plain thread has not.
 
+    Inside another one that is stricter, that one's sandbox goes on.
+
     Raises:
-        ConfinementError: `sandbox` is none. Later raised by `subprocess.Popen` where a process
+        ConfinementError: `sandbox` is none, or may do what the one around it may not, and lacks
+            what that one may. Later raised by `subprocess.Popen` where a process
             cannot be confined, and by `os.fork`, `os.system` and the like.
     """
     if not isinstance(sandbox, Sandbox):
@@ -98,12 +94,20 @@ def inside(sandbox: Sandbox) -> Iterator[Run]:
             hint="Write inside(Sandbox(confinement, support()))",
         )
     _install()
-    run = Run(sandbox)
+    run = Run(_strictest(sandbox, _run.get()))
     token = _run.set(run)
     try:
         yield run
     finally:
         _run.reset(token)
+
+
+def _strictest(sandbox: Sandbox, around: Run | None) -> Sandbox:
+    if around is None or sandbox.confinement.holds(around.sandbox.confinement):
+        return sandbox
+    if around.sandbox.confinement.holds(sandbox.confinement):
+        return around.sandbox
+    raise ConfinementError("a sandbox inside another one may do nothing that the other may not")
 
 
 @contextmanager
@@ -131,9 +135,17 @@ def _install() -> None:
     sys.addaudithook(_audit)
 
 
-def _audit(event: str, _arguments: tuple[Any, ...]) -> None:
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if event in _OTHER_STARTS:
         _refuse(event)
+    elif event == "socket.connect" and _is_fork_server(arguments[1]):
+        _refuse("a fork server")
+
+
+def _is_fork_server(address: object) -> bool:
+    """Whether it is that of `multiprocessing`, which starts processes outside of this context."""
+    server = sys.modules.get("multiprocessing.forkserver")
+    return server is not None and address == server._forkserver._forkserver_address
 
 
 def _refuse(what: str) -> None:
@@ -153,15 +165,18 @@ def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _confining(original: Callable[..., None]) -> Callable[..., None]:
+    takes = inspect.signature(original)
+
     @functools.wraps(original)
     def init(self: Any, *arguments: Any, **options: Any) -> None:
         run = _run.get()
         if run is None or _in_popen.get():
             return original(self, *arguments, **options)
-        asked = dict(zip(_POSITIONAL, arguments, strict=False))
+        asked = takes.bind(self, *arguments, **options).arguments
+        del asked["self"]
         token = _in_popen.set(True)
         try:
-            _start_again(original, self, run, asked | options)
+            _start_again(original, self, run, asked)
         except ConfinementError as error:
             run.failure = error.message
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import py_compile
 import shutil
@@ -48,7 +49,14 @@ class PrivateFolder:
         return _made(os.getpid(), root, confinement.writable, confinement.network)
 
     def renew(self) -> None:
-        """Make again what a program has removed: the next one's TMPDIR is there."""
+        """Make again what a program has removed, or what cleans temporary folders.
+
+        Raises:
+            OSError: it cannot be made, or somebody else has made it.
+        """
+        _furnish(self.helper)
+        self.path.mkdir(0o700, parents=True, exist_ok=True)
+        self.sentinel.touch(0o600)
         for name in _FOLDERS:
             with suppress(OSError):
                 os.mkdir(self.path / name, 0o700)
@@ -56,27 +64,37 @@ class PrivateFolder:
 
 @cache
 def _made(pid: int, root: Path, writable: tuple[Path, ...], network: Network) -> PrivateFolder:
-    base = _base(pid)
-    own = Path(tempfile.mkdtemp(dir=base))
-    sentinel = own / "sentinel"
-    sentinel.touch(0o600)
-    private = own / "private"
-    private.mkdir(0o700)
-    return PrivateFolder(private, sentinel, base / "helper.pyc")
+    helper = _base(pid) / "helper.pyc"
+    _furnish(helper)
+    own = Path(tempfile.mkdtemp(dir=helper.parent))
+    folder = PrivateFolder(own / "private", own / "sentinel", helper)
+    folder.renew()
+    return folder
 
 
 @cache
 def _base(pid: int) -> Path:
     """The folder of a process, around its private ones."""
-    import fcntl  # other systems have none
-
     _sweep()
     base = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{pid}-{_started(pid)}-")).resolve()
-    # Open as long as the process: systemd-tmpfiles takes nothing out of a folder that is locked.
-    fcntl.flock(os.open(base, os.O_RDONLY), fcntl.LOCK_SH)
     _remove_at_the_end(base)
-    py_compile.compile(str(_HELPER), cfile=str(base / "helper.pyc"), doraise=True)
     return base
+
+
+def _furnish(helper: Path) -> None:
+    """Put the helper into the folder of a process, which may have been removed."""
+    import fcntl  # other systems have none
+
+    if helper.exists():
+        return
+    base = helper.parent
+    base.mkdir(0o700, exist_ok=True)
+    fd = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    if os.fstat(fd).st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "somebody else has made it", str(base))
+    # Open as long as the process: systemd-tmpfiles takes nothing out of a folder that is locked.
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    py_compile.compile(str(_HELPER), cfile=str(helper), doraise=True)
 
 
 def _remove_at_the_end(base: Path) -> None:

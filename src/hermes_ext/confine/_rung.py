@@ -58,6 +58,7 @@ class Support:
         advice: what a person can do to get a stronger level; each line is one way.
         gaps: what a confined program can still do, a line each.
         abi: the version of Landlock in use; 0 for none.
+        bubblewrap: its program, without links; empty where it is not used.
     """
 
     rung: Rung | None
@@ -65,6 +66,7 @@ class Support:
     advice: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     abi: int = 0
+    bubblewrap: str = ""
 
     def reason_not(self, confinement: Confinement) -> str | None:
         """Why this confinement is not available, or None where it is."""

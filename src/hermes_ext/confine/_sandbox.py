@@ -5,7 +5,6 @@ from __future__ import annotations
 import marshal
 import os
 import select
-import shutil
 import signal
 import sys
 import time
@@ -24,6 +23,9 @@ from hermes_ext.exceptions import ConfinementError
 
 NOT_CONFINED: Final = "the process could not be confined"
 _READY: Final = b"+"  # the helper's own word for: everything held
+# What starts a program, looked up once: a later start must not run what a confined one put there.
+PYTHON: Final = os.path.realpath(sys.executable)
+_LIBRARY: Final = os.path.dirname(os.path.realpath(os.__file__))
 _LONGEST_START: Final = 60.0  # seconds; a machine that is busy takes a tenth of one
 
 
@@ -81,7 +83,8 @@ class Sandbox:
         files: single files that exist and may be written, e.g. one that the caller reads later.
 
     Raises:
-        ConfinementError: this machine cannot keep this confinement.
+        ConfinementError: this machine cannot keep this confinement, or a writable path has
+            something in it that starts confined programs.
     """
 
     confinement: Confinement
@@ -97,6 +100,15 @@ class Sandbox:
     def __attrs_post_init__(self) -> None:
         if reason := self.support.reason_not(self.confinement):
             raise ConfinementError(reason)
+        for path in map(Path, self._starters()):
+            for each in self.confinement.writable:
+                if path.is_relative_to(each) or each.is_relative_to(path):
+                    raise ConfinementError(f"cannot be writable: {path} starts programs", path=each)
+
+    def _starters(self) -> tuple[str, ...]:
+        """What runs before a program is confined."""
+        ours = (PYTHON, _LIBRARY, str(self.private.helper), self.support.bubblewrap)
+        return (*filter(None, ours), *map(os.path.realpath, _libraries()))
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
         """A program's variables, with temporary files and caches in the private folder."""
@@ -127,8 +139,8 @@ class Sandbox:
         """
         argv = listed(argv, "argv=")
         passed = tuple(pass_fds)
-        reading, status = os.pipe()
-        memory = os.memfd_create("confinement")
+        reading, status = map(_beside_standard, os.pipe())
+        memory = _beside_standard(os.memfd_create("confinement"))
         start = Start([], _own_variables(), (memory, status, *passed), {memory, status}, reading)
         try:
             spec = self._specification(
@@ -136,7 +148,7 @@ class Sandbox:
                 keep=passed,
                 argv=_as_exec_takes(argv),
                 environment=self._as_bytes(os.environ if environment is None else environment),
-                program=_as_exec_takes([executable or argv[0]])[0],
+                program=_as_exec_takes([argv[0] if executable is None else executable])[0],
                 restore_signals=restore_signals,
             )
         except BaseException:
@@ -156,13 +168,17 @@ class Sandbox:
         return dict(zip(_as_exec_takes(confined), _as_exec_takes(confined.values()), strict=True))
 
     def _prefix(self, spec: dict[str, Any], path: str) -> list[str]:
-        argv = [sys.executable, "-I", "-S", str(self.private.helper), path]
-        return [*bubblewrap(spec), *argv] if self.support.rung is Rung.BUBBLEWRAP else argv
+        argv = [PYTHON, "-I", "-S", str(self.private.helper), path]
+        program = self.support.bubblewrap
+        return [program, *_bubblewrap(spec), *argv] if program else argv
 
     def _specification(self, **more: Any) -> dict[str, Any]:
         rung = self.support.rung
         assert rung is not None
-        self.private.renew()
+        try:
+            self.private.renew()
+        except OSError as error:
+            raise ConfinementError(f"{NOT_CONFINED}: {error}") from error
         return {
             "mode": _MODES[rung],
             "abi": self.support.abi,
@@ -207,15 +223,21 @@ _MODES: Final = {
 
 def _own_variables() -> dict[str, str]:
     """The helper's; the program's come later, so that LD_PRELOAD acts when it is confined."""
-    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    libraries = ":".join(_libraries())
+    return {"LD_LIBRARY_PATH": libraries} if libraries else {}
+
+
+def _libraries() -> list[str]:
+    """Folders with libraries; relative ones depend on the working directory."""
+    return list(filter(os.path.isabs, os.environ.get("LD_LIBRARY_PATH", "").split(":")))
 
 
 # Rights of root that the helper takes some of; it drops the others.
 _ROOT: Final = ("--unshare-pid", "--cap-add", "ALL", "--proc", "/proc", "--remount-ro", "/proc")
 
 
-def bubblewrap(spec: Mapping[str, Any]) -> list[str]:
-    """The same by bubblewrap; the helper then drops rights, tries a write and confirms.
+def _bubblewrap(spec: Mapping[str, Any]) -> list[str]:
+    """Options for the same by bubblewrap; the helper then drops rights, tries a write and confirms.
 
     As root without a user namespace, processes outside that have few rights could be reached
     through /proc: root gets a process namespace. No `--die-with-parent`, which would end servers
@@ -224,7 +246,6 @@ def bubblewrap(spec: Mapping[str, Any]) -> list[str]:
     writable = [path for path, _, _ in spec["writable"]]
     shared_memory = [b"/dev/shm"] if any(p.startswith(b"/dev/shm/") for p in writable) else []
     return [
-        shutil.which("bwrap") or "bwrap",
         *("--ro-bind", "/", "/", "--dev", "/dev", "--unshare-ipc"),
         *_each("--ro-bind {0} {0}", shared_memory),
         *(("--unshare-net",) if spec["network"] == "none" else ()),
@@ -240,6 +261,18 @@ def bubblewrap(spec: Mapping[str, Any]) -> list[str]:
 def _each(option: str, paths: Iterable[bytes]) -> Iterator[str]:
     for path in paths:
         yield from (part.format(os.fsdecode(path)) for part in option.split())
+
+
+def _beside_standard(fd: int) -> int:
+    """Where a caller has closed some of 0 to 2, those are the program's."""
+    if fd > 2:
+        return fd
+    import fcntl  # other systems have none
+
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(fd)
 
 
 def _as_exec_takes(texts: Iterable[str | bytes]) -> list[bytes]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,7 +20,7 @@ from hermes_ext.confine import _inside
 from hermes_ext.confine._model import Confinement
 from hermes_ext.confine._private import PrivateFolder
 from hermes_ext.confine._rung import Minimum, Rung, Support, gaps
-from hermes_ext.confine._sandbox import NOT_CONFINED, Sandbox
+from hermes_ext.confine._sandbox import NOT_CONFINED, PYTHON, Sandbox
 from hermes_ext.exceptions import ConfinementError
 
 # Writes where it may, and must fail where it may not; the second argument is a file outside.
@@ -38,16 +40,29 @@ _NUMBERED_OTHERWISE: Final = ("alpha", "mips")  # these have other numbers of sy
 
 
 def support(minimum: Minimum = "namespaces", *, without: frozenset[str] = frozenset()) -> Support:
-    """What this machine offers; found once per process by a forbidden write.
+    """What this machine offers, found by a forbidden write.
+
+    The strongest level, once found, is kept for this process. Anything weaker is kept for half a
+    minute: something may have been in the way that has gone, such as too many open files.
 
     Args:
         minimum: `landlock` where Landlock alone is accepted.
         without: of `namespaces`, `landlock` and `bubblewrap` those that are not to be used.
     """
-    return _found(minimum, frozenset(without))
+    key = (minimum, frozenset(without))
+    found, until = _known.get(key, (None, 0.0))
+    if found is None or until < time.monotonic():
+        found = _found(*key)
+        kept = math.inf if found.rung in _STRONGEST else time.monotonic() + _KEPT
+        _known[key] = found, kept
+    return found
 
 
-@cache
+_known: Final[dict[tuple[Minimum, frozenset[str]], tuple[Support, float]]] = {}
+_STRONGEST: Final = (Rung.NAMESPACES_AND_LANDLOCK, Rung.NAMESPACES)
+_KEPT: Final = 30.0  # seconds that anything weaker is kept
+
+
 def _found(minimum: Minimum, without: frozenset[str]) -> Support:
     if not sys.platform.startswith("linux") or os.uname().machine.startswith(_NUMBERED_OTHERWISE):
         return Support(None, f"confinement needs Linux, and this is {sys.platform}")
@@ -76,14 +91,21 @@ def _ladder(minimum: Minimum, without: frozenset[str]) -> Iterator[tuple[str, Su
     if "bubblewrap" in without:
         yield Rung.BUBBLEWRAP, "switched off"
     else:
-        there = shutil.which("bwrap")
-        yield Rung.BUBBLEWRAP, _offer(Rung.BUBBLEWRAP, abi) if there else "not installed"
+        program = _bubblewrap()
+        offer = evolve(_offer(Rung.BUBBLEWRAP, abi), bubblewrap=program)
+        yield Rung.BUBBLEWRAP, offer if program else "not installed"
     if minimum != "landlock":
         yield Rung.LANDLOCK, "weaker than extensions.confine_minimum"
     elif abi < _LEAST_ABI:
         yield Rung.LANDLOCK, f"ABI {abi}, needs {_LEAST_ABI}" if abi else "no Landlock"
     else:
         yield Rung.LANDLOCK, _offer(Rung.LANDLOCK, abi)
+
+
+@cache  # a confined program may be able to put another one into a folder of PATH
+def _bubblewrap() -> str:
+    program = shutil.which("bwrap")
+    return os.path.realpath(program) if program else ""
 
 
 def _offer(rung: Rung, abi: int) -> Support:
@@ -111,7 +133,6 @@ def _try(candidate: Support) -> str | None:
 
 def _advice(minimum: Minimum, without: frozenset[str]) -> tuple[str, ...]:
     """What a person can do, by what is seen to be in the way."""
-    python = os.path.realpath(sys.executable)
     user, accepted = os.geteuid() != 0, minimum == "landlock"
     abi = 0 if "landlock" in without else _landlock_abi()
     app_armor = user and _setting(_BY_APP_ARMOR) == "1"
@@ -119,7 +140,7 @@ def _advice(minimum: Minimum, without: frozenset[str]) -> tuple[str, ...]:
     lines = (
         (
             app_armor,
-            f"give Python an AppArmor profile: put `abi <abi/4.0>, profile hermes-ext {python}"
+            f"give Python an AppArmor profile: put `abi <abi/4.0>, profile hermes-ext {PYTHON}"
             " flags=(unconfined) { userns, }` into /etc/apparmor.d/hermes-ext, then run: sudo"
             " apparmor_parser -r /etc/apparmor.d/hermes-ext",
         ),
@@ -131,7 +152,7 @@ def _advice(minimum: Minimum, without: frozenset[str]) -> tuple[str, ...]:
             "start the container with: docker run --cap-add SYS_ADMIN"
             " --security-opt seccomp=unconfined --security-opt apparmor=unconfined",
         ),
-        (not shutil.which("bwrap"), "install bubblewrap"),
+        (not _bubblewrap(), "install bubblewrap"),
         (not abi, "use a kernel with Landlock, and add landlock to its lsm= boot parameter"),
         (
             abi >= _LEAST_ABI and not accepted,

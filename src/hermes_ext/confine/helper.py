@@ -85,9 +85,10 @@ def main() -> None:
     _report(spec, READY)
     try:
         _become(spec)
-    except OSError as error:
-        _report(spec, b"x%d" % (error.errno or 0))
-        os._exit(127 if error.errno == errno.ENOENT else NOT_CONFINED)
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        number = getattr(error, "errno", None) or errno.EINVAL
+        _report(spec, b"x%d" % number)
+        os._exit(127 if number == errno.ENOENT else NOT_CONFINED)
 
 
 def _keep_closed() -> None:
@@ -415,16 +416,18 @@ def _become(spec: dict[str, Any]) -> None:
     if spec["restore_signals"]:  # Python ignores SIGPIPE and SIGXFSZ from its start on
         for number in spec["ignored_by_python"]:
             _libc.signal(number, None)
-    argv, environment = spec["argv"], spec["environment"]
-    last: OSError | None = None
-    for program in _found(spec["program"], environment):
-        try:
-            os.execve(program, argv, environment)
-        except OSError as error:
-            last = (
-                error if last is None or error.errno not in (errno.ENOENT, errno.ENOTDIR) else last
-            )
-    raise last or OSError(errno.ENOENT, "not found")
+    variables = [b"%b=%b" % each for each in spec["environment"].items()]
+    argv, environment = _strings(spec["argv"]), _strings(variables)
+    number = 0
+    for program in _found(spec["program"], spec["environment"]):
+        _libc.execve(program, argv, environment)  # os.execve refuses an empty name, unlike others
+        if not number or ctypes.get_errno() not in (errno.ENOENT, errno.ENOTDIR):
+            number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number))
+
+
+def _strings(texts: list[bytes]) -> Any:
+    return (ctypes.c_char_p * (len(texts) + 1))(*texts)
 
 
 def _found(name: bytes, environment: Any) -> list[bytes]:

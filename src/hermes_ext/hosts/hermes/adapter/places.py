@@ -68,6 +68,15 @@ def backend() -> str:
     return str(kind or "").strip().lower() or LOCAL
 
 
+def environment_of(task_id: str | None) -> Any:
+    """What runs the commands of a task since its first one; None before."""
+    for module in ("tools.terminal_tool", "tools.terminal_tool_lifecycle"):
+        find = getattr(sys.modules.get(module), "get_active_env", None)
+        if callable(find):
+            return find(task_id or "default")
+    return None
+
+
 def elsewhere(kind: str) -> str:
     """Why nothing is confined with a terminal backend that is not `local`."""
     return (

@@ -22,10 +22,21 @@ from hermes_ext.confine import Confinement, ConfinementError, PrivateFolder, San
 from hermes_ext.effects import ToolKind
 from hermes_ext.hooks.payloads import ToolCall
 from hermes_ext.hosts.hermes.adapter import host
-from hermes_ext.hosts.hermes.adapter.gate.starting import MARK, ConfinedCall, NotStarted
+from hermes_ext.hosts.hermes.adapter.gate.starting import (
+    MARK,
+    ConfinedCall,
+    NotStarted,
+    check_is_here,
+)
 from hermes_ext.hosts.hermes.adapter.gate.verdicts import Judge, Verdict
 from hermes_ext.hosts.hermes.adapter.person import notices
-from hermes_ext.hosts.hermes.adapter.places import LOCAL, backend, elsewhere, tool_directory
+from hermes_ext.hosts.hermes.adapter.places import (
+    LOCAL,
+    backend,
+    elsewhere,
+    environment_of,
+    tool_directory,
+)
 from hermes_ext.hosts.hermes.adapter.state import held, state
 from hermes_ext.hosts.hermes.facts.tools import TOOLS
 from hermes_ext.trust.place import project_of
@@ -152,8 +163,12 @@ def _confining(turn: Turn, confined: Confined, kind: ToolKind) -> Iterator[Confi
         sandbox = _sandbox_for(turn, confined.confinement, kind)
     except (ConfinementError, OSError) as error:
         raise NotStarted(str(error)) from error
+    task = turn.task_id or turn.host.stray_task
+    environment = environment_of(task)
+    if environment is not None:
+        check_is_here(environment)
     with confine.inside(sandbox) as run:
-        here = partial(tool_directory, turn.task_id or turn.host.stray_task, turn.directory)
+        here = partial(tool_directory, task, turn.directory)
         call = ConfinedCall(confined, sandbox, run, turn.directory, here)
         with held(state.confined, call):
             yield call

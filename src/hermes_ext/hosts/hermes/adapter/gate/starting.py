@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -80,6 +81,26 @@ class unconfined:  # noqa: N801 - used as a function
     def __exit__(self, *_: object) -> None:
         for each in reversed(self._open):
             each.__exit__(None, None, None)
+
+
+def execute(original: Original, environment: Any, *args: Any, **kwargs: Any) -> Any:
+    """Wraps `BaseEnvironment.execute`: the setting may have changed since it was made."""
+    check_is_here(environment)
+    return original(environment, *args, **kwargs)
+
+
+def check_is_here(environment: Any) -> None:
+    """Raise where what runs a session's commands is not Hermes's own way on this machine.
+
+    Raises:
+        NotStarted: it is another, which may run them on another machine.
+    """
+    kind = type(environment)
+    if kind is not getattr(sys.modules.get("tools.environments.local"), "LocalEnvironment", None):
+        raise NotStarted(
+            f"the commands of this session still run elsewhere ({kind.__name__}), where they "
+            "cannot be confined; restart Hermes"
+        )
 
 
 def wrap_command(

@@ -227,6 +227,23 @@ SEAMS: Final = (
         unless=_HOOKS_INSIDE,
     ),
     Seam(
+        "tools.environments.base",
+        "BaseEnvironment.execute",
+        starting.execute,
+        "a confined command runs on no other machine",
+        "a session keeps what runs its commands, whatever the setting says since",
+        confines=True,
+    ),
+    Seam(
+        "tools.environments.managed_modal",
+        "ManagedModalEnvironment.execute",
+        starting.execute,
+        "the same, where a command is sent to a service",
+        "it does not run the base class's",
+        newer=True,
+        confines=True,
+    ),
+    Seam(
         "tools.environments.local",
         "LocalEnvironment.init_session",
         starting.of_its_own,
