@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,8 @@ def no_changes_without_a_plan(
     where = {"setting": _setting(found.setting)}
     if isinstance(found, Confined):
         reason = "no plan yet" if fault == MISSING else f"the plan {fault}"
-        advice = _in_one(_advice(event, project, fault, _what_passes(event.tools)))
+        # For most calls nobody reads it: no look into all the plans.
+        advice = _in_one(_advice(event, project, fault, project.link_to, _what_passes(event.tools)))
         return HookResult.confine(
             found.writable, reason=reason, or_exact=True, advice=advice, metadata=where
         )
@@ -100,16 +101,23 @@ def no_changes_without_a_plan(
     first = state.count("workflow-guard: told") == 1
     begin = f"There is no valid plan yet ({project.shown_plan} {fault})"
     begin = "There is no plan yet" if fault == MISSING else begin
-    advice = _advice(event, project, fault, found.more if first else None)
+    more = found.more if first else None
+    advice = _advice(event, project, fault, project.in_the_way, more)
     return HookResult.block(
         _in_one([f"{begin}, so {found.what}.", *found.hints, *advice]), metadata=where
     )
 
 
-def _advice(event: ToolCall, project: Project, fault: str, more: str | None) -> list[str]:
+def _advice(
+    event: ToolCall,
+    project: Project,
+    fault: str,
+    obstacle: Callable[[Path], str],
+    more: str | None,
+) -> list[str]:
     """What to do about it; more: what else to say, None for the short form."""
     plan = project.plan.place
-    in_the_way = "" if plan is None else project.in_the_way(plan)
+    in_the_way = "" if plan is None else obstacle(plan)
     if in_the_way:
         return [in_the_way]
     writers = names_of(event.tools, ToolKind.WRITE)

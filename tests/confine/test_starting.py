@@ -161,6 +161,64 @@ def test_input_from_a_file(each_sandbox: Sandbox, tmp_path: Path) -> None:
     assert done.stdout == b"second\n"
 
 
+@pytest.mark.parametrize("folder", [None, "/dev/shm"], ids=["gone", "shared memory"])
+def test_input_from_a_file_without_a_path(
+    folder: str | None, each_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """The file need not be there under the name that it had when the caller opened it."""
+    with tempfile.TemporaryDirectory(dir=folder or tmp_path) as place:
+        file = Path(place, "in")
+        file.write_text("first\nsecond\n")
+        with inside(each_sandbox), file.open("rb", buffering=0) as reading:
+            reading.seek(6)
+            if folder is None:
+                os.link(file, tmp_path / "other")
+                file.unlink()
+            done = subprocess.run(["cat"], check=True, stdin=reading, capture_output=True)
+    assert done.stdout == b"second\n"
+
+
+def test_a_directory_beside_daemons(
+    each_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may start below a folder of daemons' sockets, and reaches none of them."""
+    folder = tmp_path / "run"
+    (folder / "project").mkdir(parents=True)
+    monkeypatch.setattr(_sandbox, "daemons_folders", lambda: [str(folder)])
+    program = "import socket; socket.socket(socket.AF_UNIX).connect('../daemon')"
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(folder / "daemon"))
+        daemon.listen()
+        with inside(each_sandbox):
+            pwd = subprocess.run(
+                ["pwd"], check=True, cwd=folder / "project", capture_output=True, text=True
+            )
+            done = subprocess.run(
+                [sys.executable, "-I", "-S", "-c", program],
+                check=False,
+                cwd=folder / "project",
+                stderr=subprocess.DEVNULL,
+            )
+    assert pwd.stdout == f"{folder / 'project'}\n"
+    assert done.returncode == (0 if each_sandbox.support.rung is Rung.LANDLOCK else 1)
+
+
+def test_a_directory_that_was_removed(each_sandbox: Sandbox, tmp_path: Path) -> None:
+    """A program finds itself in one; by bubblewrap in the home, or `/`."""
+    place = tmp_path / "gone"
+    place.mkdir()
+
+    def go() -> None:
+        os.chdir(place)
+        place.rmdir()
+
+    with inside(each_sandbox):
+        argv = ["sh", "-c", "ls -a"]
+        done = subprocess.run(argv, check=False, preexec_fn=go, capture_output=True)
+    if each_sandbox.support.rung is not Rung.BUBBLEWRAP:
+        assert done.stdout == b""
+
+
 def test_large_environment(each_sandbox: Sandbox) -> None:
     """Variables may be as large as the kernel lets them be, and hold any bytes."""
     environment = {**os.environb, b"BIG": b"\xff" * 120_000}
@@ -418,6 +476,25 @@ def test_a_python_that_does_not_start(
     monkeypatch.setattr(_sandbox, "PYTHON", "/bin/true")
     with inside(sandbox), pytest.raises(ConfinementError):
         subprocess.run(["touch", tmp_path / "plans/ran"], check=False)
+
+
+def test_a_child_that_has_the_pipe(sandbox: Sandbox) -> None:
+    """A child that another thread forks meanwhile does not keep a start waiting until it ends."""
+    with sandbox.start(["true"]) as start:
+        (status,) = set(start.pass_fds) & _pipes()
+        other = subprocess.Popen(["sleep", "60"], pass_fds=(status,))
+        argv, fds = start.argv, start.pass_fds
+        with subprocess.Popen(argv, env=start.environment, pass_fds=fds) as process:
+            start.confirm()
+            assert process.wait() == 0
+        assert other.poll() is None
+        other.kill()
+        other.wait()
+
+
+def _pipes() -> set[int]:
+    fds = map(int, os.listdir("/proc/self/fd"))
+    return {fd for fd in fds if Path(f"/proc/self/fd/{fd}").is_fifo()}
 
 
 # What starts a program ------------------------------------------------------------------------

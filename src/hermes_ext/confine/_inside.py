@@ -209,6 +209,7 @@ def _start(original: Callable[..., None], popen: Any, run: Run, options: dict[st
         argv,
         options.pop("env", None),
         executable=program,
+        cwd=options.get("cwd"),
         pass_fds=options.pop("pass_fds", ()),
         restore_signals=options.get("restore_signals", True),
     ) as start:

@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +26,8 @@ _READY: Final = b"+"  # the helper's own word for: everything held
 PYTHON: Final = os.path.realpath(sys.executable)
 _LIBRARY: Final = os.path.dirname(os.path.realpath(os.__file__))
 _LONGEST_START: Final = 60.0  # seconds; a machine that is busy takes a tenth of one
+# Then the program starts. A child that another thread forks meanwhile keeps the pipe open.
+_LONGEST_END: Final = 2.0
 
 
 @define
@@ -120,6 +121,7 @@ class Sandbox:
         environment: Mapping[Any, Any] | None = None,
         *,
         executable: str | bytes | None = None,
+        cwd: str | bytes | os.PathLike[Any] | None = None,
         pass_fds: Iterable[int] = (),
         restore_signals: bool = True,
     ) -> Start:
@@ -130,6 +132,7 @@ class Sandbox:
             environment: its variables; default this process's. Temporary files and caches are
                 pointed into the private folder.
             executable: the program's file, if it is not `argv[0]`.
+            cwd: the directory in which the caller will start it; default this process's.
             pass_fds: descriptors beside 0 to 2 that the program keeps.
             restore_signals: as in `subprocess.Popen`.
 
@@ -144,6 +147,7 @@ class Sandbox:
         start = Start([], _own_variables(), (memory, status, *passed), {memory, status}, reading)
         try:
             spec = self._specification(
+                cwd,
                 status=status,
                 keep=passed,
                 argv=_as_exec_takes(argv),
@@ -172,7 +176,7 @@ class Sandbox:
         program = self.support.bubblewrap
         return [program, *_bubblewrap(spec), *argv] if program else argv
 
-    def _specification(self, **more: Any) -> dict[str, Any]:
+    def _specification(self, cwd: Any, **more: Any) -> dict[str, Any]:
         rung = self.support.rung
         assert rung is not None
         try:
@@ -184,19 +188,21 @@ class Sandbox:
             "abi": self.support.abi,
             "network": self.confinement.network,
             "writable": [_identified(path) for path in self._writable()],
-            **({} if rung is Rung.LANDLOCK else self._daemons()),
+            **({} if rung is Rung.LANDLOCK else self._daemons(_real(cwd))),
+            "private": os.fsencode(self.private.path),
             "sentinel": os.fsencode(self.private.sentinel),
             "ignored_by_python": [int(signal.SIGPIPE), int(signal.SIGXFSZ)],
             **more,
         }
 
-    def _daemons(self) -> dict[str, list[bytes]]:
+    def _daemons(self, cwd: str) -> dict[str, list[bytes]]:
         """What is covered: whole folders where nothing in them is needed, else single sockets."""
         needed = [os.path.realpath(path) for path in (*self._writable(), *self.sockets)]
         folders = [
             folder
             for folder in daemons_folders()
             if not any(below(path, (folder,)) for path in needed)
+            and not cwd.startswith(f"{folder}/")
         ]
         sockets = [path for path in listening() if not below(path, (*needed, *folders))]
         return {
@@ -219,6 +225,13 @@ _MODES: Final = {
     Rung.BUBBLEWRAP: "inner",
     Rung.LANDLOCK: "landlock",
 }
+
+
+def _real(cwd: Any) -> str:
+    try:
+        return os.fsdecode(os.path.realpath(os.curdir if cwd is None else cwd))
+    except OSError:  # it has been removed
+        return ""
 
 
 def _own_variables() -> dict[str, str]:
@@ -292,15 +305,14 @@ def _identified(path: Path) -> tuple[bytes, int, int]:
 
 
 def _read_to_end(fd: int) -> bytes:
-    said, until = b"", time.monotonic() + _LONGEST_START
-    poll = select.poll()
+    said, poll = b"", select.poll()
     poll.register(fd, select.POLLIN)
-    while poll.poll(max(0, until - time.monotonic()) * 1000):
+    while poll.poll((_LONGEST_END if said else _LONGEST_START) * 1000):
         part = os.read(fd, 4096)
         if not part:
             return said
         said += part
-    return b"!the set-up took too long"
+    return said or b"!the set-up took too long"
 
 
 def _raise_for(said: bytes) -> None:

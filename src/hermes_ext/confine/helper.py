@@ -100,7 +100,7 @@ def _keep_closed() -> None:
 
 def _confine(spec: dict[str, Any]) -> None:
     if spec["mode"] == "namespaces":
-        cwd = os.getcwd()
+        cwd = _working_directory()
         terminal = _terminal()
         _enter_namespaces(own_network=spec["network"] == "none", landlock=spec["abi"] > 0)
         _check_call("private mounts", _libc.mount(None, b"/", None, _REC | _PRIVATE, None))
@@ -111,7 +111,7 @@ def _confine(spec: dict[str, Any]) -> None:
         _make_dev(nodes)
         for clone, place in writable:
             _system("writable mount", _MOVE_MOUNT, clone, b"", _open_same(*place), b"", 4 | 0x40)
-        os.chdir(cwd)  # what was the directory lies below the new mounts
+        _enter(cwd, spec["private"])  # what was the directory lies below the new mounts
     for path, device, inode in spec["writable"]:
         os.close(_open_same(path, device, inode))
     _settle_descriptors(spec)
@@ -211,9 +211,28 @@ def _reaches_terminal(spec: dict[str, Any]) -> bool:
     return True
 
 
-def _needs_shared_memory(spec: dict[str, Any], cwd: str) -> bool:
+def _working_directory() -> str | None:
+    """None where it has been removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return None
+
+
+def _enter(cwd: str | None, private: bytes) -> None:
+    """Where the caller was; for a directory that has been removed another such one."""
+    if cwd is not None:
+        os.chdir(cwd)
+        return
+    path = b"%b/removed-%d" % (private, os.getpid())
+    os.mkdir(path)
+    os.chdir(path)
+    os.rmdir(path)
+
+
+def _needs_shared_memory(spec: dict[str, Any], cwd: str | None) -> bool:
     """Whether the project, or the caller's temporary folder, lies there: then it stays, to read."""
-    places = (os.fsencode(cwd), *(path for path, _, _ in spec["writable"]))
+    places = (os.fsencode(cwd or "/"), *(path for path, _, _ in spec["writable"]))
     return any(each.startswith(b"/dev/shm/") for each in places)
 
 
@@ -286,14 +305,27 @@ def _settle(fd: int) -> None:
         new = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     elif stat.S_ISREG(seen.st_mode) and not flags & 3 and seen.st_nlink:
         # By the mount that it came from its mode could be changed, and it be opened to write.
-        new = os.open(os.readlink(f"/proc/self/fd/{fd}"), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            new = os.open(os.readlink(f"/proc/self/fd/{fd}"), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            new = _copy(fd)
         if not os.path.samestat(os.fstat(new), seen):
-            raise OSError(errno.ESTALE, f"descriptor {fd} was replaced")
+            new = _copy(fd)
         os.lseek(new, os.lseek(fd, 0, 1), 0)
     else:
         return
     os.dup2(new, fd)
     os.close(new)
+
+
+def _copy(fd: int) -> int:
+    """What is in a file that has no path here: its name has gone, or it is in /dev/shm."""
+    memory, done = os.memfd_create("copy"), 0
+    while count := os.sendfile(memory, fd, done, 1 << 30):
+        done += count
+    new = os.open(f"/proc/self/fd/{memory}", os.O_RDONLY | os.O_CLOEXEC)
+    os.close(memory)
+    return new
 
 
 # Rights -------------------------------------------------------------------------------------
