@@ -59,6 +59,7 @@ FILES = "whoever writes one file in a process shares one lock"
 UNIQUE = "a number or name that does not repeat in a process"
 AUDIT = "an audit hook cannot be taken away, so there is one, which asks who listens"
 BEFORE = "a host sets what is told before code of extensions runs; imports are the process's"
+MACHINE = "what a machine offers is the same for everybody in a process"
 PATCHED = "a host calls wraps with nothing of ours: here, and only here, they leave something"
 
 STATE = {
@@ -71,6 +72,7 @@ STATE = {
     "chain.timeouts.workers": THREADS,
     "confine._inside._in_popen": CONTEXT,
     "confine._inside._run": CONTEXT,
+    "confine._support._known": MACHINE,
     "hooks.commands._collected": CONTEXT,
     "hooks.registration._collected": CONTEXT,
     "hosts.hermes.adapter.state.state": PATCHED,
