@@ -491,7 +491,7 @@ report(unseen=unseen, later=[terminal('echo ran'), code('print(1)')])
     )
     assert facts["unseen"]["output"].strip() == "ran"
     for later in facts["later"]:
-        assert "did not see this Hermes start a confined command" in later["error"]
+        assert "This Hermes cannot confine calls any more; restart it" in later["error"]
 
 
 def test_a_refusal_of_hermes_itself(hermes: HomeFactory) -> None:

@@ -129,6 +129,11 @@ class Confinement:
                 left_out.append((text, str(why)))
         return cls(tuple(found), network, (reason,), tuple(left_out))
 
+    @property
+    def why(self) -> str:
+        """The texts of its reasons, each once."""
+        return "; ".join(dict.fromkeys(reason.text for reason in self.reasons))
+
     def covers(self, path: Path) -> bool:
         """Whether a path, absolute and without links, may be changed."""
         return any(path.is_relative_to(each) for each in self.writable)

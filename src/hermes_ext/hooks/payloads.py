@@ -291,6 +291,7 @@ class _AboutACall:
         tool_args: Arguments | Mapping[str, Any] | None,
         tool_call_id: str = "",
         machine: Machine | Callable[[str], Machine] | None = None,
+        read_only: bool = False,
     ) -> Self:
         made: Any = _Open()
         made.tool_name = tool_name
@@ -298,6 +299,8 @@ class _AboutACall:
         made.tool_args = taken.shared
         made.tool_call_id = tool_call_id
         made._where = machine
+        if read_only:
+            made.read_only = True
         made.__class__ = cls
         return made  # type: ignore[no-any-return]
 
@@ -373,19 +376,6 @@ class ToolCall(_AboutACall):
     tool_call_id: str = ""
     machine: Machine | None = field(default=None, eq=False, repr=False)
     read_only: bool = field(default=False, repr=False)
-
-    def __new__(
-        cls,
-        tool_name: str,
-        tool_args: Arguments | Mapping[str, Any] | None,
-        tool_call_id: str = "",
-        machine: Machine | Callable[[str], Machine] | None = None,
-        read_only: bool = False,
-    ) -> Self:
-        made = super().__new__(cls, tool_name, tool_args, tool_call_id, machine)
-        if read_only:
-            made.__dict__["read_only"] = True
-        return made
 
     @classmethod
     def recorded(cls, value: Any, call: Mapping[str, Any], details: Mapping[str, Any]) -> Self:

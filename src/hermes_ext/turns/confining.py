@@ -63,14 +63,13 @@ def confined(
     found = _kept(call, confinement, confiner, or_exact=or_exact)
     if isinstance(found, KeptBy):
         return outcome.confining(_held(confinement, found, confiner))
-    reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
-    if isinstance(found, _Outside):
-        refusing = (one for one, mine in wanted if not mine.covers(found.change.path))
+    if isinstance(found, Change):
+        refusing = (one for one, mine in wanted if not mine.covers(found.path))
         by = next(refusing, outcome.confines[0])
-        why = by.advised(f"{by.bounds.reason}: {found.told(confinement)}")
+        why = by.advised(f"{by.bounds.reason}: {_outside_of(confinement, found)}")
         return outcome.confining(Confined(confinement, KeptBy.REFUSAL, why, by))
     by = outcome.confines[0]
-    why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
+    why = _unconfined(call, confinement, found)
     blocked = by.advised(f"{why} ({_SETTING})")
     told = Confined(confinement, KeptBy.NOTHING, blocked, by)
     if unavailable == "ask":
@@ -97,11 +96,10 @@ def inherited(
     found = _kept(call, confinement, confiner, or_exact=False)
     if isinstance(found, KeptBy):
         return _held(confinement, found, confiner)
-    reasons = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
-    if isinstance(found, _Outside):
-        return Confined(confinement, KeptBy.REFUSAL, f"{reasons}: {found.told(confinement)}")
-    why = f"{reasons}, and {printable(call.tool_name)} cannot be confined: {found}"
-    return Confined(confinement, KeptBy.NOTHING, why)
+    if isinstance(found, Change):
+        why = f"{confinement.why}: {_outside_of(confinement, found)}"
+        return Confined(confinement, KeptBy.REFUSAL, why)
+    return Confined(confinement, KeptBy.NOTHING, _unconfined(call, confinement, found))
 
 
 def _held(confinement: Confinement, by: KeptBy, confiner: Confiner | None) -> Confined:
@@ -115,24 +113,22 @@ def _resolved(confine: Confine, root: Path | None) -> Confinement:
     return Confinement.of(bounds.writable, root=root, network=bounds.network, reason=reason)
 
 
-class _Outside:
-    """A change that a confined call would make, outside of what it may change."""
+def _unconfined(call: ToolCall, confinement: Confinement, why: str) -> str:
+    return f"{confinement.why}, and {printable(call.tool_name)} cannot be confined: {why}"
 
-    def __init__(self, change: Change) -> None:
-        self.change = change
 
-    def told(self, confinement: Confinement) -> str:
-        by = printable(self.change.by or "this call")
-        may = ", ".join(printable(path) for path in confinement.writable)
-        told = f"{by} would change {printable(self.change.path)}, and "
-        told += f"only what is in {may} may be changed" if may else "nothing may be changed"
-        left_out = "; ".join(f"{printable(p)}: {printable(why)}" for p, why in confinement.left_out)
-        return f"{told} (not writable: {left_out})" if left_out else told
+def _outside_of(confinement: Confinement, change: Change) -> str:
+    """What is said of a change outside of what a call may change."""
+    may = ", ".join(printable(path) for path in confinement.writable)
+    told = f"{printable(change.by or 'this call')} would change {printable(change.path)}, and "
+    told += f"only what is in {may} may be changed" if may else "nothing may be changed"
+    left_out = "; ".join(f"{printable(p)}: {printable(why)}" for p, why in confinement.left_out)
+    return f"{told} (not writable: {left_out})" if left_out else told
 
 
 def _kept(
     call: ToolCall, confinement: Confinement, confiner: Confiner | None, *, or_exact: bool
-) -> KeptBy | _Outside | str:
+) -> KeptBy | Change | str:
     """What keeps the call to its bounds; what it would change outside; why nothing keeps it."""
     starts_processes = call.tools.kind_of(call.tool_name) in _STARTS_PROCESSES
     why_not = _why_not(call, confinement, confiner) if starts_processes else None
@@ -145,7 +141,7 @@ def _kept(
         known = effects.exact and outside is None and confinement.network == "host"
         return KeptBy.EFFECTS if known and or_exact else why_not
     if outside is not None:
-        return _Outside(outside)
+        return outside
     if effects.exact:
         return KeptBy.EFFECTS
     if call.read_only:

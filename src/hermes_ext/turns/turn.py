@@ -391,9 +391,7 @@ class Turn(state.TurnCore):
             TurnEndedError: the turn is over.
         """
         call_id = tool_call_id or self.new_call_id()
-        call = new_call(ToolCall, tool_name, tool_args, call_id, self._machine)
-        if read_only:
-            call.__dict__["read_only"] = True
+        call = new_call(ToolCall, tool_name, tool_args, call_id, self._machine, read_only)
         outcome = self._sync(call, self._scope)
         if outcome.action is not _ASK:
             return outcome
@@ -409,9 +407,7 @@ class Turn(state.TurnCore):
     ) -> ChainOutcome:
         """`intercept_tool_call`, awaited."""
         call_id = tool_call_id or self.new_call_id()
-        call = new_call(ToolCall, tool_name, tool_args, call_id, self._machine)
-        if read_only:
-            call.__dict__["read_only"] = True
+        call = new_call(ToolCall, tool_name, tool_args, call_id, self._machine, read_only)
         outcome = await self._async(call, self._scope)
         if outcome.action is not _ASK:
             return outcome
@@ -449,9 +445,7 @@ class Turn(state.TurnCore):
         if cwd is not None and cwd != scope.cwd:
             scope, machine = scope.replace(cwd=cwd), partial(self.services.machine_for, cwd=cwd)
         call_id = tool_call_id or self.new_call_id()
-        call = new_call(ToolCall, tool_name, tool_args, call_id, machine)
-        if read_only:
-            call.__dict__["read_only"] = True
+        call = new_call(ToolCall, tool_name, tool_args, call_id, machine, read_only)
         return self._sync(call, scope)
 
     def settle(

@@ -52,12 +52,10 @@ _KEPT: Final = frozenset({"blocked", "disabled", "error", "pending_approval"})  
 _SOCKET: Final = "HERMES_RPC_SOCKET"
 
 _UNSEEN: Final = (
-    "hermes-ext did not see this Hermes start a confined command. Until Hermes is restarted, no "
-    "call can be confined in this process"
+    "a confined command started a process in a way that hermes-ext cannot see. This Hermes cannot "
+    "confine calls any more; restart it"
 )
-_NOTHING_HERE: Final = (
-    "no level of confinement works on this machine; hermes-ext doctor says why and what to do"
-)
+_NOTHING_HERE: Final = "this machine has no way to confine programs; run hermes-ext doctor"
 _NO_PROCESS: Final = "Hermes knows no process with this session_id"
 _UNMARKED: Final = "it is input to a process that was started unconfined"
 
@@ -133,7 +131,7 @@ def run_confined(
     """
     around = state.confined.get()
     if around is not None:
-        around.joined = True  # what starts from here on is counted here
+        around.run.started += 1  # what starts from here on is counted here
     kind, result = TOOLS.kind_of(verdict.tool), None
     if not _is_run_inside(turn, confined, kind):
         return of_process(verdict, next_call(verdict.arguments.copy()))
@@ -148,8 +146,10 @@ def run_confined(
         result = _ended(result, f"[{OWN}] one process of this call was not started: {failure}")
     elif failure is not None:
         return _refuse(turn, verdict, confined, failure)
-    if kind in _PROCESSES and not (call.joined or call.run.started) and _has_run(result):
-        _lose_sight(verdict.tool)
+    if kind in _PROCESSES and not call.run.started and _has_run(result):
+        state.unseen = True
+        logger.error("a confined call of %s started no process that hermes-ext saw", verdict.tool)
+        notices.say(_UNSEEN)
     return with_line(result, call)
 
 
@@ -214,12 +214,6 @@ def _has_run(result: Any) -> bool:
     return told is None or not (told.get("error") or told.get("status") in _KEPT)
 
 
-def _lose_sight(tool: str) -> None:
-    state.unseen = True
-    logger.error("a confined call of %s started no process that hermes-ext saw", tool)
-    notices.say(_UNSEEN)
-
-
 # -- what the model sees ----------------------------------------------------------------------
 
 
@@ -258,14 +252,13 @@ def _joined(text: str, line: str) -> str:
 def line_of(confinement: Confinement, root: Path, here: Path) -> str:
     """The line for the model where the kernel refused something; short only from the root."""
     who = ", ".join(dict.fromkeys(reason.extension for reason in confinement.reasons))
-    why = "; ".join(dict.fromkeys(reason.text for reason in confinement.reasons))
     project = Path(os.path.realpath(project_of(root) or root))
     is_near = os.path.realpath(here) == str(project)
     shown = (path.relative_to(project) if is_near else path for path in confinement.writable)
     but = ", ".join(f"{path}/" for path in shown)
     network = " and without network" if confinement.network == "none" else ""
     where = f"the project read-only{f' except {but}' if but else ''}{network}"
-    return f"[{who}] this command ran with {where}: {why}"
+    return f"[{who}] this command ran with {where}: {confinement.why}"
 
 
 def _decoded(result: Any) -> dict[str, Any] | None:

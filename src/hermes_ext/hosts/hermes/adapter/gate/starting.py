@@ -47,7 +47,6 @@ class ConfinedCall:
         run: what became of them.
         root: the directory of its session.
         here: tells the directory in which the session's shell is.
-        joined: whether it was handed to processes that another call started confined as it is.
     """
 
     confined: Confined
@@ -55,7 +54,6 @@ class ConfinedCall:
     run: Run
     root: Path
     here: Callable[[], Path]
-    joined: bool = False
 
 
 def of_its_own(original: Original, *args: Any, **kwargs: Any) -> Any:
@@ -207,7 +205,7 @@ def run_cell(original: Original, *args: Any, mode: str, **kwargs: Any) -> Any:
     call = _call()
     confinement = call.confined.confinement
     confined = f"{mode} {confinement.writable} {confinement.network}"
-    call.joined = confined in state.kernels
+    call.run.started += confined in state.kernels  # it is handed to one that was seen to start
     try:
         return original(*args, mode=confined, **kwargs)
     finally:

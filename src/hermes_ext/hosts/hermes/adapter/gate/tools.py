@@ -12,6 +12,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from hermes_ext._log import logger
@@ -212,23 +213,6 @@ def _gated_execution(
     """One execution with the gate innermost: around what really runs the tool."""
     host_id = str(context.get("tool_call_id") or "")
     outer = _passed_on(turn, tool_name, host_id)
-    if outer is not None:
-        return _gated_step(turn, original, tool_name, args, next_call, context, outer)
-    with out_of_call():  # which a call that a script makes is in
-        return _gated_step(turn, original, tool_name, args, next_call, context, None)
-
-
-def _gated_step(
-    turn: Turn,
-    original: Original,
-    tool_name: str,
-    args: Any,
-    next_call: NextCall,
-    context: Context,
-    outer: Grant | None,
-) -> Any:
-    """The same, inside of a step for this very call, or of none."""
-    host_id = str(context.get("tool_call_id") or "")
     judged: list[Verdict] = []
 
     def gate(final: Any) -> Any:
@@ -247,23 +231,25 @@ def _gated_step(
             return _not_run(tool_name, verdict, error_result(verdict.refusal), context, "blocked")
         return result if grant.verdict.answer is None else grant.verdict.answer
 
-    started = time.monotonic()
-    result = original(tool_name, args, gate, **context)
-    if outer is not None:
-        return result  # the step around this one looks at it
-    if judged:
-        verdict = judged[0]
-    else:  # another plugin's middleware did not pass the call on: its result has no leave yet
-        verdict = _admitted(turn, tool_name, args, host_id, None)
-        if verdict.refusal is not None:
-            result = error_result(verdict.refusal)
-        elif verdict.answer is not None:
-            result = verdict.answer
-    if verdict.refusal is not None and result == error_result(verdict.refusal):
-        return result  # nothing of the tool's to look at
-    if hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT):
-        result = looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
-    return _for_script(result) if _called_by_script() else result
+    # A call that a script makes is in the script's.
+    with out_of_call() if outer is None else nullcontext():
+        started = time.monotonic()
+        result = original(tool_name, args, gate, **context)
+        if outer is not None:
+            return result  # the step around this one looks at it
+        if judged:
+            verdict = judged[0]
+        else:  # another plugin's middleware did not pass the call on: its result has no leave yet
+            verdict = _admitted(turn, tool_name, args, host_id, None)
+            if verdict.refusal is not None:
+                result = error_result(verdict.refusal)
+            elif verdict.answer is not None:
+                result = verdict.answer
+        if verdict.refusal is not None and result == error_result(verdict.refusal):
+            return result  # nothing of the tool's to look at
+        if hook_is_on(turn, HookName.TRANSFORM_TOOL_RESULT):
+            result = looked_at(turn, verdict, result, int((time.monotonic() - started) * 1000))
+        return _for_script(result) if _called_by_script() else result
 
 
 def _run(turn: Turn, verdict: Verdict, outer: Grant | None, next_call: NextCall) -> Any:
