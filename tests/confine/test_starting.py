@@ -539,16 +539,6 @@ def test_writable_is_nothing_that_starts_programs(
 # Contexts -----------------------------------------------------------------------------------
 
 
-def test_own_work(sandbox: Sandbox, tmp_path: Path) -> None:
-    """The host's own work starts processes in any way."""
-    with inside(sandbox) as run:
-        with run.own():
-            assert os.system(f"touch {tmp_path}/own") == 0
-        with pytest.raises(ConfinementError):
-            os.system("true")
-    assert (tmp_path / "own").exists()
-
-
 def test_threads(sandbox: Sandbox, tmp_path: Path) -> None:
     """A thread that runs in a copy of the context is confined; a plain one is not."""
 

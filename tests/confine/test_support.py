@@ -178,21 +178,6 @@ def test_sockets_of_the_callers_own(sandbox: Sandbox, tmp_path: Path) -> None:
         listener.close()
 
 
-def test_single_files(each_sandbox: Sandbox, tmp_path: Path) -> None:
-    """A file that the caller names can be written, and nothing beside it."""
-    (tmp_path / "state").touch()
-    sandbox = Sandbox(each_sandbox.confinement, each_sandbox.support, files=(tmp_path / "state",))
-    with inside(sandbox):
-        subprocess.run(
-            ["sh", "-c", "echo x > state; echo x > other"],
-            cwd=tmp_path,
-            check=False,
-            stderr=subprocess.DEVNULL,
-        )
-    assert (tmp_path / "state").read_text() == "x\n"
-    assert not (tmp_path / "other").exists()
-
-
 # The private folder ---------------------------------------------------------------------------
 
 _MAKES = """

@@ -63,12 +63,6 @@ class Run:
             or (offline and _NO_NETWORK.search(text))
         )
 
-    @contextmanager
-    def own(self) -> Iterator[None]:
-        """The host's own work, which may start processes in any way, unconfined."""
-        with outside():
-            yield
-
 
 _run: Final[ContextVar[Run | None]] = ContextVar("hermes_ext_confined", default=None)
 _in_popen: Final[ContextVar[bool]] = ContextVar("hermes_ext_in_popen", default=False)

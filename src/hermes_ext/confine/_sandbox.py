@@ -81,7 +81,6 @@ class Sandbox:
         private: the folder for temporary files and caches; by default the one of this process
             for the working directory.
         sockets: sockets of the caller's own that stay reachable.
-        files: single files that exist and may be written, e.g. one that the caller reads later.
 
     Raises:
         ConfinementError: this machine cannot keep this confinement, or a writable path has
@@ -92,7 +91,6 @@ class Sandbox:
     support: Support
     private: PrivateFolder = field()
     sockets: tuple[Path, ...] = field(default=(), converter=tuple)
-    files: tuple[Path, ...] = field(default=(), converter=tuple)
 
     @private.default
     def _of_this_process(self) -> PrivateFolder:
@@ -211,7 +209,7 @@ class Sandbox:
         }
 
     def _writable(self) -> tuple[Path, ...]:
-        paths = (*self.confinement.writable, self.private.path, *self.files)
+        paths = (*self.confinement.writable, self.private.path)
         return tuple(
             path
             for path in dict.fromkeys(paths)

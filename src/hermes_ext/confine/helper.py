@@ -126,7 +126,7 @@ def _confine(spec: dict[str, Any]) -> None:
     _check_refused(spec, (errno.EROFS, errno.EACCES))
 
 
-# Namespaces ---------------------------------------------------------------------------------
+# Namespaces and mounts ----------------------------------------------------------------------
 
 
 def _enter_namespaces(*, own_network: bool, landlock: bool) -> None:
@@ -328,7 +328,7 @@ def _copy(fd: int) -> int:
     return new
 
 
-# Rights -------------------------------------------------------------------------------------
+# Rights, Landlock, seccomp ------------------------------------------------------------------
 
 
 def _drop_rights() -> None:
@@ -428,7 +428,7 @@ def _refuse(call: int, offset: int = 0, value: int = 0) -> list[tuple[int, int, 
     return [(0x20, 0, 0, 0), (0x15, 0, len(refusal), call), *refusal]
 
 
-# The end ------------------------------------------------------------------------------------
+# The last trial, then the program -----------------------------------------------------------
 
 
 def _check_refused(spec: dict[str, Any], expected: tuple[int, ...]) -> None:

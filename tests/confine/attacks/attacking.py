@@ -66,7 +66,7 @@ def meanwhile(what):
     wait_for(Path(what.signals, "go"))
 
 
-def wait_for(path, longest=5.0):
+def wait_for(path, longest=60.0):
     until = time.monotonic() + longest
     while not os.path.lexists(path):
         if time.monotonic() > until:
@@ -334,7 +334,7 @@ def background(what):
     for fd in range(3):
         os.dup2(null, fd)
     try:
-        wait_for(f"{what.signals}/go")
+        wait_for(f"{what.signals}/go", longest=5.0)  # bubblewrap, as root, waits for this process
         write(what.victim)
     finally:
         Path(what.plans, "done").touch()

@@ -88,8 +88,12 @@ def prepare(cell: dict[str, Any]) -> None:
     Path("/run/user").mkdir(exist_ok=True)
     LIBC.mount(b"tmpfs", b"/run/user", b"tmpfs", 0, None)
     runtime = Path(f"/run/user/{number}")
+    tmux = Path(f"/tmp/tmux-{number}")
+    tmux.mkdir(exist_ok=True)
+    LIBC.mount(b"tmpfs", os.fsencode(tmux), b"tmpfs", 0, b"mode=0700")  # another cell has its own
     runtime.mkdir(0o700)
-    os.chown(runtime, number, number)
+    for each in (runtime, tmux):
+        os.chown(each, number, number)
     ready["runtime"] = str(runtime)
     if number == 0:
         _prepare_root(base, ready)
@@ -268,11 +272,11 @@ def _start(world: World, attack: Any, argv: list[str]) -> str:
         if attack.name in _MEANWHILE and _appears(world.plans / "ready", process):
             _MEANWHILE[attack.name](world)
             (world.signals / "go").touch()
-        return process.communicate(timeout=20)[0]
+        return process.communicate(timeout=120)[0]
 
 
 def _appears(path: Path, process: Any = None) -> bool:
-    for _ in range(2000):
+    for _ in range(30_000):  # a minute: the machine may be busy
         if path.exists():
             return True
         if process is not None and process.poll() is not None:

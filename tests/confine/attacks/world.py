@@ -55,6 +55,8 @@ class Daemons:
         return self.serve(name, sock)
 
     def serve(self, name: str, sock: Any, handler: Any = None) -> Any:
+        if isinstance(sock, socket.socket):
+            sock.setblocking(False)  # it may have been looked at by `settle` just before
         self._selector.register(sock, selectors.EVENT_READ, (name, handler))
         self.settle()
         return sock

@@ -163,9 +163,11 @@ def spawn_in_terminal(
     What it raises in the forked child goes up there: the child would go on as a second Hermes, and
     this one wait for it. So nothing is left to raise but in `preexec_fn`, where it ends the child.
     """
+    from hermes_ext.confine import outside
+
     call = _call()
     try:
-        with call.sandbox.start(argv, env) as start:
+        with call.sandbox.start(argv, env, cwd=cwd) as start:
 
             def keep_open() -> None:
                 for fd in start.pass_fds:
@@ -173,7 +175,7 @@ def spawn_in_terminal(
                 if cwd is not None:
                     os.chdir(cwd)
 
-            with call.run.own():
+            with outside():
                 process = original(
                     cls,
                     start.argv,
