@@ -239,13 +239,14 @@ def _ended(result: Any, line: str) -> Any:
     told = _decoded(result)
     if told is None:
         return _joined(result, line) if isinstance(result, str) else result
-    key = next(
-        (each for each in _TEXTS if isinstance(told.get(each), str) and told[each]), "output"
-    )
-    return json.dumps({**told, key: _joined(told.get(key) or "", line)}, ensure_ascii=False)
+    said = (each for each in _TEXTS if isinstance(told.get(each), str) and told[each])
+    key = next(said, "output")
+    return json.dumps({**told, key: _joined(str(told.get(key) or ""), line)}, ensure_ascii=False)
 
 
 def _joined(text: str, line: str) -> str:
+    if line in text:  # of a call that ran inside of this one
+        return text
     return f"{text}{line}" if text.endswith("\n") or not text else f"{text}\n{line}"
 
 
