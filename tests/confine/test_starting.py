@@ -523,7 +523,7 @@ def test_writable_is_nothing_that_starts_programs(
 ) -> None:
     """A later start would run what a confined program put there."""
     (tmp_path / "lib").mkdir()
-    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path / 'lib'}:relative:")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path / 'lib'};relative:")
     library = Path(os.__file__).resolve().parent
     places = [Path(sys.executable).resolve().parent, library, library / "ctypes", tmp_path]
     places += [each_sandbox.private.helper.parent]

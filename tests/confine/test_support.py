@@ -80,6 +80,15 @@ def test_what_was_in_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rungs[-1] is best.rung
 
 
+def test_looking_while_confined(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is around the caller changes nothing of what the machine has."""
+    monkeypatch.setattr(finding, "_known", {})
+    around = Confinement(writable=sandbox.confinement.writable, network="none")
+    with inside(Sandbox(around, sandbox.support)) as run:
+        assert support() == sandbox.support
+    assert run.started == 0
+
+
 def test_landlock_alone_only_where_it_is_accepted() -> None:
     """The weakest level is found only by those who accept it; its gaps are named."""
     on(Rung.LANDLOCK)
@@ -255,9 +264,9 @@ def test_a_private_folder_that_is_removed(each_sandbox: Sandbox, tmp_path: Path)
                 gone.unlink()
             shutil.rmtree(gone, ignore_errors=True)
             subprocess.run(["mktemp"], check=True, stdout=subprocess.DEVNULL)
-        shutil.rmtree(base)
-        base.symlink_to(tmp_path / "plans")
-        with pytest.raises(ConfinementError):
+        base.rename(tmp_path / "of-another")
+        base.symlink_to(tmp_path / "of-another")
+        with pytest.raises(ConfinementError, match="somebody else"):
             subprocess.run(["mktemp"], check=True)
     assert run.started == 5
 

@@ -7,6 +7,7 @@ import errno
 import os
 import py_compile
 import shutil
+import stat
 import tempfile
 from contextlib import suppress
 from functools import cache
@@ -85,15 +86,16 @@ def _furnish(helper: Path) -> None:
     """Put the helper into the folder of a process, which may have been removed."""
     import fcntl  # other systems have none
 
+    base = helper.parent
+    with suppress(FileExistsError):
+        base.mkdir(0o700)
+    seen = base.lstat()
+    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "somebody else has made it", str(base))
     if helper.exists():
         return
-    base = helper.parent
-    base.mkdir(0o700, exist_ok=True)
-    fd = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    if os.fstat(fd).st_uid != os.geteuid():
-        raise PermissionError(errno.EPERM, "somebody else has made it", str(base))
     # Open as long as the process: systemd-tmpfiles takes nothing out of a folder that is locked.
-    fcntl.flock(fd, fcntl.LOCK_SH)
+    fcntl.flock(os.open(base, os.O_RDONLY), fcntl.LOCK_SH)
     py_compile.compile(str(_HELPER), cfile=str(helper), doraise=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import re
 import select
 import signal
 import sys
@@ -240,7 +241,7 @@ def _own_variables() -> dict[str, str]:
 
 def _libraries() -> list[str]:
     """Folders with libraries; relative ones depend on the working directory."""
-    return list(filter(os.path.isabs, os.environ.get("LD_LIBRARY_PATH", "").split(":")))
+    return list(filter(os.path.isabs, re.split("[:;]", os.environ.get("LD_LIBRARY_PATH", ""))))
 
 
 # Rights of root that the helper takes some of; it drops the others.

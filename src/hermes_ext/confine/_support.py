@@ -124,7 +124,7 @@ def _try(candidate: Support) -> str | None:
     try:
         sandbox = Sandbox(confinement, candidate, private=PrivateFolder.of(Path("/"), confinement))
         argv = [sys.executable, "-I", "-S", "-c", _TRIAL, str(sandbox.private.sentinel)]
-        with _inside.inside(sandbox):
+        with _inside.outside(), _inside.inside(sandbox):
             code = subprocess.run(argv, check=False, capture_output=True).returncode
     except (OSError, ConfinementError) as error:
         return str(error).removeprefix(f"{NOT_CONFINED}: ")
