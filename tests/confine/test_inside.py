@@ -57,7 +57,8 @@ async def test_asyncio(sandbox: Sandbox, tmp_path: Path) -> None:
 def test_other_ways_are_refused(start: object, sandbox: Sandbox) -> None:
     """What starts a process past subprocess is refused, unless it is the host's own work."""
     assert callable(start)
-    with inside(sandbox) as run, pytest.raises(ConfinementError):
+    hint = r"Start it with subprocess, or within outside\(\)"
+    with inside(sandbox) as run, pytest.raises(ConfinementError, match=hint):
         start()
     assert run.failure
 

@@ -73,6 +73,7 @@ def test_what_cannot_be_right(tmp_path: Path, arguments: dict[str, Any], told: s
         Confinement.of(**arguments)
     assert raised.value.message == told
     assert raised.value.hint
+    assert ("writable=['build']" in raised.value.hint) is (arguments["writable"] == "build")
 
 
 def test_a_relative_path_is_no_path_of_a_confinement() -> None:

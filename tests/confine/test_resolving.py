@@ -91,6 +91,8 @@ def test_each_path_stands_for_itself(root: Path) -> None:
         ("/", "it is not in"),
         ("/etc", "it is not in"),
         ("~", "it does not exist (~ is not expanded)"),
+        ("plans/*", "it does not exist (patterns are not expanded)"),
+        ("$HOME/x", "it does not exist (variables are not expanded)"),
         (".git", ".git is never writable"),
         (".git/hooks", ".git is never writable"),
         (".hermes/extensions", ".hermes is never writable"),

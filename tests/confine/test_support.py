@@ -107,6 +107,21 @@ def test_no_network_by_an_old_landlock() -> None:
     assert "network" in (old.reason_not(Confinement(network="none")) or "")
 
 
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: Sandbox(support(), Confinement()), "needs a Confinement first, got Support"),
+        (lambda: Sandbox(Confinement(), support), r"second, got function.*support\(\)"),
+        (lambda: support("landlok"), "minimum= is 'landlok'. Write 'namespaces', or 'landlock'"),
+    ],
+    ids=["exchanged", "not called", "misspelled"],
+)
+def test_what_cannot_be_right(make: Callable[[], object], told: str) -> None:
+    """A wrong argument is an error that says what to write."""
+    with pytest.raises(ConfinementError, match=told):
+        make()
+
+
 @pytest.mark.parametrize("system", ["darwin", "win32", "freebsd14"])
 def test_other_systems(system: str) -> None:
     """On other systems the package is imported, and says that there is no confinement."""
@@ -146,6 +161,8 @@ def test_refused(text: str, each_sandbox: Sandbox) -> None:
     """A refusal by the kernel is known by what programs usually say."""
     with inside(each_sandbox) as run:
         assert run.refused(f"before\n{text}\nafter")
+        assert run.refused(text.encode())
+        assert not run.refused(None)
 
 
 @pytest.mark.parametrize("text", NO_NETWORK)

@@ -50,11 +50,13 @@ class Run:
     started: int = 0
     failure: str | None = None
 
-    def refused(self, text: str) -> bool:
+    def refused(self, text: str | bytes | None) -> bool:
         """Whether an output shows that the kernel refused a write, or the network.
 
-        Programs say it in their own words, so that this is a guess from the usual ones.
+        Programs say it in their own words, so that this is a guess from the usual ones. None is
+        an output that was not captured: False.
         """
+        text = text.decode(errors="replace") if isinstance(text, bytes) else text or ""
         alone = self.sandbox.support.rung is Rung.LANDLOCK
         offline = self.sandbox.confinement.network == "none"
         return bool(
@@ -146,7 +148,10 @@ def _refuse(what: str) -> None:
     run = _run.get()
     if run is not None and not _in_popen.get():
         run.failure = f"{what} starts a process that cannot be confined"
-        raise ConfinementError(run.failure)
+        raise ConfinementError(
+            run.failure,
+            hint="Start it with subprocess, or within outside(): there nothing is confined",
+        )
 
 
 def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -69,7 +69,8 @@ def listed(value: object, what: str) -> tuple[Any, ...]:
         ConfinementError: it is one text, or no list at all; `what` names it.
     """
     if isinstance(value, (str, bytes, os.PathLike)) or not isinstance(value, Iterable):
-        raise ConfinementError(f"{what} needs a list, got {value!r}", hint=f"Write {what}[…]")
+        inner = repr(value) if what == "writable=" and isinstance(value, (str, Path)) else "…"
+        raise ConfinementError(f"{what} needs a list, got {value!r}", hint=f"Write {what}[{inner}]")
     return tuple(value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 from collections import Counter
@@ -19,6 +20,7 @@ _OPENED: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NO
 _NOT_OURS: Final = frozenset({".git", ".hermes"})
 _SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 
+_NOT_EXPANDED: Final = {r"\A~": "~ is", r"\$": "variables are", r"[*?\[]": "patterns are"}
 _TEMPORARY: Final = ("TMPDIR", "TEMP", "TMP", "XDG_RUNTIME_DIR")
 _ANYBODYS: Final = stat.S_ISVTX | stat.S_IWOTH
 
@@ -150,5 +152,6 @@ def _told(error: OSError | ValueError | RecursionError, text: str) -> str:
     if isinstance(error, RecursionError):
         return "its folders are nested too deeply"
     if isinstance(error, FileNotFoundError):
-        return "it does not exist" + (" (~ is not expanded)" if text.startswith("~") else "")
+        meant = (what for sign, what in _NOT_EXPANDED.items() if re.search(sign, text))
+        return "it does not exist" + next((f" ({what} not expanded)" for what in meant), "")
     return f"it cannot be read: {getattr(error, 'strerror', None) or error}"

@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from attrs import define, field, frozen
 
@@ -20,6 +20,8 @@ from hermes_ext.confine._private import PrivateFolder
 from hermes_ext.confine._rung import Rung, Support
 from hermes_ext.confine._sockets import below, daemons_folders, listening
 from hermes_ext.exceptions import ConfinementError
+
+_T = TypeVar("_T")
 
 NOT_CONFINED: Final = "the process could not be confined"
 _READY: Final = b"+"  # the helper's own word for: everything held
@@ -72,6 +74,23 @@ class Start:
             os.close(self._inherited.pop())
 
 
+def _first(value: Confinement) -> Confinement:
+    return _of_kind(value, Confinement, "Sandbox needs a Confinement first")
+
+
+def _second(value: Support) -> Support:
+    return _of_kind(value, Support, "Sandbox needs a Support second")
+
+
+def _of_kind(value: _T, kind: type, needed: str) -> _T:
+    if not isinstance(value, kind):
+        raise ConfinementError(
+            f"{needed}, got {type(value).__name__}",
+            hint="Write Sandbox(confinement, support())",
+        )
+    return value
+
+
 @frozen
 class Sandbox:
     """A confinement as this machine keeps it.
@@ -84,12 +103,12 @@ class Sandbox:
         sockets: sockets of the caller's own that stay reachable.
 
     Raises:
-        ConfinementError: this machine cannot keep this confinement, or a writable path has
-            something in it that starts confined programs.
+        ConfinementError: this machine cannot keep this confinement, a writable path has
+            something in it that starts confined programs, or an argument is of another kind.
     """
 
-    confinement: Confinement
-    support: Support
+    confinement: Confinement = field(converter=_first)
+    support: Support = field(converter=_second)
     private: PrivateFolder = field()
     sockets: tuple[Path, ...] = field(default=(), converter=tuple)
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from attrs import evolve
 
@@ -48,7 +48,15 @@ def support(minimum: Minimum = "namespaces", *, without: frozenset[str] = frozen
     Args:
         minimum: `landlock` where Landlock alone is accepted.
         without: of `namespaces`, `landlock` and `bubblewrap` those that are not to be used.
+
+    Raises:
+        ConfinementError: there is no such minimum.
     """
+    if minimum not in get_args(Minimum):
+        raise ConfinementError(
+            f"minimum= is {minimum!r}",
+            hint="Write 'namespaces', or 'landlock' where Landlock alone is accepted",
+        )
     key = (minimum, frozenset(without))
     found, until = _known.get(key, (None, 0.0))
     if found is None or until < time.monotonic():
