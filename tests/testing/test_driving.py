@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.testing.conftest import Author
 
-from hermes_ext.exceptions import CommandError
+from hermes_ext.exceptions import CommandError, ResultError
 from hermes_ext.testing import (
     ExtensionNotLoadedError,
     FakeClock,
@@ -243,6 +244,46 @@ def test_a_host_that_cannot_confine(author: Author) -> None:
         assert_confined(outcome)
     assert_blocked(extension.call("mcp_x_look", {"at": "y"}))
     assert_confined(extension.call("mcp_x_look", {"at": "y"}, read_only=True))
+
+
+@pytest.mark.parametrize("wrong", [True, ""])
+def test_why_a_host_cannot_confine_is_a_text(author: Author, wrong: Any) -> None:
+    """Anything else would say nothing in the block: the error says what to write."""
+    with pytest.raises(TypeError, match="Write cannot_confine='Windows cannot'"):
+        author(CONFINES, cannot_confine=wrong)
+
+
+def test_a_yes_that_runs_it_unconfined(author: Author) -> None:
+    """It is no confined call, and the test says who let it run."""
+    ask = {"confine_unavailable": "ask"}
+    extension = author(CONFINES, cannot_confine="no", extensions_config=ask, approver=True)
+    outcome = extension.call("terminal", {"command": "make"})
+    told = "ran unconfined, because a person said yes.*\n(.*\n)+  to be confined by my-rules"
+    with pytest.raises(AssertionError, match=told):
+        assert_confined(outcome)
+
+
+def test_what_is_left_out_cannot_be_written(author: Author) -> None:
+    """A path that a test wants writable has to be so; the message says why it is not."""
+    outcome = author(CONFINES).call("terminal", {"command": "make"})
+    assert_confined(outcome, network="none")
+    told = r"confined by my-rules, writable \['plans'\] \(not writable: plans: it does not exist\)"
+    with pytest.raises(AssertionError, match=told):
+        assert_confined(outcome, writable=["plans"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"writable": "plans"}, r"Write writable=\['plans'\]"),
+        ({"network": "off"}, "Write network='host'"),
+    ],
+)
+def test_what_no_call_can_be_confined_to(author: Author, wrong: Any, told: str) -> None:
+    """An argument that cannot be right is an error that says what to write."""
+    outcome = author(CONFINES).call("terminal", {"command": "make"})
+    with pytest.raises(ResultError, match=told):
+        assert_confined(outcome, **wrong)
 
 
 def test_a_rewrite_is_held_against_the_tools_schema(author: Author) -> None:

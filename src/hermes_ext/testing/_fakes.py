@@ -66,9 +66,17 @@ class FakeConfiner:
 
     Args:
         why_not: why it cannot; None: it can.
+
+    Raises:
+        TypeError: `why_not` is no text, or a blank one.
     """
 
     def __init__(self, why_not: str | None = None) -> None:
+        if why_not is not None and not (isinstance(why_not, str) and why_not.strip()):
+            raise TypeError(
+                f"cannot_confine= says why, got {why_not!r}. Write cannot_confine='Windows cannot',"
+                " or leave it out: then the host can"
+            )
         self._why_not = why_not
 
     def reason_not(self, call: ToolCall, confinement: Confinement) -> str | None:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NoReturn
 
-from hermes_ext.chain.outcome import ChainOutcome, Step
+from hermes_ext.chain.outcome import ChainOutcome, Confine, Step
+from hermes_ext.hooks.bounds import Bounds
 from hermes_ext.hooks.table import Action
 
 __tracebackhide__ = True  # what fails is told by the test's own line
@@ -83,26 +84,36 @@ def assert_confined(
     match: str | None = None,
     by: str | None = None,
 ) -> None:
-    """A handler confined the call, and nobody blocked or answered it.
+    """A handler confined the call, and it runs confined.
 
     Args:
         outcome: of `call`.
-        writable: the paths that one of the handlers has to let it write, as the handler names them.
+        writable: the paths that one of the handlers has to let it write, as the handler names
+            them; none of them may be left out, as a directory is that does not exist.
         network: the network that one of the handlers has to leave it.
         match: a regular expression that is searched in the reason of any of them.
         by: the extension that has to have done it.
 
     Raises:
-        AssertionError: nobody did, or not so; the message tells the chain.
+        AssertionError: nobody did, or not so, or a yes ran it unconfined; the message tells the
+            chain.
+        ResultError: `writable` is no list of paths, or there is no such `network`.
     """
+    wanted = Bounds(
+        () if writable is None else writable, "host" if network is None else network, "any"
+    )
     if outcome.blocked or outcome.answered or not outcome.confines:
         _fail("expected a confined call", outcome)
+    if outcome.confinement is None:
+        yes = "; it ran unconfined, because a person said yes" if outcome.approved else ""
+        _fail(f"expected a confined call{yes}", outcome)
     if by is not None and by not in {one.extension for one in outcome.confines}:
         _fail(f"expected that {by} confines it", outcome)
     bounds = [one.bounds for one in outcome.confines]
     _matches(match, "\n".join(each.reason for each in bounds), "reason", outcome)
-    if writable is not None and tuple(writable) not in {each.writable for each in bounds}:
-        _fail(f"expected that {[*writable]} may be written", outcome)
+    named = wanted.writable in {each.writable for each in bounds}
+    if writable is not None and (not named or _left_out(wanted, outcome)):
+        _fail(f"expected that {[*wanted.writable]} may be written", outcome)
     if network is not None and network not in {each.network for each in bounds}:
         _fail(f"expected the network {network!r}", outcome)
 
@@ -179,10 +190,7 @@ def _lines(outcome: ChainOutcome) -> Iterator[str]:
         yield f"  value: {_short(outcome.final(None))}"
     for ask in outcome.asks:
         yield f"  asked by {ask.extension}, {_answer(outcome)}: {ask.reason} (key {ask.key!r})"
-    for one in outcome.confines:
-        bounds = one.bounds
-        told = f"writable {[*bounds.writable]}, network {bounds.network}"
-        yield f"  confined by {one.extension}, {told}: {bounds.reason}"
+    yield from (f"  {_confine(one, outcome)}" for one in outcome.confines)
     for place, texts in (("system", outcome.system_injections), ("user", outcome.user_injections)):
         yield from (f"  injected {place} text: {_short(str(text))}" for text in texts)
     if not outcome.steps:
@@ -194,6 +202,20 @@ def _answer(outcome: ChainOutcome) -> str:
     if outcome.settled is None:
         return "not answered"
     return "answered yes" if outcome.approved else "answered no"
+
+
+def _confine(one: Confine, outcome: ChainOutcome) -> str:
+    bounds, left_out = one.bounds, _left_out(one.bounds, outcome)
+    told = f"writable {[*bounds.writable]}"
+    told += f" (not writable: {left_out})" if left_out else ""
+    verb = "confined" if outcome.confinement else "to be confined"
+    return f"{verb} by {one.extension}, {told}, network {bounds.network}: {bounds.reason}"
+
+
+def _left_out(bounds: Bounds, outcome: ChainOutcome) -> str:
+    """Which of its paths cannot be written, and why; "" for none."""
+    found = () if outcome.confined is None else outcome.confined.confinement.left_out
+    return "; ".join(f"{path}: {why}" for path, why in found if path in bounds.writable)
 
 
 def _step(step: Step) -> str:
