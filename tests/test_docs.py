@@ -463,7 +463,10 @@ CLAIMS = {
         ("echo kubectl", "grep kubectl README.md"),
     ),
     "ask-a-person.md": (("git tag v1.0", "cd x && git tag v1.0"), ("git status", "echo git tag")),
-    "confine-a-command.md": (("make", "cd x && make all", "$TOOL all"), ("ls", "echo make")),
+    "confine-a-command.md": (
+        ("make", "gmake all", "sh build.sh", "$TOOL all"),
+        ("ls", "mkdir build"),
+    ),
     "introduce-a-rule.md": (
         ("pip install x", "cd a && npm install", "bash -c 'pip install x'"),
         ("pip list", "echo pip install"),
@@ -488,7 +491,8 @@ CLAIMS = {
 def rules_of(page: Path) -> list[Block]:
     """The extensions of a page that look at the commands of a call."""
     listed = (each for each in blocks_of(page) if is_extension(each))
-    return [each for each in listed if "effects_of(" in each.text and ".commands" in each.text]
+    looks = re.compile(r"effects_of\((?s:.*)\.commands|effects_of\(event\)\.exact")
+    return [each for each in listed if looks.search(each.text)]
 
 
 def test_each_rule_about_commands_has_claims() -> None:

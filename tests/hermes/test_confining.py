@@ -91,10 +91,13 @@ report(
     long=len(terminal('head -c 200000 /dev/zero | tr "\\\\0" x')['output']),
     late=terminal('sleep 60', timeout=1),
     kept=Path('kept').read_text(),
+    gone=Path('plans').rename('old') and terminal('echo x > kept'),
 )
 """,
     )
     assert facts["outside"]["output"].splitlines()[-1] == LINE
+    left_out = "read-only (plans is not writable: it does not exist): no plan yet"
+    assert facts["gone"]["output"].splitlines()[-1].endswith(left_out)
     assert facts["inside"] == {**facts["inside"], "output": "plan", "exit_code": 0}
     assert facts["temporary"]["output"] == "x"
     assert facts["status"]["exit_code"] == 7

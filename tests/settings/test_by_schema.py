@@ -26,6 +26,7 @@ config:
     level: {enum: [low, high], default: low}
     tools: {type: array, items: {type: string}, default: []}
     word: {type: string, format: regex}
+    command: {pattern: '^[a-z]+( |$)', title: a program's name}
     nested:
       type: object
       properties:
@@ -91,6 +92,10 @@ def test_defaults_are_not_shared(tmp_path):
         ("[a]", ":3: extensions.my_guard: found a list, expected a mapping of settings"),
         ("true", "found the boolean true, expected a mapping of settings"),
         ("name: 2024-99-99", "extensions.my_guard: cannot be read"),
+        (
+            "name: x\n    command: 'make*'",
+            ":4: extensions.my_guard.command: found the string 'make*', expected a program's name",
+        ),
     ],
 )
 def test_wrong_settings_are_told_with_file_line_and_key(tmp_path, written, expected):

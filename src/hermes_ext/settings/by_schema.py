@@ -301,6 +301,8 @@ def _in_words(error: Any) -> str:
         names = [wanted] if isinstance(wanted, str) else wanted
         expected = " or ".join(words.type_word(str(name)) for name in names)
         return f"found {words.shown(error.instance, error.absolute_path)}, expected {expected}"
+    if error.validator == "pattern" and (title := error.schema.get("title")) is not None:
+        return f"found {words.shown(error.instance, error.absolute_path)}, expected {title}"
     if error.validator == "format":
         told = words.shown(error.instance, error.absolute_path)
         return f"found {told}, which is not a regular expression: {error.cause}"

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from hermes_ext import confine
 from hermes_ext._log import logger
+from hermes_ext._text import printable
 from hermes_ext.chain.outcome import Confined, KeptBy
 from hermes_ext.confine import Confinement, ConfinementError, PrivateFolder, Sandbox
 from hermes_ext.effects import ToolKind
@@ -258,7 +259,9 @@ def line_of(confinement: Confinement, root: Path, here: Path) -> str:
     shown = (path.relative_to(project) if is_near else path for path in confinement.writable)
     but = ", ".join(f"{path}/" for path in shown)
     network = " and without network" if confinement.network == "none" else ""
+    left = "; ".join(f"{path} is not writable: {why}" for path, why in confinement.left_out[:3])
     where = f"the project read-only{f' except {but}' if but else ''}{network}"
+    where += f" ({printable(left)})" if left else ""
     return f"[{who}] this command ran with {where}: {confinement.why}"
 
 
