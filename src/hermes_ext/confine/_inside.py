@@ -134,7 +134,7 @@ def _install() -> None:
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if event in _OTHER_STARTS:
         _refuse(event)
-    elif event == "socket.connect" and _is_fork_server(arguments[1]):
+    elif event == "socket.connect" and _run.get() is not None and _is_fork_server(arguments[1]):
         _refuse("a fork server")
 
 
