@@ -162,10 +162,10 @@ def test_subclasses_of_str_become_plain():
         (lambda: HookResult.confine(reason="r", advice=None), r"needs a text, got None"),
         (lambda: HookResult.confine(writable=5), r"missing.*'reason'\. Write .*reason='no plan"),
         (
-            lambda: HookResult.confine(writeable=["a"], reason="r"),
-            r"'writeable'\. Write .*writable=",
+            lambda: HookResult.confine(writeable=["a"], newtork="none", reason="r"),
+            r"'writeable'\. Did you mean \"writable\"\?",
         ),
-        (lambda: HookResult.confine([], "host", "r"), r"positional.*\. Write .*reason="),
+        (lambda: HookResult.confine([], "host", "r"), r"reason= has to be named\. Write .*reason="),
         (lambda: HookResult("confine"), r"needs Bounds or a dict, got None\. Write HookResult"),
         (lambda: HookResult("confine", "no plan"), r"needs Bounds or a dict, got str"),
         (lambda: HookResult("confine", {}), r"reason is empty"),

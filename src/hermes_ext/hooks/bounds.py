@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HOW_TO_CONFINE: Final = "Write HookResult.confine(writable=['plans/'], reason='no plan yet')"
 _NETWORKS: Final = ("host", "none")
-_KEYS: Final = ("writable", "network", "reason", "or_exact", "advice")
+KEYS: Final = ("writable", "network", "reason", "or_exact", "advice")
 
 
 def _paths(value: object) -> tuple[str, ...]:
@@ -130,10 +130,10 @@ class Bounds:
 
 def _check_keys(keys: Iterable[object]) -> None:
     for key in keys:
-        if key not in _KEYS:
-            hint = did_you_mean(key, _KEYS) if isinstance(key, str) else None
+        if key not in KEYS:
+            hint = did_you_mean(key, KEYS) if isinstance(key, str) else None
             raise ResultError(
-                f"'confine' has no {key!r}", hint=hint or f"It takes {', '.join(_KEYS)}"
+                f"'confine' has no {key!r}", hint=hint or f"It takes {', '.join(KEYS)}"
             )
 
 

@@ -7,10 +7,11 @@ from functools import wraps
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeAlias, cast
 
+from hermes_ext._problems import did_you_mean
 from hermes_ext._text import near_names
 from hermes_ext._values import frozen
 from hermes_ext.exceptions import ResultError
-from hermes_ext.hooks.bounds import HOW_TO_CONFINE, Bounds
+from hermes_ext.hooks.bounds import HOW_TO_CONFINE, KEYS, Bounds
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
 from hermes_ext.hooks.table import ACTIONS, Action
 
@@ -44,6 +45,8 @@ else:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_CONFINE_NAMES: Final = (*KEYS, "metadata")
+
 
 def _names_checked(make: Callable[P, R]) -> Callable[P, R]:
     """An argument that is missing or unknown is a `ResultError`, as a bad value is."""
@@ -55,7 +58,11 @@ def _names_checked(make: Callable[P, R]) -> Callable[P, R]:
         except TypeError as error:
             if error.__traceback__ and error.__traceback__.tb_next:  # of code within
                 raise
-            raise ResultError(str(error), hint=HOW_TO_CONFINE) from None
+            if len(values) > 3:  # the class, writable, network
+                raise ResultError("reason= has to be named", hint=HOW_TO_CONFINE) from None
+            strange = (name for name in named if name not in _CONFINE_NAMES)
+            near = next((did_you_mean(name, _CONFINE_NAMES) for name in strange), None)
+            raise ResultError(str(error), hint=near or HOW_TO_CONFINE) from None
 
     return checked
 
