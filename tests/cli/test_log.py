@@ -98,7 +98,7 @@ def test_the_newest_lines(home: Home, log: Path) -> None:
     shown = home.run("log", "--last", "3").out.splitlines()
     assert len(shown) == 3
     assert all(word in shown[0] for word in ("block", "terminal", "rules: not rm"))
-    assert "rules: push? (this needs a person's approval" in shown[1]
+    assert "rules: push? This needs a person's approval" in shown[1]
     assert "rules: careful failed (ValueError), so this call is refused" in shown[2]
     assert lines(home, "-n", "1")[0]["failure"] == "exception"
 

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,8 +96,11 @@ def test_a_yes_covers_what_was_cut() -> None:
     assert keys[0] == keys[2] != keys[1]
 
 
-def test_a_reason_that_is_a_sentence() -> None:
-    """Where nobody can be asked, what follows is part of it: no period stands before it."""
-    told = nobody_there(request({}, reason="Nobody may."), approve=False).message
-    assert told is not None
-    assert told.startswith("Nobody may (this needs a person's approval")
+@pytest.mark.parametrize(
+    ("reason", "told"), [("May it", "May it."), ("No.", "No."), ("Go?", "Go?")]
+)
+def test_where_nobody_can_be_asked(reason: str, told: str) -> None:
+    """The reason is a sentence, and what follows is another."""
+    message = nobody_there(request({}, reason=reason), approve=False).message
+    assert message is not None
+    assert message.startswith(f"{told} This needs a person's approval")

@@ -156,7 +156,7 @@ def test_a_crash_that_blocks_is_a_block() -> None:
     [
         (lambda _: False, "blocks", "blocked write_file: not approved: Really?"),
         (lambda _: Approval(False, by="nobody", message="none"), "all", "blocked write_file: none"),
-        (None, "blocks", "blocked write_file: Really? (this needs a person's approval, "),
+        (None, "blocks", "blocked write_file: Really? This needs a person's approval, "),
         (lambda _: True, "all", "asked about write_file: approved: Really?"),
         (lambda _: True, "blocks", ""),
     ],

@@ -152,12 +152,13 @@ def nobody_there(request: ApprovalRequest, *, approve: bool) -> Approval:
     """The answer where no person can be asked, by the setting `ask_without_human`."""
     if approve:
         return Approval(approved=True, by="setting")
+    end = "" if request.reason.endswith((".", "!", "?")) else "."
     return Approval(
         approved=False,
         by="nobody",
         message=(
-            f"{request.reason.rstrip('.')} (this needs a person's approval, and nobody is there to "
-            "give it; extensions.ask_without_human decides what happens then)"
+            f"{request.reason}{end} This needs a person's approval, and nobody is there to give "
+            "it; extensions.ask_without_human decides what happens then."
         ),
     )
 
