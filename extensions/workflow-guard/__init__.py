@@ -102,9 +102,9 @@ def no_changes_without_a_plan(
     begin = f"There is no valid plan yet ({project.shown_plan} {fault})"
     begin = "There is no plan yet" if fault == MISSING else begin
     more = found.more if first else None
-    advice = _advice(event, project, fault, project.in_the_way, more)
+    then = _advice(event, project, fault, project.in_the_way, more)
     return HookResult.block(
-        _in_one([f"{begin}, so {found.what}.", *found.hints, *advice]), metadata=where
+        _in_one([f"{begin}, so {found.what}.", *found.hints, *then]), metadata=where
     )
 
 

@@ -275,7 +275,8 @@ class Project:
         """All that may be written without a plan, in words."""
         suffixes = ", ".join(self.settings["allowed_suffixes"])
         given = zip(self.settings["allowed_paths"], self.shown_allowed, strict=True)
-        files, folders = [self.shown_plan], []
+        files: list[str] = [self.shown_plan]
+        folders: list[str] = []
         for path, shown in given:
             place = self._place(path)
             is_file = place is not None and place.is_file()
