@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HOW_TO_CONFINE: Final = "Write HookResult.confine(writable=['plans/'], reason='no plan yet')"
 _NETWORKS: Final = ("host", "none")
-KEYS: Final = ("writable", "network", "reason", "or_exact", "advice")
+_KEYS: Final = ("writable", "network", "reason", "or_exact", "advice")
 
 
 def _paths(value: object) -> tuple[str, ...]:
@@ -130,11 +130,22 @@ class Bounds:
 
 def _check_keys(keys: Iterable[object]) -> None:
     for key in keys:
-        if key not in KEYS:
-            hint = did_you_mean(key, KEYS) if isinstance(key, str) else None
+        if key not in _KEYS:
+            hint = did_you_mean(key, _KEYS) if isinstance(key, str) else None
             raise ResultError(
-                f"'confine' has no {key!r}", hint=hint or f"It takes {', '.join(KEYS)}"
+                f"'confine' has no {key!r}", hint=hint or f"It takes {', '.join(_KEYS)}"
             )
+
+
+def wrong_arguments(
+    error: TypeError, values: Sequence[object], named: Mapping[str, object]
+) -> ResultError:
+    """What `HookResult.confine` raises for arguments that it does not take."""
+    if len(values) > 3:  # the class, writable, network
+        return ResultError("reason= has to be named", hint=HOW_TO_CONFINE)
+    known = (*_KEYS, "metadata")
+    near = next((did_you_mean(name, known) for name in named if name not in known), None)
+    return ResultError(str(error), hint=near or HOW_TO_CONFINE)
 
 
 def _named(value: object) -> str:

@@ -7,11 +7,9 @@ from functools import wraps
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeAlias, cast
 
-from hermes_ext._problems import did_you_mean
 from hermes_ext._text import near_names
 from hermes_ext._values import frozen
 from hermes_ext.exceptions import ResultError
-from hermes_ext.hooks.bounds import HOW_TO_CONFINE, KEYS, Bounds
 from hermes_ext.hooks.sendable import has_surrogates, sendable_text
 from hermes_ext.hooks.table import ACTIONS, Action
 
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from hermes_ext.confine import Network
+    from hermes_ext.hooks.bounds import Bounds
 
     A_co = TypeVar("A_co", bound=AnyAction, covariant=True, default=Any)
 else:
@@ -44,8 +43,6 @@ else:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_CONFINE_NAMES: Final = (*KEYS, "metadata")
 
 
 def _names_checked(make: Callable[P, R]) -> Callable[P, R]:
@@ -58,11 +55,9 @@ def _names_checked(make: Callable[P, R]) -> Callable[P, R]:
         except TypeError as error:
             if error.__traceback__ and error.__traceback__.tb_next:  # of code within
                 raise
-            if len(values) > 3:  # the class, writable, network
-                raise ResultError("reason= has to be named", hint=HOW_TO_CONFINE) from None
-            strange = (name for name in named if name not in _CONFINE_NAMES)
-            near = next((did_you_mean(name, _CONFINE_NAMES) for name in strange), None)
-            raise ResultError(str(error), hint=near or HOW_TO_CONFINE) from None
+            from hermes_ext.hooks.bounds import wrong_arguments
+
+            raise wrong_arguments(error, values, named) from None
 
     return checked
 
@@ -179,6 +174,8 @@ class HookResult(Generic[A_co]):
             advice: sentences for the model if the call is blocked; "" for none.
             metadata: as for every action.
         """
+        from hermes_ext.hooks.bounds import Bounds  # every extension waits for what is at the top
+
         bounds = Bounds(writable, network, reason, or_exact, advice)
         return HookResult(Action.CONFINE, bounds, metadata)
 
@@ -258,6 +255,8 @@ def _replacement(action: Action, value: object) -> object:
 
 
 def _bounds(_action: Action, value: object) -> Bounds:
+    from hermes_ext.hooks.bounds import Bounds
+
     return Bounds.of(value)
 
 
