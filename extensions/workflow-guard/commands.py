@@ -27,7 +27,7 @@ _AS_ANOTHER = ("sudo", "doas")  # users; a pattern names them
 def allows(pattern: str, words: Sequence[str]) -> bool:
     """Whether a pattern is for a command of these words.
 
-    Word by word; a `*` at the end of the pattern stands for any further words, too.
+    Word by word; a `*` at the end of the pattern matches any further words, too.
     """
     wanted = pattern.split()
     further = pattern.endswith("*")
@@ -74,7 +74,7 @@ def _leads_astray(effects: Effects, project: Project) -> bool:
 
 
 def _further(pattern: str, words: Sequence[str]) -> list[str]:
-    """The words that only a wildcard of the pattern stands for."""
+    """The words that only a wildcard of the pattern matches."""
     both = zip_longest(words, pattern.split()[: len(words)])
     return [word for word, wanted in both if word != wanted]
 

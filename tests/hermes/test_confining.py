@@ -65,6 +65,14 @@ def code(text):
     [text] = stage.use(agent, ToolUse('execute_code', {'code': text}))
     return json.loads(text)
 """
+HANDLER_OF_TERMINAL = (
+    PROLOGUE
+    + """
+from tools.registry import registry
+entry = registry.get_entry('terminal')
+kept = entry.handler
+"""
+)
 LINE = "[hold] this command ran with the project read-only except plans/: no plan yet"
 
 
@@ -471,12 +479,9 @@ def test_what_starts_out_of_sight(hermes: HomeFactory) -> None:
     """Where a confined command started no process that was seen, nothing is confined any more."""
     facts = play(
         confined_home(hermes),
-        PROLOGUE
+        HANDLER_OF_TERMINAL
         + """
-from tools.registry import registry
 import threading, subprocess
-entry = registry.get_entry('terminal')
-kept = entry.handler
 
 def elsewhere(args, **kwargs):  # another plugin's way of running commands, in a thread of its own
     box = []
@@ -661,11 +666,8 @@ def test_what_is_stopped_beside_a_command(hermes: HomeFactory) -> None:
     """Where a command ran, its result stays, with what could not be confined beside it."""
     facts = play(
         confined_home(hermes),
-        PROLOGUE
+        HANDLER_OF_TERMINAL
         + """
-from tools.registry import registry
-entry = registry.get_entry('terminal')
-kept = entry.handler
 
 def counting(args, **kwargs):  # another plugin's, around Hermes's own
     told = kept(args, **kwargs)

@@ -67,7 +67,6 @@ CONFINED = {
     "a file that can be written": "python -m pytest plans/test_x.py",
     "an option with one": "python -m pytest --rootdir=plans/x",
     "letters of options before one": "python -m pytest -qcplans/x.md",
-    "a file with words": "python -m pytest @plans/x.md",
     "as another user": "sudo npm run lint",
     "a scratch path": "python -m pytest coverage/test_x.py",
     "a short option with one": "python -m pytest -xcplans/x.md",

@@ -198,7 +198,7 @@ def test_commands_make_no_allowed_folder(guarded: Guard, confines: bool) -> None
 
 
 def test_why_a_folder_is_not_handed_out(guarded: Guard) -> None:
-    """A command that cannot write there is told why, each time."""
+    """A command that cannot write there gets the reason, each time."""
     guard = guarded()
     guard.write("plans/run.sh", "echo")
     for name in ("b", "c"):
@@ -209,7 +209,7 @@ def test_why_a_folder_is_not_handed_out(guarded: Guard) -> None:
 
 @pytest.mark.parametrize("call", [write("plans/x.md"), shell("echo x > plans/x.md")], ids=str)
 def test_what_is_in_the_way_of_every_write(guarded: Guard, call: Any) -> None:
-    """Where no tool can write a plan, nobody is told to write one: the user has to help."""
+    """Where no tool can write a plan, no message asks for one: the user has to help."""
     guard = guarded()
     (guard.root / "plans").mkdir()
     os.link(guard.write("kept.md"), guard.root / "plans/hard.md")
@@ -222,7 +222,7 @@ def test_what_is_in_the_way_of_every_write(guarded: Guard, call: Any) -> None:
 
 @pytest.mark.parametrize("path", ["plans/active/plan.md", "plans/x.md", "real/plans/x.md"])
 def test_a_plan_behind_a_link(guarded: Guard, path: str) -> None:
-    """Whoever writes the plan through a link is told that links are not followed."""
+    """A write to the plan through a link is refused: links are not followed."""
     guard = guarded()
     (guard.root / "real/plans").mkdir(parents=True)
     (guard.root / "plans").symlink_to("real/plans")

@@ -50,7 +50,7 @@ def support(minimum: Minimum = "namespaces", *, without: frozenset[str] = frozen
         without: of `namespaces`, `landlock` and `bubblewrap` those that are not to be used.
 
     Raises:
-        ConfinementError: there is no such minimum.
+        ConfinementError: the minimum is unknown.
     """
     if minimum not in get_args(Minimum):
         raise ConfinementError(

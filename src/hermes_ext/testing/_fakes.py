@@ -68,7 +68,7 @@ class FakeConfiner:
         why_not: why it cannot; None: it can.
 
     Raises:
-        TypeError: `why_not` is no text, or a blank one.
+        TypeError: `why_not` is not a text, or is blank.
     """
 
     def __init__(self, why_not: str | None = None) -> None:

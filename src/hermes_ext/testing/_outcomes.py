@@ -97,7 +97,7 @@ def assert_confined(
     Raises:
         AssertionError: nobody did, or not so, or a yes ran it unconfined; the message tells the
             chain.
-        ResultError: `writable` is no list of paths, or there is no such `network`.
+        ResultError: `writable` is not a list of paths, or `network` is unknown.
     """
     wanted = Bounds(
         () if writable is None else writable, "host" if network is None else network, "any"

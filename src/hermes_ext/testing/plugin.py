@@ -64,7 +64,7 @@ class LoadExtension(Protocol):
 
         Raises:
             ExtensionNotLoadedError: it does not load; the message says why, with file and line.
-            TypeError: `cannot_confine` is no text, or a blank one.
+            TypeError: `cannot_confine` is not a text, or is blank.
         """
 
 
