@@ -319,11 +319,14 @@ def test_many_turns(hermes: HomeFactory) -> None:
             list(pool.map(turns, agents))
         # What is still to be written of a turn knows the turn.
         assert host.runtime().log.flush(60)
+        # A timer of newer Hermes keeps the context of its turn until the scheduler's thread drops
+        # it, some time after it was cancelled; the last one it keeps for good.
+        for thing in gc.get_objects():
+            if type(thing).__name__ == 'ScheduledHandle' and thing.cancelled:
+                thing._context = None
         gc.collect()
         kinds = (Turn, _turn.TurnState, tools.Verdict)
-        # Newer Hermes keeps, for good, the context of the turn that started its scheduler.
-        kept = int('agent.periodic_scheduler' in sys.modules)
-        report(kept=kept, open=_turn.open_turn_count(), wrong=wrong, jots=len(stage.jots),
+        report(open=_turn.open_turn_count(), wrong=wrong, jots=len(stage.jots),
                alive=sum(isinstance(thing, kinds) for thing in gc.get_objects()))
         """,
         timeout=240,
@@ -331,4 +334,4 @@ def test_many_turns(hermes: HomeFactory) -> None:
     assert facts["wrong"] == []
     assert facts["jots"] == 8 * 2 * 3
     assert facts["open"] == 0
-    assert facts["alive"] <= 2 * facts["kept"]  # a turn and its state
+    assert facts["alive"] == 0
