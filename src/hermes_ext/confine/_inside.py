@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from attrs import define
 
+from hermes_ext.confine._model import of_kind
 from hermes_ext.confine._rung import Rung
 from hermes_ext.confine._sandbox import Sandbox
 from hermes_ext.exceptions import ConfinementError
@@ -84,11 +85,8 @@ def inside(sandbox: Sandbox) -> Iterator[Run]:
             what that one may. Later raised by `subprocess.Popen` where a process
             cannot be confined, and by `os.fork`, `os.system` and the like.
     """
-    if not isinstance(sandbox, Sandbox):
-        raise ConfinementError(
-            f"inside() needs a Sandbox, got {type(sandbox).__name__}",
-            hint="Write inside(Sandbox(confinement, support()))",
-        )
+    hint = "Write inside(Sandbox(confinement, support()))"
+    of_kind(sandbox, Sandbox, "inside() needs a Sandbox", hint)
     _install()
     run = Run(_strictest(sandbox, _run.get()))
     token = _run.set(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from attrs import field, frozen
 
@@ -13,6 +13,8 @@ from hermes_ext.confine._resolving import NotWritable, resolved
 from hermes_ext.exceptions import ConfinementError
 
 Network: TypeAlias = Literal["host", "none"]
+
+_T = TypeVar("_T")
 
 
 @frozen
@@ -60,6 +62,17 @@ def _text_of_path(value: object) -> str:
     if isinstance(value, (str, Path)):
         return str(value)
     raise ConfinementError(f"writable= has {value!r}", hint="A path is a str or a Path")
+
+
+def of_kind(value: _T, kind: type, needed: str, hint: str) -> _T:
+    """A value that has to be of this class.
+
+    Raises:
+        ConfinementError: it is of another one; `needed` says where, `hint` what to write.
+    """
+    if not isinstance(value, kind):
+        raise ConfinementError(f"{needed}, got {type(value).__name__}", hint=hint)
+    return value
 
 
 def listed(value: object, what: str) -> tuple[Any, ...]:

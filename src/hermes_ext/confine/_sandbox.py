@@ -10,18 +10,16 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from attrs import define, field, frozen
 
 from hermes_ext.confine._environment import confined_environment
-from hermes_ext.confine._model import Confinement, listed
+from hermes_ext.confine._model import Confinement, listed, of_kind
 from hermes_ext.confine._private import PrivateFolder
 from hermes_ext.confine._rung import Rung, Support
 from hermes_ext.confine._sockets import below, daemons_folders, listening
 from hermes_ext.exceptions import ConfinementError
-
-_T = TypeVar("_T")
 
 NOT_CONFINED: Final = "the process could not be confined"
 _READY: Final = b"+"  # the helper's own word for: everything held
@@ -74,21 +72,15 @@ class Start:
             os.close(self._inherited.pop())
 
 
-def _first(value: Confinement) -> Confinement:
-    return _of_kind(value, Confinement, "Sandbox needs a Confinement first")
+_HOW_TO_MAKE: Final = "Write Sandbox(confinement, support())"
 
 
-def _second(value: Support) -> Support:
-    return _of_kind(value, Support, "Sandbox needs a Support second")
+def _a_confinement(value: Confinement) -> Confinement:
+    return of_kind(value, Confinement, "Sandbox needs a Confinement first", _HOW_TO_MAKE)
 
 
-def _of_kind(value: _T, kind: type, needed: str) -> _T:
-    if not isinstance(value, kind):
-        raise ConfinementError(
-            f"{needed}, got {type(value).__name__}",
-            hint="Write Sandbox(confinement, support())",
-        )
-    return value
+def _a_support(value: Support) -> Support:
+    return of_kind(value, Support, "Sandbox needs a Support second", _HOW_TO_MAKE)
 
 
 @frozen
@@ -107,8 +99,8 @@ class Sandbox:
             something in it that starts confined programs, or an argument is of another kind.
     """
 
-    confinement: Confinement = field(converter=_first)
-    support: Support = field(converter=_second)
+    confinement: Confinement = field(converter=_a_confinement)
+    support: Support = field(converter=_a_support)
     private: PrivateFolder = field()
     sockets: tuple[Path, ...] = field(default=(), converter=tuple)
 
